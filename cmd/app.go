@@ -10,10 +10,11 @@ import (
 	"obelus/cmd/internal/term"
 )
 
-// Config is what a program adds to the command. The zero Config is the command obelus itself.
+// Config holds the things that a program adds to the command. The zero Config is the command obelus
+// itself.
 type Config struct {
-	// Host brings what a program has of its own: Activities, Tools, Objects, Model, Clock and
-	// LoadTimeout. The command sets all other fields itself, by the project and the flags.
+	// Host brings the program's own Activities, Tools, Objects, Model, Clock and LoadTimeout. The
+	// command sets all other fields itself, by the project and the flags.
 	Host host.Config
 }
 
@@ -42,14 +43,14 @@ type app struct {
 	unsuspend func()                     // lets Ctrl-Z stop the process at once again; nil where log is only read
 }
 
-// close closes what the command opened.
+// close closes the log.
 func (a *app) close() {
 	if a.unsuspend != nil {
 		a.unsuspend()
 	}
 	if a.log != nil {
 		if err := a.log.Close(); err != nil {
-			a.term.Fail(err)
+			a.term.Error(err)
 		}
 	}
 }

@@ -55,9 +55,9 @@ func appendMessages(ctx context.Context, a *app, file string) error {
 		return a.term.NDJSON(map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
 	}
 	if a.context == "" {
-		a.term.Say("context %s", name)
+		a.term.Infof("context %s", name)
 	}
-	a.term.Say("appended: the context is at message %d", appended.Seq)
+	a.term.Infof("appended: the context is at message %d", appended.Seq)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func listApprovals(ctx context.Context, a *app) error {
 	}
 	for _, plan := range lazy {
 		if !a.json {
-			a.term.Say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.commandPrefix())
+			a.term.Infof("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.commandPrefix())
 		} else if err := a.term.NDJSON(plan); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func listApprovals(ctx context.Context, a *app) error {
 	}
 	if len(rows) == 0 {
 		if len(lazy) == 0 {
-			a.term.Say("nothing in context %s waits for a decision", name)
+			a.term.Infof("nothing in context %s waits for a decision", name)
 		}
 		return nil
 	}
@@ -197,10 +197,10 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 		return err
 	}
 	if holder != "" {
-		a.term.Say("%s: its run, which is at work, goes on", what)
+		a.term.Infof("%s: its run, which is at work, goes on", what)
 		return nil
 	}
-	a.term.Say("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
+	a.term.Infof("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
 	return nil
 }
 

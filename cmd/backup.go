@@ -61,6 +61,6 @@ func backupLog(ctx context.Context, a *app, path string) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"file": path, "bytes": info.Size()})
 	}
-	a.term.Say("copied the log to %s (%s)", path, human.Size(info.Size()))
+	a.term.Infof("copied the log to %s (%s)", path, human.Size(info.Size()))
 	return nil
 }

@@ -156,7 +156,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 func callRow(a *app, r journal.Record) []string {
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
-		span = human.Duration(view.Took(r))
+		span = human.Duration(view.Elapsed(r))
 	}
 	if r.Script != "" {
 		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
@@ -166,7 +166,7 @@ func callRow(a *app, r journal.Record) []string {
 	case r.Status == journal.Failed && r.Error != nil:
 		result = human.FirstLine(failureText(a, r))
 	case r.Handled != nil:
-		result += " (" + view.Handled(r) + ")"
+		result += " (" + view.HandledFailure(r) + ")"
 	case r.Rests && r.Status == journal.Running:
 		result = view.FailedAttempt(r) + human.FirstLine(failureText(a, r))
 	case r.Status == journal.Held:

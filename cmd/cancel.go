@@ -60,7 +60,7 @@ func cancelRun(ctx context.Context, a *app, w deciderFlags) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"context": name, "status": journal.RunCancelled})
 	}
-	a.term.Say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.commandPrefix())
+	a.term.Infof("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.commandPrefix())
 	return nil
 }
 

@@ -77,7 +77,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			if asked {
 				ok = "ok as far as can be told: it is a function, which is asked as it runs"
 			}
-			a.term.Say("%s: %s", planLabel(a, plan), ok)
+			a.term.Infof("%s: %s", planLabel(a, plan), ok)
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // problems of settings and tools are found with every plan

@@ -36,7 +36,7 @@ func listContexts(ctx context.Context, a *app) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		a.term.Say("there is no log at %s yet", path)
+		a.term.Infof("there is no log at %s yet", path)
 		return nil
 	}
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {

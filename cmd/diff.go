@@ -53,7 +53,7 @@ func diffMoments(ctx context.Context, a *app, from, to string) error {
 		}
 	}
 	if len(changes) == 0 {
-		a.term.Say("nothing is different")
+		a.term.Infof("nothing is different")
 	}
 	return nil
 }

@@ -20,9 +20,9 @@ import (
 
 // reportPanic prints a fault of the program itself, with the stack under -v.
 func (a *app) reportPanic(broken any) {
-	a.term.Fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
+	a.term.Error(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
 	if a.verbose {
-		a.term.Say("%s", debug.Stack())
+		a.term.Infof("%s", debug.Stack())
 	}
 }
 
@@ -31,7 +31,7 @@ func (a *app) fail(err error) {
 	if exitStatus(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	a.term.Fail(a.withCommandPrefix(withSource(err)))
+	a.term.Error(a.withCommandPrefix(withSource(err)))
 	var plan *plan.PlanError
 	if errors.As(err, &plan) {
 		a.hintUnreadActivities(plan.Problems)
@@ -91,7 +91,7 @@ func isBusy(err error) bool {
 	return errors.Is(err, sqlite.ErrLocked) || is[*engine.BusyError](err) || is[*store.HeldError](err)
 }
 
-// isRefused reports whether the error is about what the user asked for, or about the log itself.
+// isRefused reports whether the error is about the user's request, or about the log itself.
 func isRefused(err error) bool {
 	for _, refused := range []error{sqlite.ErrNotOurs, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrReadOnly, store.ErrExists, store.ErrNoContext} {
 		if errors.Is(err, refused) {

@@ -60,6 +60,6 @@ func forkContext(ctx context.Context, a *app, at int64, name string) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"context": name, "parent": from, "at": at})
 	}
-	a.term.Say("forked from %s at %d", from, at)
+	a.term.Infof("forked from %s at %d", from, at)
 	return a.term.Line(name)
 }

@@ -63,7 +63,7 @@ func answerRef(ctx context.Context, a *app, ref string, of refQuery, answer func
 	}
 	err = answer(ctx, a, of)
 	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
-		a.term.Say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
+		a.term.Infof("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
 		return exit.Failed
 	}
 	return err
@@ -73,7 +73,7 @@ func answerRef(ctx context.Context, a *app, ref string, of refQuery, answer func
 func warnBeyondHead(ctx context.Context, a *app, name string, at int64) error {
 	head, err := a.log.Head(ctx, name)
 	if err == nil && at > head {
-		a.term.Say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
+		a.term.Infof("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
 	}
 	return err
 }

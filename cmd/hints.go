@@ -53,7 +53,7 @@ func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, i
 			return call[parameter] == store.Dagger+"input."+key
 		}
 		if slices.ContainsFunc(outcome.Calls, fails) {
-			a.term.Say("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
+			a.term.Infof("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
 		}
 	}
 }

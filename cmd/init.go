@@ -67,15 +67,15 @@ func initProject(a *app, dir string) error {
 		return nil
 	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
-	a.term.Say("\nnow try:\n  obelus run %s", cli.Quote(plan))
+	a.term.Infof("\nnow try:\n  obelus run %s", cli.Quote(plan))
 	return nil
 }
 
-// reportFile prints what was done to a file. text is a format for the status and the file.
+// reportFile prints the status of a file. text is a format for the status and the file.
 func reportFile(a *app, status, file, text string) error {
 	if a.json {
 		return a.term.NDJSON(map[string]string{"file": file, "status": status})
 	}
-	a.term.Say(text, status, file)
+	a.term.Infof(text, status, file)
 	return nil
 }

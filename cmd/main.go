@@ -1,5 +1,5 @@
 // Package cmd is the command obelus: it runs plans of Lua activities over a log in SQLite, and
-// shows what the log holds. What a user types and reads is the contract in SURFACE.md beside this
+// answers questions about the log. Its contract with users is SURFACE.md beside this
 // file.
 //
 // A program that embeds Obelus has the whole command, with its own activities in Go:

@@ -83,7 +83,7 @@ func (a *app) openExisting(options sqlite.Options) error {
 	if !errors.Is(err, sqlite.ErrOlder) {
 		return err
 	}
-	a.term.Say("the log is of an older obelus: bringing it up to date")
+	a.term.Infof("the log is of an older obelus: bringing it up to date")
 	if err = a.openIfPresent(sqlite.Options{}); errors.Is(err, sqlite.ErrReadOnly) {
 		err = fmt.Errorf("%w (a log of an older obelus is brought up to date before it is read; a copy of it will do)", err)
 	}

@@ -89,8 +89,8 @@ func (a *app) openProject(plan string) error {
 }
 
 // openFolder opens the project's folder, from which scripts and plans are read. Links that lead out
-// of it are refused by every command alike: the author of a plan that is run over HTTP need not be
-// the person who runs the server.
+// of it are refused by every command alike, since the author of a plan may be another person than
+// the one that runs the server.
 func (a *app) openFolder() (fs.ReadLinkFS, error) {
 	root, err := os.OpenRoot(a.dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l lonePlan) Open(name string) (fs.File, error) {
 func (a *app) hintUnreadActivities(problems []plan.Problem) {
 	unknown := slices.ContainsFunc(problems, func(p plan.Problem) bool { return p.Code == plan.CodeUnknownTool })
 	if unknown && !a.found {
-		a.term.Say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
+		a.term.Infof("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
 	}
 }
 

@@ -100,11 +100,11 @@ func reportPruned(a *app, n, inside int, o pruneOptions) {
 	}
 	switch {
 	case n == 0:
-		a.term.Say("there is nothing to prune")
+		a.term.Infof("there is nothing to prune")
 	case o.dry:
-		a.term.Say("these %d would be removed%s", n, with)
+		a.term.Infof("these %d would be removed%s", n, with)
 	default:
-		a.term.Say("removed %d%s", n, with)
+		a.term.Infof("removed %d%s", n, with)
 	}
 }
 
@@ -119,7 +119,7 @@ func vacuumLog(ctx context.Context, a *app) error {
 	if !errors.As(err, &held) {
 		return err
 	}
-	a.term.Say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
+	a.term.Infof("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (p *prompt) report(err error) {
 	p.app.fail(err)
 	var script *host.ScriptError
 	if errors.As(err, &script) && p.app.verbose && script.Trace() != "" {
-		p.app.term.Tell("  %s", strings.ReplaceAll(script.Trace(), "\n", "\n  "))
+		p.app.term.Noticef("  %s", strings.ReplaceAll(script.Trace(), "\n", "\n  "))
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 			return nil
 		case line == "help":
 			p.lua.Skip(1)
-			p.app.term.Tell("%s", replHelp)
+			p.app.term.Noticef("%s", replHelp)
 			return nil
 		case strings.HasPrefix(line, store.Dagger):
 			p.lua.Skip(1)
@@ -272,7 +272,7 @@ func (p *prompt) runForLua(ctx context.Context, start engine.Start, registry *pl
 	return output, why, err
 }
 
-// canTypeLines reports whether a person is at the terminal who can type lines.
+// canTypeLines reports whether a person can type lines at the terminal.
 func (a *app) canTypeLines() bool {
 	in, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(in) && a.term.OutTTY
@@ -302,5 +302,5 @@ func (p *prompt) greet() {
 	if !p.app.found {
 		where = "no project"
 	}
-	p.app.term.Say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
+	p.app.term.Infof("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
 }

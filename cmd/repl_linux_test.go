@@ -55,10 +55,10 @@ func TestPromptHistory(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, ".obelus", "history")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	long := strings.Repeat("1\n2\n", term.MostHistory+1)
+	long := strings.Repeat("1\n2\n", term.MaxHistory+1)
 	write(t, filepath.Join(dir, ".obelus", "history"), long)
 	atPrompt(t, dir, "xterm", []reply{{"> ", "\x04"}})
-	if kept, err := os.ReadFile(filepath.Join(dir, ".obelus", "history")); err != nil || string(kept) != long[:2*term.MostHistory] {
+	if kept, err := os.ReadFile(filepath.Join(dir, ".obelus", "history")); err != nil || string(kept) != long[:2*term.MaxHistory] {
 		t.Errorf("%d bytes of the history are kept: %v", len(kept), err)
 	}
 }

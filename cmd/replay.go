@@ -68,7 +68,7 @@ func replayRun(ctx context.Context, a *app) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
 	}
-	a.term.Say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
+	a.term.Infof("context %s: the same came out (%d calls)", run.context, replayed.Calls)
 	return nil
 }
 

@@ -150,7 +150,7 @@ func runPlan(ctx context.Context, a *app, name string, start engine.Start, o run
 	}
 	for _, p := range request.SchemaProblems(registry) {
 		if p.Severity == plan.SeverityWarning {
-			a.term.Say("%s", view.Problem(p))
+			a.term.Infof("%s", view.Problem(p))
 		}
 	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
@@ -244,12 +244,13 @@ func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *p
 		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
 	}
 	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
-		// A call may have failed because another returned no value. A call that waits lists what the context holds.
+		// A call may have failed because another returned no value. A call that waits lists what
+		// the context holds.
 		return !open[p.Call] && p.Code != plan.CodeTypes || p.Code == plan.CodeUnresolved && !waiting[p.Call]
 	})
 	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
 	for _, p := range bearing {
-		a.term.Say("%s", view.Problem(p))
+		a.term.Infof("%s", view.Problem(p))
 	}
 }
 
@@ -363,10 +364,10 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
 	for i, r := range failed {
 		if i == maxEarlierFailures {
-			a.term.Fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
+			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
 			break
 		}
-		a.term.Fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 	}
 	return err
 }
@@ -378,49 +379,49 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case journal.Failed:
-			a.term.Fail(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+			a.term.Error(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 		case journal.Waiting:
 			if r.Child != "" {
 				decides = true
-				a.term.Tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
+				a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
 		case journal.Held:
 			decides = true
-			a.term.Tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
+			a.term.Noticef("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
 		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
-				a.term.Tell("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
+				a.term.Noticef("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
 			}
-			a.term.Tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
+			a.term.Noticef("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
 				r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
 		}
 	}
 	if outcome.Error != "" {
-		a.term.Fail(errors.New(outcome.Error))
+		a.term.Error(errors.New(outcome.Error))
 	}
 	if len(outcome.Stale) > 0 {
-		a.term.Tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
+		a.term.Noticef("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
 			strings.Join(outcome.Stale, ", "), a.commandPrefix(), outcome.Context)
 	}
 	switch {
 	case outcome.Lazy != nil:
-		a.term.Say("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
-		a.term.Tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
+		a.term.Infof("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
+		a.term.Noticef("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
 	case len(waiting) > 0:
-		a.term.Tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.commandPrefix(), outcome.Context)
+		a.term.Noticef("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
-		a.term.Tell("interrupted: nothing has been recorded")
+		a.term.Noticef("interrupted: nothing has been recorded")
 	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
-		a.term.Tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.commandPrefix(), outcome.Context)
+		a.term.Noticef("stopped: a server of this log goes on with it, or: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted:
-		a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
+		a.term.Noticef("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunCancelled:
-		a.term.Tell("cancelled: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
+		a.term.Noticef("cancelled: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunWaiting && !decides:
-		a.term.Tell("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
+		a.term.Noticef("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
 	}
 }
 
@@ -444,13 +445,12 @@ func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.Observe
 	if a.canAskPerson() {
-		term.NewAsker(a.term, a.stdin, loginName(), p.Place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
+		term.NewAsker(a.term, a.stdin, loginName(), p.CallName, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
 	}
 	return r
 }
 
-// canAskPerson reports whether a person is at the terminal who can decide about held calls while a
-// run goes on.
+// canAskPerson reports whether a person at the terminal can decide about held calls during a run.
 func (a *app) canAskPerson() bool {
 	file, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(file) && a.term.ErrTTY && !a.quiet && !a.json && !a.prompting

@@ -115,13 +115,13 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	if o.log == "json" {
 		logger.Info("serving", "project", a.dir, "url", "http://"+l.Addr().String(), "generation", g.Number, "scripts", len(g.Files()))
 	} else {
-		a.term.Tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
+		a.term.Noticef("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
 	}
 	defer onInterrupt(ctx, func() {
 		if o.log == "json" {
 			logger.Info("draining")
 		} else {
-			a.term.Say("ending: what runs may come to its end; once more ends it now")
+			a.term.Infof("ending: what runs may come to its end; once more ends it now")
 		}
 	})()
 	ended := make(chan struct{})
@@ -225,7 +225,7 @@ func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan 
 			return
 		case err := <-watched:
 			if err != nil {
-				a.term.Fail(fmt.Errorf("%w: scripts are loaded anew on SIGHUP alone", err))
+				a.term.Error(fmt.Errorf("%w: scripts are loaded anew on SIGHUP alone", err))
 			}
 			o.noWatch = true
 		case <-hangups:

@@ -82,7 +82,7 @@ func (a *app) announceDraining(ctx context.Context, runner *engine.Runner, name 
 	}
 	told := onInterrupt(ctx, func() {
 		a.term.Unpause()
-		a.term.Say("interrupted: what runs may come to its end%s; once more stops it now", within)
+		a.term.Infof("interrupted: what runs may come to its end%s; once more stops it now", within)
 	})
 	return func() {
 		a.current.Store(nil)
@@ -101,5 +101,5 @@ func (a *app) finishInterrupt() {
 	case <-run.recorded:
 	case <-time.After(time.Second):
 	}
-	a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), run.context)
+	a.term.Noticef("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), run.context)
 }

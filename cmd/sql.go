@@ -120,7 +120,7 @@ func listRelations(ctx context.Context, a *app) error {
 			if i > 0 {
 				gap = "\n"
 			}
-			err = a.term.Line(fmt.Sprintf("%s%s (%s)\n%s\n%s", gap, r.Name, kind, human.Wrapped(r.Holds), human.Wrapped(strings.Join(r.Columns, ", "))))
+			err = a.term.Line(fmt.Sprintf("%s%s (%s)\n%s\n%s", gap, r.Name, kind, human.Wrap(r.Holds), human.Wrap(strings.Join(r.Columns, ", "))))
 		}
 		if err != nil {
 			return err

@@ -114,7 +114,7 @@ func openTests(a *app, files []string) (*luatest.Tests, error) {
 	return luatest.Open(config)
 }
 
-// testFiles returns the files to run, and those of them that arguments name.
+// testFiles returns the files to run, and named, the files among them that arguments name.
 func testFiles(a *app, tests *luatest.Tests, args []string) (files, named []string, err error) {
 	if len(args) == 0 {
 		files, err = tests.Files()
@@ -221,18 +221,18 @@ func (t *tally) report(line testLine, err error) {
 	}
 	if t.file != line.File {
 		t.file = line.File
-		out.Say("%s", line.File)
+		out.Infof("%s", line.File)
 	}
 	mark := map[string]string{"passed": out.Paint(human.Green, "✓"), "failed": out.Paint(human.Red, "✗"), "pending": out.Paint(human.Yellow, "…")}[line.Status]
 	if line.Status == "pending" {
-		out.Say("  %s %s", mark, line.Name)
+		out.Infof("  %s %s", mark, line.Name)
 		return
 	}
 	if line.Status != "failed" {
-		out.Say("  %s %s %s", mark, line.Name, out.Paint(human.Grey, human.Duration(time.Duration(line.Duration*float64(time.Millisecond)))))
+		out.Infof("  %s %s %s", mark, line.Name, out.Paint(human.Grey, human.Duration(time.Duration(line.Duration*float64(time.Millisecond)))))
 		return
 	}
-	out.Tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
+	out.Noticef("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
 	t.showMore(line, failure)
 }
 
@@ -249,13 +249,13 @@ func (t *tally) showMore(line testLine, failure *luatest.Failure) {
 		case strings.HasPrefix(text, "+"):
 			text = out.Paint(human.Red, text)
 		}
-		out.Tell("        %s", text)
+		out.Noticef("        %s", text)
 	}
 	if line.Diff != "" {
-		out.Tell("        %s", out.Paint(human.Grey, "(- expected, + got)"))
+		out.Noticef("        %s", out.Paint(human.Grey, "(- expected, + got)"))
 	}
 	if t.app.verbose && failure != nil && failure.Trace() != "" {
-		out.Tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
+		out.Noticef("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
 	}
 }
 
@@ -268,10 +268,10 @@ func (t *tally) end(pattern string) error {
 		text += fmt.Sprintf(", %d pending", t.pending)
 	}
 	if !t.app.json {
-		t.app.term.Say("%s", text)
+		t.app.term.Infof("%s", text)
 	}
 	for _, file := range t.emptyFiles {
-		t.app.term.Fail(exit.Usage(file + ": it holds no tests: describe and it define them"))
+		t.app.term.Error(exit.Usage(file + ": it holds no tests: describe and it define them"))
 	}
 	switch {
 	case t.writeError != nil:

@@ -56,18 +56,18 @@ func updateTypes(a *app, check bool) error {
 		for _, f := range stale {
 			file := filepath.Join(scaffold.TypesFolder, f.Name)
 			if !a.json {
-				a.term.Tell("%s is %s", file, f.State())
+				a.term.Noticef("%s is %s", file, f.State())
 			} else if err := reportFile(a, f.State(), file, ""); err != nil {
 				return err
 			}
 		}
 		if len(stale) > 0 {
-			a.term.Say("obelus types brings them up to date")
+			a.term.Infof("obelus types brings them up to date")
 			return exit.Failed
 		}
 	}
 	for _, f := range stale {
-		if err := f.Settle(a.dir); err != nil {
+		if err := f.Update(a.dir); err != nil {
 			return err
 		}
 		if err := reportFile(a, f.Done(), filepath.Join(scaffold.TypesFolder, f.Name), "%s %s"); err != nil {
@@ -75,7 +75,7 @@ func updateTypes(a *app, check bool) error {
 		}
 	}
 	if len(stale) == 0 {
-		a.term.Say("%s is up to date", scaffold.TypesFolder)
+		a.term.Infof("%s is up to date", scaffold.TypesFolder)
 	}
 	if check {
 		return nil
@@ -96,7 +96,7 @@ func ensureEditorSettings(a *app) error {
 		}
 		return reportFile(a, "wrote", editorFile, "%s %s")
 	case err == nil && !strings.Contains(string(content), filepath.ToSlash(scaffold.TypesFolder)):
-		a.term.Tell(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(scaffold.TypesFolder))
+		a.term.Noticef(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(scaffold.TypesFolder))
 	}
 	return nil
 }

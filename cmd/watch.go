@@ -36,7 +36,7 @@ func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o r
 		if ctx.Err() != nil {
 			return exit.Interrupted
 		}
-		a.term.Say("watching %s: interrupt to end", a.dir)
+		a.term.Infof("watching %s: interrupt to end", a.dir)
 		for changed := false; !changed || len(reloads) > 0; {
 			select {
 			case <-ctx.Done():
@@ -54,12 +54,12 @@ func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o r
 // reportReload prints which scripts have been loaded, or the error that keeps the old ones.
 func reportReload(a *app, r host.Reload) {
 	if r.Err != nil {
-		a.term.Fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
+		a.term.Error(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
 		return
 	}
-	a.term.Say("generation %d: %s (%s)", r.Generation.Number, reloadedFiles(r), human.Duration(r.Took))
+	a.term.Infof("generation %d: %s (%s)", r.Generation.Number, reloadedFiles(r), human.Duration(r.Took))
 	if len(r.Pending) > 0 {
-		a.term.Fail(errors.New(pendingText(r)))
+		a.term.Error(errors.New(pendingText(r)))
 	}
 }
 

@@ -23,7 +23,7 @@ func (w *deciderFlags) register(c *cobra.Command) {
 	w.given = func() bool { return c.Flags().Changed("by") }
 }
 
-// decider returns the person who decides: --by, else the login name.
+// decider returns the name to record for a decision: --by, else the login name.
 func (w *deciderFlags) decider() (journal.Who, error) {
 	by := strings.TrimSpace(w.by)
 	if by == "" && w.given() {

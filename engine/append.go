@@ -20,12 +20,11 @@ import (
 // again.
 const maxConflicts = 1000
 
-// Append adds messages to a context, all of them or none, creating it if it is
-// absent; [store.CheckContext] says what it may be called. What the messages hold
-// may be anything that [store.FromGo] takes. Each is checked for its form
-// ([store.Message.Check]), against what it joins and against the schemas that are
-// declared; one that does not fit gives a [*plan.MessageError]. Others may append to the
-// context at the same time.
+// Append adds messages to a context, all of them or none, and creates the context if it is absent;
+// [store.CheckContext] says which names are allowed. The values of messages may be anything that
+// [store.FromGo] takes. Each message is checked for its form ([store.Message.Check]), against the
+// value that it joins and against the schemas that are declared; one that does not fit gives a
+// [*plan.MessageError]. Others may append to the context at the same time.
 func Append(ctx context.Context, log store.Log, name string, messages []store.Message, options ...schema.Option) (store.Appended, error) {
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err
@@ -45,12 +44,12 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		if err != nil {
 			return store.Appended{}, err
 		}
-		if err := admit(ctx, view, messages, options); err != nil {
+		if err := checkBatch(ctx, view, messages, options); err != nil {
 			return store.Appended{}, err
 		}
 		origin := store.Origin{}
 		if view.Absent() {
-			if origin, err = expected(ctx, log, name); err != nil {
+			if origin, err = expectedOrigin(ctx, log, name); err != nil {
 				return store.Appended{}, err
 			}
 		}
@@ -69,10 +68,10 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 	return store.Appended{}, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", name, maxConflicts)
 }
 
-// admit stages messages on a view if every one of them fits and breaks no
+// checkBatch stages messages on a view if every one of them fits and breaks no
 // schema. It stages none otherwise.
-func admit(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
-	number, err := stage(ctx, view, messages, options)
+func checkBatch(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
+	number, err := stageChecked(ctx, view, messages, options)
 	var log *logError
 	switch {
 	case errors.As(err, &log):
@@ -85,10 +84,10 @@ func admit(ctx context.Context, view *store.View, messages []store.Message, opti
 	return nil
 }
 
-// stage stages messages one after the other. Its error is about one of them,
+// stageChecked stages messages one after the other. Its error is about one of them,
 // whose number it gives, unless it is a [*logError].
-func stage(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) (number int, err error) {
-	entered := &entered{view: view, first: view.Seq(), came: map[string][]arrival{}, options: options}
+func stageChecked(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) (number int, err error) {
+	entered := &batchCheck{view: view, first: view.Seq(), arrivals: map[string][]arrival{}, options: options}
 	for i, m := range messages {
 		if err := ctx.Err(); err != nil {
 			return 0, &logError{err}
@@ -100,7 +99,7 @@ func stage(ctx context.Context, view *store.View, messages []store.Message, opti
 			if _, err := schema.New(m.Schema); err != nil {
 				return i + 1, err
 			}
-			if n, err := entered.check(ctx, m.Kind); err != nil {
+			if n, err := entered.checkKind(ctx, m.Kind); err != nil {
 				return n, err
 			}
 		}
@@ -127,13 +126,13 @@ func stage(ctx context.Context, view *store.View, messages []store.Message, opti
 	return entered.checkAll(ctx)
 }
 
-// entered is data that has been staged and not been held to a schema yet:
+// batchCheck is data that has been staged and not been held to a schema yet:
 // several messages may make one value together, so it is the value that they
 // have made that counts, by the schema that was in force when they came.
-type entered struct {
-	view  *store.View
-	first int64                // the seq before the first message
-	came  map[string][]arrival // by kind
+type batchCheck struct {
+	view     *store.View
+	first    int64                // the seq before the first message
+	arrivals map[string][]arrival // by kind
 
 	options []schema.Option
 }
@@ -144,20 +143,20 @@ type arrival struct {
 	message int
 }
 
-func (e *entered) add(op store.Op, message int) {
+func (e *batchCheck) add(op store.Op, message int) {
 	kind := op.Path.Kind()
-	e.came[kind] = append(e.came[kind], arrival{op, message})
+	e.arrivals[kind] = append(e.arrivals[kind], arrival{op, message})
 }
 
-// check holds what has entered a kind to the schemas in force, before another
-// one is.
-func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
+// checkKind checks the messages of a kind that were added against the schemas in force, before
+// another schema is.
+func (e *batchCheck) checkKind(ctx context.Context, kind string) (number int, err error) {
 	type value struct {
 		path     store.Path
 		instance string
 	}
 	schemas, checked := map[string]*schema.Schema{}, map[value]bool{}
-	for _, a := range e.came[kind] {
+	for _, a := range e.arrivals[kind] {
 		v := value{a.op.Path, a.op.Instance}
 		if checked[v] {
 			continue
@@ -180,40 +179,40 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 			}
 			schemas[of] = compiled
 		}
-		if err := e.joined(ctx, compiled, a.op, 0); err != nil {
+		if err := e.checkJoined(ctx, compiled, a.op, 0); err != nil {
 			if e.brokenBefore(ctx, declared, compiled, a.op) {
 				continue
 			}
-			return e.blame(ctx, compiled, a.op), err
+			return e.culprit(ctx, compiled, a.op), err
 		}
 	}
-	delete(e.came, kind)
+	delete(e.arrivals, kind)
 	return 0, nil
 }
 
 // brokenBefore reports whether a value breaks its schema by formats alone and did so before the
 // messages came, as one that an older version took, which looked at no formats.
-func (e *entered) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
-	if e.first == 0 || e.joined(ctx, compiled, op, e.first) == nil {
+func (e *batchCheck) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
+	if e.first == 0 || e.checkJoined(ctx, compiled, op, e.first) == nil {
 		return false
 	}
 	lenient, err := schema.New(declared, append(slices.Clip(e.options), schema.IgnoreFormats)...)
-	return err == nil && e.joined(ctx, lenient, op, 0) == nil
+	return err == nil && e.checkJoined(ctx, lenient, op, 0) == nil
 }
 
-func (e *entered) checkAll(ctx context.Context) (number int, err error) {
-	asTheyCame := func(a, b string) int { return e.came[a][0].message - e.came[b][0].message }
-	for _, kind := range slices.SortedFunc(maps.Keys(e.came), asTheyCame) {
-		if number, err := e.check(ctx, kind); err != nil {
+func (e *batchCheck) checkAll(ctx context.Context) (number int, err error) {
+	asTheyCame := func(a, b string) int { return e.arrivals[a][0].message - e.arrivals[b][0].message }
+	for _, kind := range slices.SortedFunc(maps.Keys(e.arrivals), asTheyCame) {
+		if number, err := e.checkKind(ctx, kind); err != nil {
 			return number, err
 		}
 	}
 	return 0, nil
 }
 
-// joined holds what operations at a path have made, as of a seq, against the
+// checkJoined holds what operations at a path have made, as of a seq, against the
 // schema that is declared for its kind.
-func (e *entered) joined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
+func (e *batchCheck) checkJoined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
 	resolver := e.view.Resolver()
 	resolver.At = at
 	var there store.Resolved
@@ -228,24 +227,24 @@ func (e *entered) joined(ctx context.Context, schema *schema.Schema, op store.Op
 	if err != nil {
 		return &logError{err}
 	}
-	if !there.Exists { // as of a seq before it came, or what came since has taken its place
+	if !there.Exists { // as of a seq before it came, or later messages have replaced it
 		return nil
 	}
 	return schema.Accepts(op.Path, store.Set, there.Value, resolving(ctx, resolver, op.Instance))
 }
 
-// blame finds the number of the message from which on the value of an operation
+// culprit finds the number of the message from which on the value of an operation
 // breaks the schema, among those that bear on it and came under the schema.
-func (e *entered) blame(ctx context.Context, schema *schema.Schema, op store.Op) int {
+func (e *batchCheck) culprit(ctx context.Context, schema *schema.Schema, op store.Op) int {
 	var bearing []int
-	for _, a := range e.came[op.Path.Kind()] {
+	for _, a := range e.arrivals[op.Path.Kind()] {
 		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
 			bearing = append(bearing, a.message)
 		}
 	}
-	last := len(bearing) - 1 // by then it does: what all of them have made has been looked at
+	last := len(bearing) - 1 // the last one does: the result of all of them was checked before
 	i := sort.Search(last, func(i int) bool {
-		return e.joined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
+		return e.checkJoined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
 	})
 	return bearing[i] + 1
 }

@@ -11,19 +11,19 @@ import (
 	"obelus/store"
 )
 
-// hold records that a call waits for a person.
-func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]int64) {
-	c, h := t.change(i), t.shown(i, resolved, granted)
+// awaitApproval records that a call waits for a person.
+func (t *tick) awaitApproval(i int, resolved, granted map[string]any, reads map[string]int64) {
+	c, h := t.change(i), t.preview(i, resolved, granted)
 	c.record.Status, c.record.Hold, c.record.WaitingOn, c.record.At = journal.Held, h, nil, t.view.Seq()
 	if len(reads) > 0 {
 		c.record.Reads = reads
 	}
-	t.holding[i] = true
-	t.note(i)
+	t.heldCalls[i] = true
+	t.recordCall(i)
 }
 
-// shown is what a person is shown of a call.
-func (t *tick) shown(i int, resolved, granted map[string]any) *journal.Hold {
+// preview returns the part of a call that a person is shown.
+func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
 	call := t.plan.Calls[i]
 	h := &journal.Hold{Since: store.FormatDate(t.runner.date()), Arguments: plan.Values{}, Granted: granted}
 	for _, p := range call.Params {
@@ -35,21 +35,22 @@ func (t *tick) shown(i int, resolved, granted map[string]any) *journal.Hold {
 	return h
 }
 
-// decided goes on with a call as a person decided.
-func (t *tick) decided(ctx context.Context, i int, h *journal.Hold) error {
+// applyDecision goes on with a call as a person decided.
+func (t *tick) applyDecision(ctx context.Context, i int, h *journal.Hold) error {
 	if h.Decision == journal.Rejected {
 		failure := &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}
-		t.change(i).began = t.runner.now()
-		return t.settle(ctx, &result{index: i, err: failure})
+		t.change(i).startedAt = t.runner.now()
+		return t.complete(ctx, &result{index: i, err: failure})
 	}
 	call := t.plan.Calls[i]
 	if fits, err := t.fits(ctx, i); !fits || err != nil {
 		return err
 	}
-	if len(h.Corrected) > 0 { // who recorded it may know the tool as another one
+	// The correction may have been checked against another version of the tool.
+	if len(h.Corrected) > 0 {
 		if err := call.Definition.Accepts(h.Arguments); err != nil {
-			t.change(i).began = t.runner.now()
-			return t.settle(ctx, &result{index: i, err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("as corrected: %w", err)}})
+			t.change(i).startedAt = t.runner.now()
+			return t.complete(ctx, &result{index: i, err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("as corrected: %w", err)}})
 		}
 	}
 	resolved := make(map[string]any, len(call.Issued))
@@ -64,8 +65,8 @@ func (t *tick) decided(ctx context.Context, i int, h *journal.Hold) error {
 	return t.start(ctx, i, plan.Invocation{Call: resolved, Context: granted, Tool: call.Definition.Schema}, c.record.Reads)
 }
 
-// issued is call i as issued, with the corrections that a person made.
-func (t *tick) issued(i int) map[string]any {
+// issuedCall is call i as issued, with the corrections that a person made.
+func (t *tick) issuedCall(i int) map[string]any {
 	call, h := t.plan.Calls[i], t.calls[i].record.Hold
 	if h == nil || len(h.Corrected) == 0 {
 		return call.Issued
@@ -83,10 +84,10 @@ func (t *tick) issued(i int) map[string]any {
 	return corrected
 }
 
-// takeDecisions finds what people have decided about held calls while the tick
+// readDecisions finds what people have decided about held calls while the tick
 // runs.
-func (t *tick) takeDecisions(ctx context.Context) error {
-	if len(t.holding) == 0 {
+func (t *tick) readDecisions(ctx context.Context) error {
+	if len(t.heldCalls) == 0 {
 		return nil
 	}
 	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
@@ -101,8 +102,8 @@ func (t *tick) takeDecisions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i := r.Position - 1; r.Tick == t.event.Tick && t.holding[i] {
-			delete(t.holding, i)
+		if i := r.Position - 1; r.Tick == t.event.Tick && t.heldCalls[i] {
+			delete(t.heldCalls, i)
 			c := &t.calls[i]
 			if c.record.Status, c.record.Hold = journal.Ready, r.Hold; c.due() {
 				t.queue(i)
@@ -112,12 +113,12 @@ func (t *tick) takeDecisions(ctx context.Context) error {
 	return nil
 }
 
-// attended tells whether a held call may be decided about while the run waits.
-func (t *tick) attended() bool {
+// isInteractive reports whether a held call may be decided about while the run waits.
+func (t *tick) isInteractive() bool {
 	if t.runner.Attend == nil {
 		return false
 	}
-	for i := range t.holding {
+	for i := range t.heldCalls {
 		r := t.calls[i].record
 		r.Context = t.context
 		if t.runner.Attend(r) {

@@ -39,7 +39,7 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if d.Reject {
 		hold.Reason = cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
-		if err := r.correct(ctx, record, &hold, d.Arguments); err != nil {
+		if err := r.applyCorrection(ctx, record, &hold, d.Arguments); err != nil {
 			return err
 		}
 	}
@@ -50,13 +50,12 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if err != nil {
 		return err
 	}
-	return r.first(ctx, d, appended.N)
+	return r.checkFirst(ctx, d, appended.N)
 }
 
-// first tells whether a decision, recorded at a place in the journal, was the
-// first about its hold: others may have decided at the same time, and the first
-// counts.
-func (r *Runner) first(ctx context.Context, d journal.Decision, n int64) error {
+// checkFirst returns an error if a decision, recorded at a position in the journal, is not the
+// first about its hold: of concurrent decisions the first counts.
+func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, n int64) error {
 	for entry, err := range r.Log.Journal(ctx, store.JournalFilter{Context: d.Context, Call: d.Call, Newest: true}) {
 		if err != nil {
 			return err
@@ -76,8 +75,8 @@ func (r *Runner) first(ctx context.Context, d journal.Decision, n int64) error {
 	return nil
 }
 
-// correct puts a person's arguments in place of those that were shown.
-func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journal.Hold, arguments map[string]any) error {
+// applyCorrection puts a person's arguments in place of those that were shown.
+func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hold *journal.Hold, arguments map[string]any) error {
 	last, err := journal.In(r.Log, record.Context).LastRun(ctx)
 	if err != nil {
 		return err
@@ -101,7 +100,8 @@ func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journ
 		}
 		if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
 			given, _ := calls[i].(map[string]any)
-			tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(given) // which needs none
+			// A call with a delegate needs no tool.
+			tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(given)
 		}
 	}
 	if !ok {
@@ -128,10 +128,10 @@ func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journ
 	return nil
 }
 
-// Release lets a lazy plan run, once its context is resumed: that of a context, or, if
-// its own is not lazy, the one of a delegate of it. It gives the plan's context. Its
-// error is a [*journal.NoSuchCallError] where no plan waits for that, where several do, or where
-// somebody else was first.
+// Release releases a lazy plan, which runs once its context is resumed: that of a context, or, if
+// its own is not lazy, the one of a delegate of it. It returns the plan's context. Its error is a
+// [*journal.NoSuchCallError] where no plan waits for that, where several do, or where another
+// release was first.
 func Release(ctx context.Context, log store.Log, name string, who journal.Who) (string, error) {
 	last, err := journal.In(log, name).LastRun(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func Release(ctx context.Context, log store.Log, name string, who journal.Who) (
 	switch {
 	case len(plans) == 0:
 		return "", &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no plan that waits to be approved", name)}
-	case last.Event.Mode == plan.ModeLazy: // who releases twice must not release another
+	case last.Event.Mode == plan.ModeLazy: // a second release must not release another plan
 		return "", journal.SeveralContexts("the plan of context "+name+" was approved before, and a delegate's waits", contexts)
 	case len(plans) > 1:
 		return "", journal.SeveralContexts(fmt.Sprintf("%d delegates have plans that wait", len(plans)), contexts)

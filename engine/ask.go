@@ -16,10 +16,9 @@ import (
 	"obelus/store"
 )
 
-// compile makes a plan of a request's calls on what the view holds. Calls for
-// every instance are checked as they are written first, so that what is wrong
-// with one is told once. They become as many calls as there are instances,
-// unless the plan is to be shown and there are none.
+// compile makes a plan of a request's calls on the values of the view. Calls for every instance are
+// checked as written first, so that a fault of one is reported once. They become as many calls as
+// there are instances, unless the plan is for display and there are none.
 func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*plan.Plan, error) {
 	registry := l.runner.Registry
 	if l.view.Committed() > 0 {
@@ -36,7 +35,7 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 		}
 		if instances := plan.Instances(held); !show || len(instances) > 1 {
 			if _, err := plan.CompileRequest(request, registry, plan.EverythingExists); err != nil && show {
-				return plan.CompileForDisplay(request, registry, there) // with all that is to be said of it
+				return plan.CompileForDisplay(request, registry, there) // with all warnings
 			} else if err != nil {
 				return nil, err
 			}
@@ -54,8 +53,7 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 	return plan, l.policy.Check(plan, registry, l.runner.depth)
 }
 
-// question begins what a model is asked about call i. Its messages are read
-// when it is asked.
+// question prepares the question to a model about call i. Its messages are read when it is asked.
 func (t *tick) question(i int, in plan.Invocation) *plan.Question {
 	call := t.plan.Calls[i]
 	q := &plan.Question{Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key}
@@ -68,7 +66,7 @@ func (t *tick) question(i int, in plan.Invocation) *plan.Question {
 	return q
 }
 
-// readMessages fills in what the model sees of the log, from a worker.
+// readMessages fills in the messages that the model sees, from a worker.
 func (t *tick) readMessages(ctx context.Context, i int, q *plan.Question) error {
 	call := t.plan.Calls[i]
 	wrote := map[string]bool{}
@@ -95,10 +93,10 @@ func (e *NoPlannerError) Error() string {
 	return fmt.Sprintf("the function that plans context %s is to be asked again, and is not there", e.Context)
 }
 
-// ask builds what a planner is asked with from what the view holds.
-func (l *loop) ask(ctx context.Context, tick int) (plan.Ask, error) {
+// buildAsk builds the question to a planner from the view.
+func (l *loop) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
 	ask := plan.Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}
-	l.saw = map[string]int64{}
+	l.plannerSaw = map[string]int64{}
 	held, err := l.view.Kinds(ctx)
 	if err != nil {
 		return ask, err
@@ -110,7 +108,7 @@ func (l *loop) ask(ctx context.Context, tick int) (plan.Ask, error) {
 		if scopes == nil {
 			scopes = slices.Concat(kinds[""], kinds[instance])
 		}
-		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, l.saw)
+		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, l.plannerSaw)
 		switch {
 		case err != nil:
 			return ask, err
@@ -126,17 +124,17 @@ func (l *loop) ask(ctx context.Context, tick int) (plan.Ask, error) {
 	return ask, nil
 }
 
-// solve gives the request with the calls and the output of the next tick. A
+// nextSolution gives the request with the calls and the output of the next tick. A
 // problem is one of the planner's that the run ends with.
-func (l *loop) solve(ctx context.Context, number int) (request *plan.Request, problem, err error) {
+func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Request, problem, err error) {
 	if l.request == nil {
 		return nil, nil, &NoPlannerError{l.context}
 	}
-	solved, err := l.received()
+	solved, err := l.normalizedRequest()
 	if err != nil || solved.Planner == nil {
 		return solved, nil, err
 	}
-	ask, err := l.ask(ctx, number)
+	ask, err := l.buildAsk(ctx, number)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,22 +169,22 @@ func awaitEnd(ctx context.Context) {
 	}
 }
 
-// received is the run's request for one tick. JSON is made of what it holds once,
-// not at every tick anew.
-func (l *loop) received() (*plan.Request, error) {
-	if !l.made {
+// normalizedRequest returns the run's request for one tick. Its values are made JSON once, not at
+// every tick.
+func (l *loop) normalizedRequest() (*plan.Request, error) {
+	if !l.normalized {
 		made, err := l.request.Normalize()
 		if err != nil {
 			return nil, err
 		}
-		l.request, l.made = made, true
+		l.request, l.normalized = made, true
 	}
 	request := *l.request
 	return &request, nil
 }
 
-// consult asks a planner. A panic of one in Go is its own fault, and nobody
-// else's, as is a solution that is not JSON.
+// consult asks a planner. A panic of a planner in Go becomes an error of the planner, as does a
+// solution that is not JSON.
 func consult(ctx context.Context, p plan.Planner, ask plan.Ask) (solution *plan.Solution, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -204,8 +202,8 @@ func consult(ctx context.Context, p plan.Planner, ask plan.Ask) (solution *plan.
 	return solution.Normalize()
 }
 
-// refusalOf is the refusal of a solution with a problem; nil for one without, or where
-// the planner broke down. start is the seq before the messages that tell of the problem.
+// refusalOf returns the refusal of a solution with a problem; nil for one without, or where the
+// planner broke down. start is the seq before the messages that report the problem.
 func refusalOf(problem error, request *plan.Request, start int64) *journal.Refusal {
 	var refused *plan.PlanError
 	if !errors.As(problem, &refused) {

@@ -9,10 +9,9 @@ import (
 	"obelus/store"
 )
 
-// Cancel records that the newest run of a context, which has come to a halt, is
-// not to go on by itself; it can still be resumed. Its error is a
-// [*journal.NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
-// [*DelegateError] for what is part of another run.
+// Cancel records that the newest run of a context, which has halted, is not to go on by itself; it
+// can still be resumed. Its error is a [*journal.NoSuchCallError] where no run is halted, a
+// [*BusyError] where it runs, and a [*DelegateError] for a run that is part of another.
 func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) error {
 	if err := store.CheckStoredContext(name); err != nil {
 		return err
@@ -33,11 +32,12 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	records, err := journal.In(log, name).Records(ctx)
 	for i := range records {
 		if err == nil {
-			err = cancelInside(ctx, log, name, &records[i])
+			err = cancelChild(ctx, log, name, &records[i])
 		}
 	}
 	if errors.As(err, new(*journal.DamagedError)) {
-		return nil // the run is cancelled, and what can't be read goes on by itself no more
+		// The run is cancelled: a delegate that can't be read does not go on by itself either.
+		return nil
 	}
 	return err
 }
@@ -51,10 +51,10 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if _, err := halted(ctx, log, name); err != nil {
 		return err
 	}
-	if err := l.take(ctx); err != nil {
+	if err := l.takeLease(ctx); err != nil {
 		return err
 	}
-	last, err := halted(ctx, log, name) // whoever had the lease before may have gone on until now
+	last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: journal.EventRun, Data: string(store.EncodeJSON(end))}}}, 0)
 }
 
-// cancelInside cancels what the delegate of a context's call runs, and the delegates in
-// it: the call has ended.
-func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Record) error {
+// cancelChild cancels the run of the delegate of a context's call, and of the delegates in it: the
+// call has ended.
+func cancelChild(ctx context.Context, log store.Log, name string, r *journal.Record) error {
 	child, err := journal.In(log, name).OwnChild(ctx, r)
 	if child == "" || err != nil {
 		return err
@@ -78,14 +78,14 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Re
 	}
 	for i := range records {
 		if err == nil {
-			err = cancelInside(ctx, log, child, &records[i])
+			err = cancelChild(ctx, log, child, &records[i])
 		}
 	}
 	if err == nil {
 		err = cancel(ctx, log, child, journal.Who{})
 	}
 	if errors.As(err, new(*journal.NoSuchCallError)) || errors.As(err, new(*BusyError)) {
-		return nil // it has ended, or somebody goes on with it by itself
+		return nil // it has ended, or has a holder of its own
 	}
 	return err
 }

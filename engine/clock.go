@@ -17,7 +17,7 @@ type clock struct {
 
 // date gives a date for a time: the time, or the newest date so far if that is later.
 func (c *clock) date(now time.Time) time.Time {
-	now = now.Round(0) // the wall clock counts, which alone is written
+	now = now.Round(0) // only the wall clock is written
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.After(c.newest) {
@@ -26,7 +26,7 @@ func (c *clock) date(now time.Time) time.Time {
 	return c.newest
 }
 
-// follow has no date be before what the journal says of a context.
+// follow makes all later dates follow the newest in a context's journal.
 func (c *clock) follow(ctx context.Context, log store.Reader, name string) error {
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	if ok {

@@ -11,7 +11,7 @@ import (
 	"obelus/store"
 )
 
-// declaredKey is for what a schema is declared, and by which instance.
+// declaredKey is the kind that a schema is declared for, and the instance that declares it.
 type declaredKey struct{ kind, instance string }
 
 // declaration is a schema that is declared for a kind. A run keeps the last of each,
@@ -43,15 +43,15 @@ func (t *tick) declared(ctx context.Context, kind, instance string) (*schema.Sch
 	return last.compiled, nil
 }
 
-// declaredLists is [schema.Schema.Lists] by the schema that is declared for a path to which
-// a call writes. What is pushed or appended stands behind what is there.
+// declaredLists is [schema.Schema.Lists] by the schema that is declared for a path that a call
+// writes. A pushed or appended value is checked behind the value there.
 func (t *tick) declaredLists(ctx context.Context, call *plan.Call, path store.Path, v any) (any, error) {
 	declared, err := t.declared(ctx, path.Kind(), call.Instance)
 	if declared == nil || err != nil {
 		return v, err
 	}
 	value := t.valueOf(ctx, call.Instance)
-	if len(declared.PartialSchemas) > 0 { // which of its alternatives counts is told by the whole
+	if len(declared.PartialSchemas) > 0 { // the whole value decides which alternative applies
 		whole, err := value(store.KindPath(path.Kind()))
 		if err != nil {
 			return nil, err
@@ -85,8 +85,8 @@ func (t *tick) declaredLists(ctx context.Context, call *plan.Call, path store.Pa
 	return all, nil
 }
 
-// arraysOf gives a value with the empty arrays that stand for its empty objects in what it has
-// joined by a method.
+// arraysOf replaces the empty objects of a value by the empty arrays that they became in the value
+// that it joined by a method.
 func arraysOf(v, joined any, method store.Method) any {
 	list, _ := joined.([]any)
 	given, isList := v.([]any)
@@ -128,13 +128,13 @@ func emptyArraysOf(v, listed any) any {
 	return v
 }
 
-// checkDeclared holds what a call has just staged at some paths against what is declared
-// there: together, for one may be right with another only.
+// checkDeclared checks the messages that a call has just staged at some paths against the schemas
+// declared there: together, since one may be valid only with another.
 func (t *tick) checkDeclared(ctx context.Context, call *plan.Call, paths []store.Path, data func(store.Path) any) error {
 	for i, path := range paths {
 		method := call.JoinMethod()
 		if slices.ContainsFunc(paths[i+1:], path.Overlaps) || slices.ContainsFunc(paths[:i], path.Overlaps) {
-			method = store.Set // it has become what all of them made
+			method = store.Set // the result of all of them
 		}
 		declared, err := t.declared(ctx, path.Kind(), call.Instance)
 		if err != nil {
@@ -150,7 +150,7 @@ func (t *tick) checkDeclared(ctx context.Context, call *plan.Call, paths []store
 	return nil
 }
 
-// valueOf resolves paths for an instance, as what is staged has them.
+// valueOf resolves paths for an instance, staged messages included.
 func (t *tick) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
 	return resolving(ctx, t.view.Resolver(), instance)
 }
@@ -166,8 +166,7 @@ func resolving(ctx context.Context, r store.Resolver, instance string) func(stor
 	}
 }
 
-// brokenDeclaration makes an error of a call of what a schema says that is declared,
-// unless the log could not be read.
+// brokenDeclaration makes a call's error of a broken schema, unless the log could not be read.
 func brokenDeclaration(err error) error {
 	if _, log := errors.AsType[*logError](err); log || err == nil {
 		return err

@@ -1,32 +1,36 @@
-// Package engine compiles calls to a plan and runs it over a log.
+// Package engine runs plans over a log.
 //
-// A call names a tool and says where its result goes; its parameters may refer
-// to what other calls write. From that alone [Compile] knows what must wait
-// for what. A [Runner] runs all calls that are ready at once, and commits each
-// outcome together with the messages that it writes, so that a run that was
-// cut off at any instant goes on where it stood ([Runner.Resume]). A call runs once
-// the log has that it has begun, and what it read. Where nobody can tell its outcome may
-// be all that the log has of it, and a chain of such calls takes one commit
-// ([Forerunner]).
+// A call names a tool and says where its result goes; its parameters may refer to values that other
+// calls write. From that alone [plan.Compile] knows which call waits for which. A [Runner] runs all
+// calls that are ready at once, and commits each outcome together with the messages that it writes,
+// so that a run that was cut off at any instant goes on from there ([Runner.Resume]). A call runs
+// once the log has its start, and the values that it read. Where a call has no visible effect the
+// log may have its outcome alone, and a chain of such calls takes one commit ([plan.Speculative]).
 //
-// Activities do the work: any [Activity], registered in a [Registry] beside
-// the [Tool]s whose JSON Schemas say what their calls look like. Package host
-// makes them of Lua.
+// The way of one call:
 //
-// What a Go program gives, as a result, an input or a parameter, may be anything
-// that encoding/json writes; what it gets are the values of package store
-// ([store.FromGo], [Invocation]).
+//	plan.Compile          checks the call and finds the calls that it waits for
+//	tick.evaluate         reads its references through a store.Resolver, once those have settled
+//	loop.assign           hands it to a worker, once the log has its start
+//	plan.Activity.Run     does the work: package host makes activities of Lua
+//	tick.complete         makes messages of the result, and unblocks the calls after it
+//	tick.commit           appends messages, outcome and the next starts in one transaction
 //
-// A run is a loop of ticks. A [Planner] is asked for calls, and asked again once
-// they have settled, until it gives an output; a request with a static list of
-// calls needs none. A call with _delegate runs a [Delegate] in a child context.
-// A call that no activity runs is latent: a [Model] answers it.
+// Activities do the work: any [plan.Activity], registered in a [plan.Registry] beside the
+// [plan.Tool]s whose JSON Schemas describe their calls. Values of a Go program, as results, inputs
+// or parameters, may be anything that encoding/json writes; it receives the values of package store
+// ([store.FromGo], [plan.Invocation]).
 //
-// Under a [Policy] calls are held for a person before they run: [Holds] lists
-// them, [Runner.Decide] records what was decided, and whoever runs or resumes
-// the context goes on from there. A run holds its context's lease, so that no
-// two processes run one context at once ([BusyError]).
+// A run is a loop of ticks. A [plan.Planner] is asked for calls, and asked again once they have
+// settled, until it gives an output; a request with a static list of calls needs none. A call with
+// _delegate runs a [plan.Delegate] in a child context. A call that no activity runs is latent: a
+// [plan.Model] answers it.
 //
-// What everything means is shown by the cases in testdata/conformance, one for
-// each clause of the protocol.
+// Under a [plan.Policy] calls are held for a person before they run: [journal.Context.Holds] lists
+// them, [Runner.Decide] records a decision, and the run of the context, or its next resumption,
+// goes on from there. A run holds its context's lease, so that no two processes run one context at
+// once ([BusyError]).
+//
+// The protocol is in PROTOCOL.md, the reasons behind the design in decisions, and the cases in
+// testdata/conformance show each clause of the protocol.
 package engine

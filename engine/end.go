@@ -14,71 +14,71 @@ import (
 	"obelus/store"
 )
 
-// finish ends a tick that its last step has not. Where somebody has appended in
-// between there may be more to do, and it does not end.
-func (t *tick) finish(ctx context.Context) error {
+// endTick ends a tick that its last step has not ended. After a conflicting append there may be
+// more to do, and the tick does not end.
+func (t *tick) endTick(ctx context.Context) error {
 	t.save()
-	if err := t.conclude(ctx); err != nil {
+	if err := t.concludeTick(ctx); err != nil {
 		return err
 	}
 	err := t.commit(ctx, t.leased())
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && t.begun {
 		t.undo()
-		return t.takeIn(ctx)
+		return t.poll(ctx)
 	}
 	return err
 }
 
-// settled tells whether nothing of the tick is left to run or to wait for.
+// settled reports whether the tick has no call left to run or to wait for.
 func (t *tick) settled() bool {
-	return t.running+t.resting+t.detached == 0 && !t.looks() && !t.pending()
+	return t.running+t.backingOff+t.detached == 0 && !t.needsPoll() && !t.hasQueued()
 }
 
-// last tells whether the run ends with the tick, and leaves nothing behind.
-func (t *tick) last() bool {
-	return t.ending != nil && t.ending.Status != journal.RunContinued && t.detached+len(t.loop.behind) == 0
+// endsRun reports whether the run ends with the tick, without detached calls.
+func (t *tick) endsRun() bool {
+	return t.ended != nil && t.ended.Status != journal.RunContinued && t.detached+len(t.loop.detachedTicks) == 0
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.
 func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
-	end := t.ending
+	end := t.ended
 	if end.Status == journal.RunContinued {
 		t.over = true
 		return nil, nil
 	}
 	var err error
-	if !t.last() {
-		t.loop.interruptRecorded() // nothing that may come now is recorded of the run
-		err = t.loop.drain(ctx, t, (*tick).loosely)
+	if !t.endsRun() {
+		t.loop.interruptRecorded() // nothing more is recorded of the run
+		err = t.loop.drain(ctx, t, (*tick).detachedCalls)
 	}
 	calls := t.all()
-	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.outdated}, err
+	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
 }
 
-// conclude stages how the tick ends.
-func (t *tick) conclude(ctx context.Context) error {
+// concludeTick stages how the tick ends.
+func (t *tick) concludeTick(ctx context.Context) error {
 	end, err := t.verdict(ctx)
 	if err == nil {
-		end.Detached = t.leavesBehind()
-		t.ending = &end
-		t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
+		end.Detached = t.hasDetached()
+		t.ended = &end
+		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
 	}
 	return err
 }
 
-// leavesBehind tells whether fire-and-forget calls of the run are at work.
-func (t *tick) leavesBehind() bool { return t.detached > 0 || t.loop.leavesBehind() }
+// hasDetached reports whether fire-and-forget calls of the run are at work.
+func (t *tick) hasDetached() bool { return t.detached > 0 || t.loop.hasDetached() }
 
-// leavesBehind tells it of those of ticks that are over.
-func (l *loop) leavesBehind() bool {
-	return slices.ContainsFunc(l.behind, func(t *tick) bool { return t.detached > 0 })
+// hasDetached reports it for the calls of ticks that are over.
+func (l *loop) hasDetached() bool {
+	return slices.ContainsFunc(l.detachedTicks, func(t *tick) bool { return t.detached > 0 })
 }
 
-// loosely is how many fire-and-forget calls of the tick are at work.
-func (t *tick) loosely() int { return t.detached }
+// detachedCalls is how many fire-and-forget calls of the tick are at work.
+func (t *tick) detachedCalls() int { return t.detached }
 
-// verdict stages the error messages of the tick, and tells how it ends.
+// verdict stages the error messages of the tick, and returns its end.
 func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
 	end := journal.RunEvent{Tick: t.event.Tick, Status: journal.RunDone}
 	for i := range t.calls {
@@ -101,11 +101,11 @@ func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
 		}
 	}
 	t.reportProblem(problem)
-	return t.after(end, problem), nil
+	return t.nextStatus(end, problem), nil
 }
 
-// reportFailures stages the error messages of calls: as the plan lists them, or, where
-// they are replayed, as they came among what others appended.
+// reportFailures stages the error messages of calls: in the order of the plan, or, in a recorded
+// run, as they came among foreign messages.
 func (t *tick) reportFailures(ctx context.Context) error {
 	var failed []*journal.Record
 	for i := range t.calls {
@@ -127,9 +127,9 @@ func (t *tick) reportFailure(r *journal.Record) {
 	t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 }
 
-// after decides whether the planner is asked again: not if there is an output,
-// nor if it broke down, nor if it repeated what was refused just before.
-func (t *tick) after(end journal.RunEvent, problem error) journal.RunEvent {
+// nextStatus decides whether the planner is asked again: not if there is an output, nor if it broke
+// down, nor if it repeated the solution refused just before.
+func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
 	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
 	limit := positive(t.runner.Ticks, DefaultTicks)
@@ -174,8 +174,8 @@ func (t *tick) report(data map[string]any) {
 	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.date()})
 }
 
-// given is the output of an anonymous delegate: what its one call gave back.
-func (t *tick) given() any {
+// givenOutput is the output of an anonymous delegate: what its one call gave back.
+func (t *tick) givenOutput() any {
 	if t.event.Plan != plan.Anonymous || len(t.calls) != 1 || t.calls[0].record.Status != journal.Done {
 		return nil
 	}
@@ -194,16 +194,16 @@ func (t *tick) given() any {
 // it null.
 func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if t.plan.Output == nil {
-		return t.given(), nil, nil
+		return t.givenOutput(), nil, nil
 	}
 	resolver := t.view.Resolver()
-	before := false // what is there of something that is missing
+	before := false // a missing value exists as of before
 	v, lacking, err := t.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err
 		}
-		stale, err := t.stale(ctx, path, resolved.From)
+		stale, err := t.isStale(ctx, path, resolved.From)
 		before = before || stale
 		return resolved.Value, !stale, false, err
 	})
@@ -235,10 +235,10 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	return v, nil, nil
 }
 
-// stale tells whether a value is of before, and does not count for the output: a
-// call of the tick may write there, as for another call (protocol §7), and none has,
-// nor has anybody appended there since the tick began.
-func (t *tick) stale(ctx context.Context, path store.Path, from []int64) (bool, error) {
+// isStale reports whether a value is from before the tick, and does not count for the output: a
+// call of the tick may write there, as for another call (protocol §7), and none has, nor has a
+// foreign message since the tick began.
+func (t *tick) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
 	writers := t.plan.Graph.Writers[""].Above(path)
 	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
 		return false, nil

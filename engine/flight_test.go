@@ -29,7 +29,7 @@ type flying struct {
 }
 
 func (l *flying) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
-	flies := strings.Contains(string(debug.Stack()), "depart")
+	flies := strings.Contains(string(debug.Stack()), "startCommit")
 	if flies {
 		if l.flights.Add(1); l.before != nil {
 			l.before()
@@ -271,7 +271,7 @@ func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 		log.before = func() { broken.Store(true) }
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Now = func() time.Time {
-			if broken.Load() && log.landed.Load() == 0 && strings.Contains(string(debug.Stack()), "meanwhile") {
+			if broken.Load() && log.landed.Load() == 0 && strings.Contains(string(debug.Stack()), "stepWhilePending") {
 				panic("the clock is broken")
 			}
 			return time.Now()

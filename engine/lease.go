@@ -9,8 +9,8 @@ import (
 	"obelus/store"
 )
 
-// leaseFor is how long a run that has died on another machine keeps others out
-// of its context. One that is alive renews its lease long before.
+// leaseFor is how long the context of a run that died on another machine stays closed to others. A
+// live run renews its lease long before.
 const (
 	leaseFor   = 30 * time.Second
 	leaseRenew = leaseFor / 3
@@ -18,7 +18,7 @@ const (
 
 // leased is for how long the next append keeps the lease.
 func (t *tick) leased() time.Duration {
-	if t.last() {
+	if t.endsRun() {
 		return 0
 	}
 	return leaseFor
@@ -60,17 +60,17 @@ func (l *loop) appended(appended store.Appended, err error, hold time.Duration, 
 	l.releaseFirst(results)
 	switch {
 	case hold == 0:
-		l.forget()
+		l.stopRenewal()
 		l.epoch = 0
 	case l.epoch == 0:
 		l.epoch = appended.Epoch
-		l.keep()
+		l.renewLease()
 	}
 	return nil
 }
 
-// setDates dates what has no date: the log would, by the system's clock. Messages that a
-// run begins with are as old as the first of the events that tell of it.
+// setDates sets missing dates, which the log would take from the system's clock. The messages that
+// a run begins with are as old as its first event.
 func setDates(b *store.Batch, now time.Time) {
 	for i := range b.Journal {
 		if e := &b.Journal[i]; e.Date.IsZero() {
@@ -85,15 +85,15 @@ func setDates(b *store.Batch, now time.Time) {
 	}
 }
 
-// take takes the lease before anything is appended.
-func (l *loop) take(ctx context.Context) error {
+// takeLease takes the lease before anything is appended.
+func (l *loop) takeLease(ctx context.Context) error {
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
 }
 
-// keep renews the lease from now on, whatever the run is at: its planner may
+// renewLease renews the lease from now on, whatever the run is at: its planner may
 // think for long, and its calls may drain. A lease that can't be renewed is
 // noticed by the next append.
-func (l *loop) keep() {
+func (l *loop) renewLease() {
 	ctx, cancel := context.WithCancel(context.Background())
 	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
 	ended := make(chan struct{})
@@ -110,7 +110,7 @@ func (l *loop) keep() {
 			}
 		}
 	}()
-	l.forget = func() {
+	l.stopRenewal = func() {
 		cancel()
 		<-ended
 	}

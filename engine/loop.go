@@ -16,50 +16,51 @@ import (
 	"obelus/store"
 )
 
-// loop is a run: one tick after another, from where it begins or is resumed to
-// where it comes to a halt. It holds the context's lease meanwhile. It belongs to
-// the goroutine that has the turn: the one that runs it, and while that waits
-// each worker that brings a result, so that a step needs no other goroutine.
+// loop is a run: one tick after another, from its beginning or its resumption until it halts. It
+// holds the context's lease meanwhile. The goroutine that has its lock owns it: the one that runs
+// it, and while that waits a worker that brings a result, so that a step needs no other goroutine.
 type loop struct {
-	runner  *Runner
-	context string
-	origin  store.Origin
-	request *plan.Request // nil if the run is resumed and the plan's file is not at hand
-	made    bool          // it has been received
-	opening []store.Message
-	input   bool // the last message of the opening is the run's input
-	view    *store.View
-	fresh   bool // the view has just been opened
-	policy  plan.Policy
+	runner     *Runner
+	context    string
+	origin     store.Origin
+	request    *plan.Request // nil if the run is resumed and the plan's file is not at hand
+	normalized bool          // it has been received
+	initial    []store.Message
+	input      bool // the last initial message is the run's input
+	view       *store.View
+	fresh      bool // the view has just been opened
+	policy     plan.Policy
 
 	declared map[declaredKey]declaration
 
-	saw     map[string]int64  // by the planner, when it was asked last
-	refused *journal.Refusal  // of the newest tick's solution
-	tick    int               // the number of the newest tick, 0 before the first
-	first   int               // the tick with which the run began
-	n       int64             // the journal's position after its last append
-	begun   bool              // its first append is in the log
-	started func()            // to be called then; may be nil
-	halted  bool              // as the journal has it, the run is not under way
-	cutAs   journal.RunStatus // how it ends early: [journal.RunCancelled], else [journal.RunInterrupted]
+	plannerSaw map[string]int64 // values granted to the planner when it was asked last
+	refused    *journal.Refusal // of the newest tick's solution
+	tick       int              // the number of the newest tick, 0 before the first
+	first      int              // the tick with which the run began
+	n          int64            // the journal's position after its last append
+	begun      bool             // its first append is in the log
+	started    func()           // to be called then; may be nil
+	halted     bool             // in the journal, the run is not under way
+	// Status of an early end: [journal.RunCancelled], else [journal.RunInterrupted].
+	interruptedAs journal.RunStatus
 
-	opened time.Time // for what is told by how long it has been
+	opened time.Time // start of the run; durations count from then
 
-	epoch  int64  // of the lease, 0 without
-	forget func() // ends its renewal
+	epoch       int64  // of the lease, 0 without
+	stopRenewal func() // ends its renewal
 
-	working  context.Context // what runs may end after the run is told to
-	stop     context.CancelFunc
-	workers  sync.WaitGroup
-	jobs     chan job
-	results  chan *result  // that came while somebody had the turn
-	closed   chan struct{} // nobody takes results any more
-	releases []func()      // of results that a step has taken, to be called once the log has it
-	turn     chan struct{} // holds one token while somebody has the turn
-	back     chan error    // gives the turn back to the one that runs the loop
-	current  *tick
-	behind   []*tick // ticks that are over, but for fire-and-forget calls
+	working context.Context // ends after the grace that calls have once the run is to end
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+	tasks   chan task
+	results chan *result  // results that came while another goroutine had the lock
+	closed  chan struct{} // closed once no more results are taken
+	// Releases of the results in the current step, for when the log has it.
+	releases      []func()
+	lock          chan struct{} // holds one token while a goroutine has the lock
+	unlocked      chan error    // returns the lock to the goroutine that runs the loop
+	current       *tick
+	detachedTicks []*tick // ticks that are over except for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -84,11 +85,11 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		}
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, forget: func() {},
-		jobs: make(chan job), results: make(chan *result, 64), closed: make(chan struct{}),
-		turn: make(chan struct{}, 1), back: make(chan error, 1),
+		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, stopRenewal: func() {},
+		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
+		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}
-	l.turn <- struct{}{}
+	l.lock <- struct{}{}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
 		context.AfterFunc(r.cut, l.stop)
@@ -96,32 +97,31 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	return l, nil
 }
 
-// close lets go of what the loop holds, however it came to its end.
+// close releases the loop's resources, whatever its end.
 func (l *loop) close() {
 	l.stop()
 	close(l.closed)
-	l.abandon()
+	l.dropResults()
 	l.releaseAll()
 	if l.current != nil {
 		l.current.stopTimers()
 	}
-	l.forget()
+	l.stopRenewal()
 	if l.epoch != 0 {
-		// A lease that can't be given back lapses by itself, now that nobody
-		// renews it.
+		// A lease that can't be given back lapses by itself, since its renewal has ended.
 		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
 	}
 }
 
-// own notes what is to be released once the log has a result that a step takes.
-func (l *loop) own(res *result) {
+// holdRelease keeps the release of a result that a step takes until the log has it.
+func (l *loop) holdRelease(res *result) {
 	if res.release != nil {
 		l.releases = append(l.releases, res.release)
 		res.release = nil
 	}
 }
 
-// releaseFirst releases what the first n results had that were taken.
+// releaseFirst calls the first n releases.
 func (l *loop) releaseFirst(n int) {
 	for _, release := range l.releases[:n] {
 		release()
@@ -129,7 +129,7 @@ func (l *loop) releaseFirst(n int) {
 	l.releases = slices.Delete(l.releases, 0, n)
 }
 
-// releaseAll releases what there is where nothing is recorded any more.
+// releaseAll calls the releases where nothing is recorded any more.
 func (l *loop) releaseAll() {
 	l.releaseFirst(len(l.releases))
 	for {
@@ -159,26 +159,25 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 	return nil
 }
 
-// wait gives the turn away until there is a result that no worker could take
-// itself, the tick does not go on by itself, it is time, or for the end of ctx.
-// An error is that of a worker's step.
+// wait gives the lock away until a result comes that no worker could take itself, the tick needs
+// this goroutine, it is time, or ctx ends. An error is that of a worker's step.
 func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, err error) {
 	select {
 	case res = <-l.results:
 		return res, nil
 	default:
 	}
-	<-l.turn
+	<-l.lock
 	select {
 	case res = <-l.results:
 	case <-until:
 	case <-ctx.Done():
-	case err = <-l.back:
+	case err = <-l.unlocked:
 		return nil, err
 	}
 	select {
-	case l.turn <- struct{}{}:
-	case err = <-l.back:
+	case l.lock <- struct{}{}:
+	case err = <-l.unlocked:
 	}
 	if err != nil && res != nil {
 		res.drop()
@@ -187,20 +186,20 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 	return res, err
 }
 
-// come gives the results of a tick that have come, so that one append commits
-// them together, the first among them. Those of other ticks are recorded, but for what is
-// left of starts that were undone, and of waits when nothing is tried again any more.
-func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
+// drainResults returns the results of a tick that have come, first among them, so that one append
+// commits them together. Those of other ticks are recorded; results of undone starts are dropped,
+// and so are pauses that ended after the last retry.
+func (l *loop) drainResults(ctx context.Context, t *tick, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
 		switch {
-		case res.tick.undone(res), res.rested && res.tick.over:
+		case res.tick.undone(res), res.retryDue && res.tick.over:
 			res.drop()
 		case res.tick == t:
-			l.own(res)
+			l.holdRelease(res)
 			mine = append(mine, res)
 		default:
-			l.own(res)
+			l.holdRelease(res)
 			others = append(others, res)
 		}
 		select {
@@ -219,7 +218,7 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 				rest = append(rest, res)
 			}
 		}
-		if err := of.record(ctx, func() error { return of.receive(ctx, its) }); err != nil {
+		if err := of.commitStep(ctx, func() error { return of.receive(ctx, its) }); err != nil {
 			return nil, err
 		}
 		others = rest
@@ -227,8 +226,8 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 	return mine, nil
 }
 
-// run goes on from tick to tick. t, if it is not nil, is one that was under
-// way. A panic of a worker's step goes on here; as one of this goroutine it tells where.
+// run runs tick after tick. t, if it is not nil, is a tick that was under way. A panic of a
+// worker's step continues here; a panic of this goroutine gets its place.
 func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -246,7 +245,7 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
 		if t == nil {
 			var err error
-			if t, err = l.begin(ctx); err != nil {
+			if t, err = l.beginTick(ctx); err != nil {
 				if ctx.Err() != nil && l.request != nil && l.request.Planner != nil {
 					return l.cut(ctx)
 				}
@@ -263,16 +262,15 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 			return outcome, err
 		}
 		if t.detached > 0 {
-			l.behind = append(l.behind, t)
+			l.detachedTicks = append(l.detachedTicks, t)
 		}
 		t, conflicts = nil, 0
 	}
 	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", l.context, maxConflicts)
 }
 
-// begin stages what the next tick appends: what the run begins with, and the
-// plan.
-func (l *loop) begin(ctx context.Context) (*tick, error) {
+// beginTick stages the append of the next tick: the initial messages of the run, and the plan.
+func (l *loop) beginTick(ctx context.Context) (*tick, error) {
 	if !l.fresh {
 		if _, err := l.view.Refresh(ctx); err != nil {
 			return nil, err
@@ -286,12 +284,12 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	}
 	l.halted = false // a plan's event says so too
 	if !l.begun {
-		if err := l.enter(ctx); err != nil {
+		if err := l.stageStart(ctx); err != nil {
 			return nil, err
 		}
 	}
 	number := l.tick + 1
-	request, problem, err := l.solve(ctx, number)
+	request, problem, err := l.nextSolution(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -316,12 +314,12 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
 	l.refused = event.Refused
-	t.journal(store.Entry{Event: journal.EventPlan, Data: string(store.EncodeJSON(event))})
+	t.appendEntry(store.Entry{Event: journal.EventPlan, Data: string(store.EncodeJSON(event))})
 	return t, nil
 }
 
-// enter stages what a run begins with.
-func (l *loop) enter(ctx context.Context) error {
+// stageStart stages the messages that a run begins with.
+func (l *loop) stageStart(ctx context.Context) error {
 	var last journal.Run
 	if !l.view.Absent() {
 		var err error
@@ -335,17 +333,17 @@ func (l *loop) enter(ctx context.Context) error {
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.Detached {
-		if err := l.take(ctx); err != nil {
+		if err := l.takeLease(ctx); err != nil {
 			return err
 		}
 		if _, err := l.records(ctx); err != nil {
 			return err
 		}
 	}
-	return l.open(ctx)
+	return l.stageInitial(ctx)
 }
 
-// finished gives the context's newest run, which must have come to its end.
+// finished returns the context's newest run, which must have ended.
 func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 	before := journal.Run{}
 	for {
@@ -370,12 +368,12 @@ func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 	}
 }
 
-// open stages the messages that the run brings.
-func (l *loop) open(ctx context.Context) error {
-	err := admit(ctx, l.view, l.opening, l.runner.Registry.Schemas)
+// stageInitial stages the messages that the run brings.
+func (l *loop) stageInitial(ctx context.Context) error {
+	err := checkBatch(ctx, l.view, l.initial, l.runner.Registry.Schemas)
 	var refused *plan.MessageError
 	if errors.As(err, &refused) {
-		refused.Input = l.input && refused.Number == len(l.opening)
+		refused.Input = l.input && refused.Number == len(l.initial)
 	}
 	return err
 }
@@ -386,7 +384,7 @@ func (l *loop) event(number int, start int64, plan *plan.Plan, request *plan.Req
 		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
 	}
 	if event.Planner {
-		event.Saw = l.saw
+		event.Saw = l.plannerSaw
 	}
 	if request.Schema != nil {
 		event.Schema = store.EncodeJSON(request.Schema)

@@ -8,46 +8,46 @@ import (
 	"obelus/store"
 )
 
-// flight is a step that is being written while the next one is made. What that one has to
-// launch or to tell waits until it is in the log itself, and if the flight comes to nothing
-// both are undone. But what nobody can see begins at once: it may be in vain.
-type flight struct {
+// pendingCommit is a step that is being written while the next one is made. The launches and
+// notifications of that one wait until it is in the log itself, and if the pending commit fails
+// both are undone. Calls without visible effects begin at once: they may run in vain.
+type pendingCommit struct {
 	made
 	results  int // that it has of those that were taken
-	landed   chan struct{}
+	done     chan struct{}
 	appended store.Appended
 	err      error
 }
 
-// overlaps tells whether results are to come while the step is written, and nothing else
-// is to be seen to meanwhile: a look at the log, or what earlier ticks have left behind, would
-// drop or append what is staged. One call alone had better run ahead within the step.
-func (t *tick) overlaps(run context.Context) bool {
+// canPipeline reports whether results may come while the step is written, and the loop needs
+// nothing else meanwhile: polling the log, or detached calls of earlier ticks, would drop or append
+// staged messages. A single call is better speculated on within the step.
+func (t *tick) canPipeline(run context.Context) bool {
 	switch {
 	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
 		return false
-	case t.looks(), t.loop.halted, t.loop.leavesBehind():
+	case t.needsPoll(), t.loop.halted, t.loop.hasDetached():
 		return false
 	}
 	others := t.running
 	for _, s := range t.starts {
-		if s.ahead == nil && !t.calls[s.index].record.Unstored {
+		if s.speculative == nil && !t.calls[s.index].record.Unstored {
 			others--
 		}
 	}
 	return others > 1
 }
 
-// fly writes the step, and meanwhile makes the next one, with the results that it gives.
-// Where somebody else has appended the two are undone, and made again as one: that is not to
-// fly, or who appends all the time would have calls begin in vain all the time.
-func (t *tick) fly(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
-	f, err := t.depart(ctx, run)
+// commitPipelined writes the step and makes the next one meanwhile, with the results that come.
+// After a conflicting append the two are undone, and made again as one that is not pipelined:
+// constant foreign appends would otherwise have calls begin in vain all the time.
+func (t *tick) commitPipelined(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
+	f, err := t.startCommit(ctx, run)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { <-f.landed }() // it does not outlive its run
-	more, err := t.meanwhile(ctx, run, f)
+	defer func() { <-f.done }() // it does not outlive its run
+	more, err := t.stepWhilePending(ctx, run, f)
 	if err != nil {
 		return nil, false, err
 	}
@@ -55,26 +55,26 @@ func (t *tick) fly(ctx, run context.Context, results []*result) (next []*result,
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
-		return both, false, t.remake(ctx, func() error { return t.move(ctx, run, both) })
+		return both, false, t.remake(ctx, func() error { return t.apply(ctx, run, both) })
 	case err != nil:
 		return nil, false, err
 	}
-	unbegun := t.land(run, f)
+	unbegun := t.finishCommit(run, f)
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
-// depart has the step written, and begins the next one.
-func (t *tick) depart(ctx, run context.Context) (*flight, error) {
+// startCommit has the step written, and begins the next one.
+func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 	b := t.batch()
 	if err := t.loop.address(&b, leaseFor); err != nil {
 		return nil, err
 	}
-	t.launchUnseen(run)
-	f := &flight{made: t.made, results: len(t.loop.releases), landed: make(chan struct{}), err: &brokenStep{}}
-	t.flight, t.made, t.spare = f, t.spare, made{}
+	t.launchPure(run)
+	f := &pendingCommit{made: t.made, results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
+	t.pending, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {
-		defer close(f.landed)
+		defer close(f.done)
 		defer func() {
 			if p := recover(); p != nil {
 				f.err = &brokenStep{crash.WithPlace(p)}
@@ -85,49 +85,49 @@ func (t *tick) depart(ctx, run context.Context) (*flight, error) {
 	return f, nil
 }
 
-// meanwhile makes a step with what comes until another one has been written.
-func (t *tick) meanwhile(ctx, run context.Context, f *flight) (results []*result, err error) {
+// stepWhilePending makes a step with the results that come until another step has been written.
+func (t *tick) stepWhilePending(ctx, run context.Context, f *pendingCommit) (results []*result, err error) {
 	for {
 		select {
-		case <-f.landed:
+		case <-f.done:
 			return results, nil
 		case res := <-t.loop.results:
-			more, err := t.loop.come(ctx, t, res)
+			more, err := t.loop.drainResults(ctx, t, res)
 			if err == nil {
-				err = t.move(ctx, run, more)
+				err = t.apply(ctx, run, more)
 			}
 			if err != nil {
 				return nil, err
 			}
-			t.launchUnseen(run)
+			t.launchPure(run)
 			results = append(results, more...)
 		}
 	}
 }
 
-// launchUnseen launches the calls of the step that nobody can see.
-func (t *tick) launchUnseen(run context.Context) {
+// launchPure launches the calls of the step that have no visible effect.
+func (t *tick) launchPure(run context.Context) {
 	var unseen []start
 	others := t.starts[:0]
 	for _, s := range t.starts {
-		if s.ahead != nil {
+		if s.speculative != nil {
 			unseen = append(unseen, s)
 		} else {
 			others = append(others, s)
 		}
 	}
 	t.starts = others
-	t.loop.launch(t.jobs(run, unseen))
+	t.loop.launch(t.tasksOf(run, unseen))
 }
 
-// land does what waited for a step to be in the log. It gives those of its calls that have
-// not begun, since the run was stopped meanwhile.
-func (t *tick) land(run context.Context, f *flight) (unbegun []*result) {
-	t.flight = nil
+// finishCommit does the work that waited for a step to be in the log. It returns those of its calls
+// that have not begun, since the run was stopped meanwhile.
+func (t *tick) finishCommit(run context.Context, f *pendingCommit) (unbegun []*result) {
+	t.pending = nil
 	t.appended()
-	t.watched(&f.made)
+	t.notifyObservers(&f.made)
 	jobs, unbegun := t.committed(run, &f.made)
 	t.loop.launch(jobs)
-	t.spare = made{entries: f.entries, places: f.places, noted: f.noted, saved: undo{calls: f.saved.calls}}
+	t.spare = made{entries: f.entries, places: f.places, observed: f.observed, mark: undo{calls: f.mark.calls}}
 	return unbegun
 }

@@ -8,34 +8,34 @@ import (
 	"obelus/engine/plan"
 )
 
-// pool holds the slots for activities that a run and its delegates share, and
-// gives them in the order in which they are asked for; who waits for an activity
-// of which enough run holds up nobody behind it. Within one tick there is always
-// one, for its turns keep to the same numbers; here the ticks of delegates meet,
-// and calls that an earlier tick left behind.
+// pool holds the slots for activities that a run and its delegates share, and grants them in the
+// order of the requests; a request for an activity at its limit delays no other. Within one tick a
+// slot is always free, for its queues keep to the same numbers; the pool joins the ticks of
+// delegates, and detached calls of earlier ticks.
 type pool struct {
-	run      context.Context // of the run that all of it is part of
+	run      context.Context // of the whole run
 	parallel int
 
-	mu    sync.Mutex
-	taken [2]int                   // of waited-for calls and of fire-and-forget calls, each of which has as many as parallel
-	each  map[*plan.Registered]int // taken, of activities that do not run as often as they like
+	mu sync.Mutex
+	// Number of calls that are waited for, and of fire-and-forget calls, each at most parallel.
+	taken [2]int
+	each  map[*plan.Registered]int // number of calls, for activities with a limit
 	queue []slot                   // asked for, and not there yet
 }
 
-// slot is what a call needs to run its activity.
+// slot is a call's place among the running activities.
 type slot struct {
 	activity *plan.Registered
 	shared   int           // index into taken
-	given    chan struct{} // closed once it is; nil if it was there at once
+	given    chan struct{} // closed once it is granted; nil if it was granted at once
 }
 
 func newPool(run context.Context, parallel int) *pool {
 	return &pool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
 }
 
-// ask gives a slot, which may have to be waited for, and is to be left.
-func (p *pool) ask(a *plan.Registered, fireAndForget bool) slot {
+// request gives a slot, which may have to be waited for, and is to be left.
+func (p *pool) request(a *plan.Registered, fireAndForget bool) slot {
 	one := slot{activity: a}
 	if fireAndForget {
 		one.shared = 1
@@ -49,7 +49,7 @@ func (p *pool) ask(a *plan.Registered, fireAndForget bool) slot {
 	return one
 }
 
-// wait waits until the slot is given, or for the end of ctx: then it tells false.
+// wait waits until the slot is granted, or for the end of ctx: then it returns false.
 func (one slot) wait(ctx context.Context) bool {
 	if one.given == nil {
 		return true
@@ -62,8 +62,8 @@ func (one slot) wait(ctx context.Context) bool {
 	}
 }
 
-// leave gives a slot back, to whoever waits for one, or waits for it no longer.
-func (p *pool) leave(one slot) {
+// release gives a slot back, or withdraws a request, and grants the slot to the next.
+func (p *pool) release(one slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.queue, one); i >= 0 {

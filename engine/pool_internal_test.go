@@ -26,14 +26,14 @@ func TestSlotsComeInOrder(t *testing.T) {
 			t.Errorf("%s: given is %t", what, !want)
 		}
 	}
-	a, b := p.ask(once, false), p.ask(often, false)
-	c, d, e, gone, f := p.ask(once, false), p.ask(often, false), p.ask(once, false), p.ask(often, false), p.ask(often, false)
-	loose := p.ask(often, true)
+	a, b := p.request(once, false), p.request(often, false)
+	c, d, e, gone, f := p.request(once, false), p.request(often, false), p.request(once, false), p.request(often, false), p.request(often, false)
+	loose := p.request(often, true)
 	hold("a", a, true)
 	hold("b", b, true)
 	hold("loose", loose, true)
 	hold("c", c, false)
-	p.leave(b) // c's activity is busy: d gets it
+	p.release(b) // c's activity is busy: d gets it
 	hold("c behind its activity", c, false)
 	hold("d, which that does not hold up", d, true)
 	hold("f", f, false)
@@ -42,15 +42,15 @@ func TestSlotsComeInOrder(t *testing.T) {
 	if gone.wait(over) {
 		t.Error("it was given to whom it was not")
 	}
-	p.leave(gone)
-	p.leave(a)
+	p.release(gone)
+	p.release(a)
 	hold("c, the first", c, true)
 	hold("e", e, false)
-	p.leave(d)
+	p.release(d)
 	hold("e, whose activity is busy", e, false)
 	hold("f, and not who is gone", f, true)
 	for _, s := range []slot{c, f, loose, e} {
-		p.leave(s)
+		p.release(s)
 	}
 	if p.taken != [2]int{} || p.each[once] != 0 || len(p.queue) != 0 {
 		t.Errorf("left: %v", p)

@@ -14,9 +14,9 @@ import (
 	"obelus/store"
 )
 
-// RunRecorded runs what a context ran once more, in another log, driven by a script; it is for
-// package replay. choose is given the request of the context's run, which is the given one
-// unless the context is a delegate's, and returns the one that is run.
+// RunRecorded runs the newest run of a context once more, in another log, driven by a script; it is
+// for package replay. choose receives the request of the context's run, which is the given one
+// unless the context is a delegate's, and returns the one to run.
 func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Request, log store.Log, s script.Script, choose func(own *plan.Request) (*plan.Request, error)) (*journal.Outcome, error) {
 	at, err := r.scopeOf(ctx, name)
 	if err != nil {
@@ -28,8 +28,10 @@ func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Reque
 	}
 	runner := *at.runner
 	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
-	runner.Approve = plan.Policy{}                                // what was held is told by the log
-	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
+	// The log tells which calls were held.
+	runner.Approve = plan.Policy{}
+	// Calls settle one by one, in the recorded order.
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1)
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
 	return outcome, at.explain(err)
 }
@@ -63,26 +65,27 @@ func (t *tick) reportRecorded(ctx context.Context, failed []*journal.Record) err
 	return t.inject(ctx, end)
 }
 
-// awaitsRecorded tells of a call that is replayed whether another one settled before it
-// began that has yet to be answered: what it joins may be that one's.
-func (t *tick) awaitsRecorded(next turn) bool {
+// awaitsRecorded reports whether a call that settled before the next one began in the record has
+// not been answered: the next call may join its writes.
+func (t *tick) awaitsRecorded(next queuedCall) bool {
 	if !t.runner.script.Recorded() {
 		return false
 	}
 	first := func(s start) bool { return t.recordedSpan(s.index).Settled.Before(next.rank) }
-	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
+	return slices.ContainsFunc(t.recordedStarts, first) || slices.ContainsFunc(t.starts, first)
 }
 
-// recordedAuthors are the authors of the tick in the log of the recorded run.
-func (t *tick) recordedAuthors() authors {
-	if t.recorded == nil {
+// readRecordedWriters are the authors of the tick in the log of the recorded run.
+func (t *tick) readRecordedWriters() writers {
+	if t.recordedWriters == nil {
 		ctx, began := context.Background(), int64(0)
 		if timeline, err := t.runner.script.Timeline(ctx, t.context); err == nil {
 			began = timeline.Starts[t.event.Tick].Seq
 		}
-		t.recorded, _ = t.authorsIn(ctx, t.runner.script.Log(), began) // what can't be read now is found to be missing when it is asked for
+		// Unreadable messages are found missing when they are asked for.
+		t.recordedWriters, _ = t.writersIn(ctx, t.runner.script.Log(), began)
 	}
-	return t.recorded
+	return t.recordedWriters
 }
 
 // wroteAgain reports whether a recorded call wrote something after it had run again, or had
@@ -96,10 +99,10 @@ func (t *tick) wroteAgain(ctx context.Context, call string) (bool, error) {
 	return len(record.Writes) > 0, err
 }
 
-// takeRecorded takes from the log what was decided about calls, and which waited for none
-// of those that the plan has them wait for.
+// takeRecorded takes decisions about calls from the record, and drops the waits that calls
+// overtook.
 func (t *tick) takeRecorded() {
-	t.authors = authors{}
+	t.writers = writers{}
 	for i := range t.calls {
 		c := &t.calls[i]
 		c.record.Hold, c.record.Before, c.record.SupersededUpTo = t.recordedDecision(c.record.Call)
@@ -111,8 +114,8 @@ func (t *tick) takeRecorded() {
 	}
 }
 
-// recordedDecision returns what a person decided about a recorded call: its hold, nil for none,
-// and, of a call that ran again, as of when it reads and up to where it is superseded.
+// recordedDecision returns a person's decision about a recorded call: its hold, nil for none, and,
+// of a call that ran again, as of when it reads and up to where it is superseded.
 func (t *tick) recordedDecision(call string) (h *journal.Hold, before, superseded int64) {
 	record, _, err := t.runner.script.Record(context.Background(), t.context, call)
 	if err != nil {
@@ -124,7 +127,7 @@ func (t *tick) recordedDecision(call string) (h *journal.Hold, before, supersede
 	return h, record.Before, record.SupersededUpTo
 }
 
-// byPerson returns what a person made of a recorded call: [journal.ReasonSkipped],
+// byPerson returns a person's decision that settled a recorded call: [journal.ReasonSkipped],
 // [journal.ReasonGiven], or nothing.
 func (t *tick) byPerson(call string) string {
 	record, _, err := t.runner.script.Record(context.Background(), t.context, call)
@@ -134,8 +137,8 @@ func (t *tick) byPerson(call string) string {
 	return ""
 }
 
-// overtook tells of a call that is replayed whether it did not wait for another: that
-// one ran again when it had long begun.
+// overtook reports whether a recorded call did not wait for another: that one ran again when it had
+// long begun.
 func (t *tick) overtook(e plan.Edge) bool {
 	if !t.runner.script.Recorded() {
 		return false
@@ -152,20 +155,20 @@ func (t *tick) recordedSpan(i int) journal.Span {
 // deliverRecorded brings the result of a call that is replayed: of those that have
 // started, the one that settled first.
 func (t *tick) deliverRecorded(run context.Context) {
-	if len(t.unanswered) == 0 {
+	if len(t.recordedStarts) == 0 {
 		return
 	}
 	next := 0
-	for i, s := range t.unanswered {
-		if t.recordedSpan(s.index).Settled.N < t.recordedSpan(t.unanswered[next].index).Settled.N {
+	for i, s := range t.recordedStarts {
+		if t.recordedSpan(s.index).Settled.N < t.recordedSpan(t.recordedStarts[next].index).Settled.N {
 			next = i
 		}
 	}
-	s := t.unanswered[next]
-	t.unanswered = slices.Delete(t.unanswered, next, next+1)
-	res := t.work(run, s)
+	s := t.recordedStarts[next]
+	t.recordedStarts = slices.Delete(t.recordedStarts, next, next+1)
+	res := t.runCall(run, s)
 	res.tick = t
-	t.loop.results <- &res // there is room: nothing else is on its way
+	t.loop.results <- &res // there is room: no other result is on its way
 }
 
 // recordedResult is the result of a call in the recorded run.

@@ -15,13 +15,13 @@ import (
 	"obelus/store"
 )
 
-// A call that has settled can run again in a fork, and everything with it that
-// read what it wrote; nothing else does. Of what does not run again each of them
-// reads what it read before, whatever was written over it since.
+// A call that has settled can run again in a fork, with everything that read its writes; nothing
+// else does. Each of these reads the same values as before from calls that do not run again,
+// whatever was written since.
 
-// again makes a call of the tick run again, with corrections to its arguments,
-// and what is downstream of it.
-func (t *tick) again(ctx context.Context, name string, set map[string]any, who journal.Who) error {
+// rerun makes a call of the tick run again, with corrections to its arguments, and the calls
+// downstream of it.
+func (t *tick) rerun(ctx context.Context, name string, set map[string]any, who journal.Who) error {
 	origin, _, err := journal.In(t.runner.Log, t.context).OriginOf(ctx)
 	if err != nil {
 		return err
@@ -33,7 +33,8 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any, who j
 	if err != nil {
 		return err
 	}
-	if err := t.readAuthors(ctx); err != nil { // what they looked at depends on what they saw
+	// The paths that they read depend on the messages that they saw.
+	if err := t.readWriters(ctx); err != nil {
 		return err
 	}
 	downstream, err := t.downstream(ctx, first)
@@ -41,19 +42,19 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any, who j
 		return err
 	}
 	for _, i := range downstream {
-		t.redo(i)
+		t.forget(i)
 	}
-	if err := t.hideFormer(ctx); err != nil {
+	if err := t.hideSuperseded(ctx); err != nil {
 		return err
 	}
 	if len(set) > 0 {
-		return t.corrected(ctx, first, set, who)
+		return t.applyCorrections(ctx, first, set, who)
 	}
 	return nil
 }
 
-// hideFormer hides what its calls that are to run again, or to be tried again, came to before.
-func (t *tick) hideFormer(ctx context.Context) error {
+// hideSuperseded hides the earlier messages of calls that are to run again or to be retried.
+func (t *tick) hideSuperseded(ctx context.Context) error {
 	former, err := journal.In(t.runner.Log, t.context).SupersededFor(ctx, t.event.First, t.all())
 	t.view.Hide(slices.Collect(maps.Keys(former))...)
 	return err
@@ -86,8 +87,8 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 	return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 }
 
-// downstream lists calls and those that looked at what they may write, and so on,
-// in the order of the plan.
+// downstream lists calls and those that read paths that they may write, and so on, in the order of
+// the plan.
 func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err error) {
 	g, again := t.plan.Graph, make([]bool, len(t.calls))
 	for _, i := range first {
@@ -96,7 +97,7 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 	for more := true; more; {
 		more = false
 		for i, call := range t.plan.Calls {
-			if again[i] || t.untouched(i) {
+			if again[i] || t.hasNotRead(i) {
 				continue
 			}
 			shown := slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && again[e.From] })
@@ -104,7 +105,7 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 				continue
 			}
 			if !shown && t.calls[i].record.Started != "" {
-				looked, err := t.looked(ctx, i)
+				looked, err := t.readPaths(ctx, i)
 				if err != nil {
 					return nil, err
 				}
@@ -123,15 +124,15 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 	return all, nil
 }
 
-// untouched tells whether a call has yet to read: it reads what there will be.
-func (t *tick) untouched(i int) bool {
+// hasNotRead reports whether a call has yet to read: it reads the values that exist then.
+func (t *tick) hasNotRead(i int) bool {
 	r := t.calls[i].record
 	return r.At == 0 && !r.Status.Settled()
 }
 
-// looked lists the paths that a call looked at, also those at which it found
-// nothing: what was not written then may be this time.
-func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
+// readPaths lists the paths that a call read, also those that were missing: they may be written
+// this time.
+func (t *tick) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 	call := t.plan.Calls[i]
 	paths, lookup := slices.Clone(call.ScopePaths), t.lookup(ctx, i, map[string]int64{})
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
@@ -145,17 +146,17 @@ func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
 	return paths, err
 }
 
-// redo forgets what a call has come to. Its delegate begins anew.
-func (t *tick) redo(i int) {
+// forget resets a call. Its delegate begins anew.
+func (t *tick) forget(i int) {
 	c := &t.calls[i]
 	attempts, before := c.record.Attempts, cmp.Or(c.record.Before, c.record.At, t.view.Seq())
-	c.record, c.reported, c.wrote = t.fresh(i), false, nil
+	c.record, c.reported, c.written = t.newRecord(i), false, nil
 	c.record.Attempts, c.record.Before, c.record.SupersededUpTo = attempts, before, t.view.Seq()
-	t.note(i)
+	t.recordCall(i)
 }
 
-// corrected lets a call run with a person's corrections of what it would run with.
-func (t *tick) corrected(ctx context.Context, i int, set map[string]any, who journal.Who) error {
+// applyCorrections applies a person's corrections to the arguments of a call that runs again.
+func (t *tick) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
 	resolved, lacking, err := call.Evaluate(ctx, t.lookup(ctx, i, reads), set)
 	if err != nil {
@@ -171,7 +172,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any, who jou
 	if set, err = plan.NormalizeObject(set, ""); err != nil {
 		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
 	}
-	h := t.shown(i, resolved, granted)
+	h := t.preview(i, resolved, granted)
 	h.Corrected = jsonvalue.SortedKeys(call.ReplacedBy(set))
 	arguments, err := h.With(set)
 	if err := cmp.Or(err, call.Definition.Correctable(h.Corrected, h.Arguments), call.Definition.Accepts(arguments)); err != nil {
@@ -180,6 +181,6 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any, who jou
 	h.Arguments, h.Decision, h.Who = arguments, journal.Approved, who
 	c := &t.calls[i]
 	c.record.Hold, c.record.Reads = h, reads
-	t.note(i)
+	t.recordCall(i)
 	return nil
 }

@@ -11,34 +11,34 @@ import (
 	"obelus/store"
 )
 
-// settle takes what a call gave back: it stages the messages that the call
-// writes, and records how it ended.
-func (t *tick) settle(ctx context.Context, res *result) error {
+// complete takes a call's result: it stages the messages that the call writes, and records how it
+// ended.
+func (t *tick) complete(ctx context.Context, res *result) error {
 	i := res.index
 	c, call := t.change(i), t.plan.Calls[i]
 	if log, broken := errors.AsType[*logError](res.err); broken {
 		return log.err
 	}
-	if res.waits == nil {
+	if res.waitsFor == nil {
 		if err := t.inject(ctx, t.recordedSpan(i).Settled); err != nil {
 			return err
 		}
 	}
-	t.free(i)
+	t.release(i)
 	c.record.Attempts += res.attempts
-	if c.record.Reason != journal.ReasonGiven { // else how long it took is known
+	if c.record.Reason != journal.ReasonGiven { // else its duration is known
 		c.record.Duration = t.since(c)
 	}
 	if call.Captured {
 		c.record.Given = capture(res)
 	}
-	if res.waits != nil {
-		t.waitInside(i, res)
+	if res.waitsFor != nil {
+		t.waitForChild(i, res)
 		return nil
 	}
 	c.record.Retry = false
 	if call.Output == nil {
-		t.end(i, t.keepOut(i, res))
+		t.conclude(i, t.discard(i, res))
 		return nil
 	}
 	paths, value, err := res.paths, res.value.Value, error(nil)
@@ -48,26 +48,26 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	if err == nil {
 		c.record.Handled = handledFailure(call, res)
 		err = t.write(ctx, i, paths, value, res.value.Loose)
-		if err != nil && res.err != nil { // else nobody would know of it
+		if err != nil && res.err != nil { // else the failure would be lost
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
 		}
 	}
 	if log, broken := errors.AsType[*logError](err); broken {
 		return log.err
 	}
-	t.end(i, err)
+	t.conclude(i, err)
 	return nil
 }
 
 // since is how long a call has been at work, in milliseconds. The clock may have
 // been set back.
 func (t *tick) since(c *callState) float64 {
-	return float64(max(t.runner.now().Sub(c.began), 0).Microseconds()) / 1000
+	return float64(max(t.runner.now().Sub(c.startedAt), 0).Microseconds()) / 1000
 }
 
-// keepOut holds what a call without an output path gave back to what its tool
-// says. Of a thought it is kept, for the latent calls after it.
-func (t *tick) keepOut(i int, res *result) error {
+// discard checks the result of a call without an output path against its tool. A thought keeps it,
+// for the latent calls after it.
+func (t *tick) discard(i int, res *result) error {
 	c, call := t.change(i), t.plan.Calls[i]
 	switch {
 	case res.err != nil:
@@ -85,17 +85,17 @@ func (t *tick) keepOut(i int, res *result) error {
 	return err
 }
 
-// waitInside records that a call's delegate waits.
-func (t *tick) waitInside(i int, res *result) {
+// waitForChild records that a call's delegate waits.
+func (t *tick) waitForChild(i int, res *result) {
 	c := t.change(i)
-	if c.record.Unstored { // nobody goes on with it
+	if c.record.Unstored { // a detached call is not resumed
 		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
 		return
 	}
-	c.record.Status, c.record.WaitingOn, c.seen = journal.Waiting, res.waits, res.seen
+	c.record.Status, c.record.WaitingOn, c.waitsSince = journal.Waiting, res.waitsFor, res.waitsSince
 	c.record.Reason = "its delegate waits, in context " + c.record.Child
-	t.inside[c.record.Child] = i
-	t.note(i)
+	t.waitingParents[c.record.Child] = i
+	t.recordCall(i)
 }
 
 // logError is a log that can't be read, and no fault of the call.
@@ -103,8 +103,8 @@ type logError struct{ err error }
 
 func (e *logError) Error() string { return e.err.Error() }
 
-// unreadLog is what becomes of a call for which the log could not be read: it is
-// cut off where nobody waits for it any more.
+// unreadLog is the error of a call for which the log could not be read: it is cut off where its run
+// has ended.
 func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errCut
@@ -112,8 +112,8 @@ func unreadLog(ctx context.Context, err error) error {
 	return &logError{err}
 }
 
-// free gives back the place that a worker took.
-func (t *tick) free(i int) {
+// release gives back the place that a worker took.
+func (t *tick) release(i int) {
 	c := t.change(i)
 	if !c.working {
 		return
@@ -123,23 +123,23 @@ func (t *tick) free(i int) {
 	t.unpark(t.plan.Calls[i].Activity)
 }
 
-// end records how a call ended.
-func (t *tick) end(i int, err error) {
+// conclude records how a call ended.
+func (t *tick) conclude(i int, err error) {
 	if err != nil {
 		t.fail(i, failureOf(err))
 		return
 	}
 	c := t.change(i)
 	c.record.Status, c.record.Error = journal.Done, nil
-	t.note(i)
-	t.release(i, true)
+	t.recordCall(i)
+	t.unblock(i, true)
 }
 
 func (t *tick) fail(i int, fields map[string]any) {
 	c := t.change(i)
 	c.record.Status, c.record.Error = journal.Failed, fields
-	t.note(i)
-	t.release(i, true)
+	t.recordCall(i)
+	t.unblock(i, true)
 }
 
 // failureOf gives an error the form that the journal and error messages have.
@@ -181,8 +181,8 @@ func readable(fields map[string]any) map[string]any {
 	return kept
 }
 
-// handledFailure is what is recorded of a failure that goes to the call's last alternative; nil of
-// anything else.
+// handledFailure is the record of a failure that goes to the call's last alternative; nil for any
+// other result.
 func handledFailure(c *plan.Call, res *result) plan.Values {
 	failure, failed := errors.AsType[*plan.Failure](res.err)
 	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
@@ -212,24 +212,24 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 				return err
 			}
 			m.Date, m.Written = now, store.FormatDate(now)
-			t.wroteNow(i)
+			t.noteWriter(i)
 			t.view.Stage(m)
 		}
 		return t.checkDeclared(ctx, call, paths, data)
 	}()
 	if err != nil {
 		t.view.Unstage(before)
-		t.authors.forget(before)
+		t.writers.dropAfter(before)
 		return err
 	}
-	c.wrote, c.record.Writes = paths, make([]string, len(paths))
+	c.written, c.record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {
 		c.record.Writes[n] = path.String()
 	}
 	return nil
 }
 
-// message is what a result says at one of its paths, where it fits what is there.
+// message makes the message of a result at one of its paths, if it fits the value there.
 func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
 	call := t.plan.Calls[i]
 	if loose && schema.HoldsEmptyObject(v) {
@@ -242,13 +242,13 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	}
 	m = store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true,
-		Producer: t.issued(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
+		Producer: t.issuedCall(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
 	}
 	if err := store.CheckDepth(m.Data); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
 	}
 	op, _ := m.Op()
-	err = t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
 		err = &logError{err}
 	}

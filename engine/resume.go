@@ -17,12 +17,14 @@ import (
 // Resume is how to go on with a run.
 type Resume struct {
 	Context string
-	Request *plan.Request // the plan's file as it is now; needed only where a planner is to be asked, and not of a delegate
-	Retry   []string      // calls that failed or are in doubt, to run again
-	Skip    []string      // calls that failed or are in doubt, to go on without
+	// The plan's file as it is now; needed only where a planner is to be asked, and not of a
+	// delegate.
+	Request *plan.Request
+	Retry   []string // calls that failed or are in doubt, to run again
+	Skip    []string // calls that failed or are in doubt, to go on without
 
-	// Result is, by call, what such calls came to all the same, as a person knows: it
-	// is recorded as if they had given it back. It may be what [Start].Input may be.
+	// Result holds, by call, the results that a person knows of such calls: they are recorded as if
+	// the activities had returned them. They may be of the types of [Start].Input.
 	Result map[string]any
 
 	// From is a call that has settled, to run again in a fork with all that is
@@ -34,15 +36,15 @@ type Resume struct {
 	// Who decides about the calls that are named.
 	journal.Who
 
-	// Unasked tells that nobody asks for it: a run that somebody has cancelled
-	// meanwhile stays so.
+	// Unasked marks a resumption that no person requested: a run that was cancelled meanwhile stays
+	// cancelled.
 	Unasked bool
 
-	// Begun, if it is set, is called once nobody else can resume it.
+	// Begun, if it is set, is called once no other process can resume the run.
 	Begun func()
 }
 
-// decides tells whether somebody decides about calls.
+// decides reports whether it decides about calls.
 func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip)+len(s.Result) > 0 || s.From != "" }
 
 // check refuses what can't all be meant.
@@ -60,15 +62,14 @@ func (s *Resume) check() error {
 	return nil
 }
 
-// stays tells whether a run is to be left as it is.
-func (s *Resume) stays(last journal.Run) bool {
+// leavesAlone reports whether a run is to be left as it is.
+func (s *Resume) leavesAlone(last journal.Run) bool {
 	return last.Status.Finished() && !s.decides() || last.Unwanted() && s.Unasked
 }
 
-// Resume goes on with the newest run of a context: what has a recorded outcome
-// keeps it, all else runs. A run that is finished, with nothing to retry,
-// gives its outcome again; fire-and-forget calls that it left behind are recorded as
-// cut off if their process has died.
+// Resume goes on with the newest run of a context: a call with a recorded outcome keeps it, all
+// others run. A run that is finished, with nothing to retry, returns its outcome again; its
+// fire-and-forget calls are recorded as cut off if their process has died.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*journal.Outcome, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -95,33 +96,34 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return nil, err
 	}
 	defer l.close()
-	if s.stays(last) {
-		return l.again(ctx, s, last)
+	if s.leavesAlone(last) {
+		return l.resumeRun(ctx, s, last)
 	}
-	if err := l.take(ctx); err != nil {
+	if err := l.takeLease(ctx); err != nil {
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
 	if last, err = journal.In(r.Log, s.Context).LastRun(ctx); err != nil {
 		return nil, err
 	}
-	if s.stays(last) {
-		return l.again(ctx, s, last)
+	if s.leavesAlone(last) {
+		return l.resumeRun(ctx, s, last)
 	}
 	l.resumes(s, last)
-	t, err := l.reopen(ctx, last)
+	t, err := l.reopenTick(ctx, last)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if t.authors == nil && t.outrun() {
-		if err := t.readAuthors(ctx); err != nil {
+	if t.writers == nil && t.hasOvertaken() {
+		if err := t.readWriters(ctx); err != nil {
 			return nil, err
 		}
 	}
-	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
+	// Again, in a tick that was over.
+	runs := func(c callState) bool { return !c.record.Status.Settled() }
 	if last.Over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
 		t = nil
 	}
@@ -131,13 +133,13 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	return l.run(ctx, t)
 }
 
-// again gives the outcome of a run that is finished.
-func (l *loop) again(ctx context.Context, s Resume, last journal.Run) (*journal.Outcome, error) {
+// resumeRun gives the outcome of a run that is finished.
+func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*journal.Outcome, error) {
 	l.resumes(s, last)
 	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
 		var busy *BusyError
-		switch err = l.take(ctx); {
+		switch err = l.takeLease(ctx); {
 		case errors.As(err, &busy):
 			err = nil // they are still at work
 		case err == nil:
@@ -150,10 +152,10 @@ func (l *loop) again(ctx context.Context, s Resume, last journal.Run) (*journal.
 	return last.Outcome(l.context, records), nil
 }
 
-// Stands tells how the newest run of a context stands, as [journal.Context.CurrentRun] has it; the calls of
-// one that has failed, or waits, with it. A context in which nothing
-// has run gives an Outcome without a status. Its error may be a [*journal.DamagedError].
-func Stands(ctx context.Context, log store.Reader, name string) (*journal.Outcome, error) {
+// ReadOutcome returns the status of the newest run of a context, as [journal.Context.CurrentRun] has it,
+// with the calls of a run that has failed or waits. A context in which nothing has run gives an
+// Outcome without a status. Its error may be a [*journal.DamagedError].
+func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.Outcome, error) {
 	last, err := journal.In(log, name).CurrentRun(ctx)
 	var records []journal.Record
 	if err == nil && (last.Status == journal.RunFailed || last.Status == journal.RunWaiting) {
@@ -177,8 +179,8 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 	}
 }
 
-// reopen builds a recorded tick as it stood.
-func (l *loop) reopen(ctx context.Context, last journal.Run) (*tick, error) {
+// reopenTick builds a recorded tick as it stood.
+func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (l *loop) reopen(ctx context.Context, last journal.Run) (*tick, error) {
 	l.view.Hide(slices.Collect(maps.Keys(former))...)
 	plan := plan.Empty()
 	if last.Event.Seq > 0 {
-		if plan, err = l.recorded(ctx, last.Event, former); err != nil {
+		if plan, err = l.compileRecorded(ctx, last.Event, former); err != nil {
 			return nil, err
 		}
 	}
@@ -212,19 +214,19 @@ func (l *loop) reopen(ctx context.Context, last journal.Run) (*tick, error) {
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
 	for _, record := range records {
-		twice, err := l.disown(ctx, &record)
+		twice, err := l.disownChild(ctx, &record)
 		if err != nil {
 			return nil, err
 		}
 		if record.Tick == last.Tick {
-			t.restore(record, twice)
+			t.restoreCall(record, twice)
 		}
 	}
-	return t, t.readReported(ctx)
+	return t, t.restoreReported(ctx)
 }
 
-// records are the context's calls, once the lease is taken: what was left behind by
-// whoever had it before is at work no more, and is recorded as cut off.
+// records returns the context's calls, once the lease is taken: detached calls of the former holder
+// have ended, and are recorded as cut off.
 func (l *loop) records(ctx context.Context) ([]journal.Record, error) {
 	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err != nil {
@@ -239,7 +241,7 @@ func (l *loop) records(ctx context.Context) ([]journal.Record, error) {
 		}
 		if r.Child == "" {
 			r.Attempts++ // a delegate's was counted when it began
-		} else if err := cancelInside(ctx, l.runner.Log, l.context, r); err != nil {
+		} else if err := cancelChild(ctx, l.runner.Log, l.context, r); err != nil {
 			return nil, err
 		}
 		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
@@ -302,7 +304,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	for _, event := range plans {
 		round := Round{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			if round.Plan, err = (&loop{runner: r, context: name}).recorded(ctx, event, former); err != nil {
+			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, former); err != nil {
 				return nil, err
 			}
 		}
@@ -316,9 +318,9 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	return rounds, nil
 }
 
-// recorded compiles a plan that is in the log, as it was when its tick began; what there
-// is of calls' former runs does not count.
-func (l *loop) recorded(ctx context.Context, event journal.PlanEvent, former map[int64]int64) (*plan.Plan, error) {
+// compileRecorded compiles a plan from the log, as of the start of its tick; superseded messages of
+// calls do not count.
+func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, former map[int64]int64) (*plan.Plan, error) {
 	log := l.runner.Log
 	registry, err := event.ContextTools(ctx, journal.In(log, l.context), l.runner.Registry)
 	if err != nil {
@@ -343,23 +345,24 @@ func (l *loop) recorded(ctx context.Context, event journal.PlanEvent, former map
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}
-	there := exists(ctx, store.Resolver{Log: without(log, former, math.MaxInt64), Context: l.context, At: event.Start})
+	there := exists(ctx, store.Resolver{Log: withoutSuperseded(log, former, math.MaxInt64), Context: l.context, At: event.Start})
 	if event.Start == 0 {
 		there = plan.NothingExists
 	}
 	return plan.CompileRequest(request, registry, there)
 }
 
-// restore takes over what the journal has of a call. What would run twice, and must
-// not, is in doubt.
-func (t *tick) restore(record journal.Record, twice bool) {
+// restoreCall restores a call from its record. A call that must not run twice, and would, is in
+// doubt.
+func (t *tick) restoreCall(record journal.Record, twice bool) {
 	i := record.Position - 1
 	if i < 0 || i >= len(t.calls) {
 		return
 	}
 	c, call := &t.calls[i], t.plan.Calls[i]
 	record.Context = ""
-	if record.Status == journal.Running && !record.Rests && call.Delegate == nil { // the process died meanwhile
+	// The process died meanwhile.
+	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
 		record.Attempts++
 	}
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
@@ -368,20 +371,20 @@ func (t *tick) restore(record journal.Record, twice bool) {
 		c.record = record
 		for _, text := range record.Writes {
 			if path, err := store.ParsePath(text); err == nil {
-				c.wrote = append(c.wrote, path)
+				c.written = append(c.written, path)
 			}
 		}
 		if record.Status == journal.Held {
-			t.noted = append(t.noted, record)
+			t.observed = append(t.observed, record)
 		}
 	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
 		c.record = record
 		c.record.Status = journal.InDoubt
-		t.note(i)
+		t.recordCall(i)
 	default:
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.record.Before, c.record.SupersededUpTo = record.Before, record.SupersededUpTo
-		c.was = record.Status
+		c.before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
 			c.record.At = record.At
 		}
@@ -391,8 +394,8 @@ func (t *tick) restore(record journal.Record, twice bool) {
 	}
 }
 
-// readReported finds whose failures became error messages already.
-func (t *tick) readReported(ctx context.Context) error {
+// restoreReported finds whose failures became error messages already.
+func (t *tick) restoreReported(ctx context.Context) error {
 	reported := map[string]string{}
 	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Kind: store.KindError}) {
 		if err != nil {

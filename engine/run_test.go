@@ -474,7 +474,7 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 	_, errs["held call"] = journal.In(log, "").HeldCall(t.Context(), "1.1")
 	_, errs["lazy"] = journal.In(log, "").Lazy(t.Context())
 	_, errs["release"] = engine.Release(t.Context(), log, "", journal.Who{})
-	_, errs["stands"] = engine.Stands(t.Context(), log, "")
+	_, errs["stands"] = engine.ReadOutcome(t.Context(), log, "")
 	_, errs["woken"] = journal.In(log, "").HasInput(t.Context())
 	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})

@@ -14,42 +14,42 @@ import (
 	"obelus/store"
 )
 
-// advance starts what can start, and settles at once what needs no worker:
-// what was skipped or failed before it ran, and what brings its own result.
+// advance starts the calls that can start, and settles at once those that need no worker: skipped
+// and rejected calls, and those that bring their own result.
 func (t *tick) advance(ctx context.Context) error {
 	for {
-		queue := t.first()
+		queue := t.nextQueue()
 		if queue == nil || t.awaitsRecorded((*queue)[0]) {
 			return nil
 		}
-		if err := t.turn(ctx, heap.Pop(queue).(turn).index); err != nil {
+		if err := t.evaluateNext(ctx, heap.Pop(queue).(queuedCall).index); err != nil {
 			return err
 		}
 	}
 }
 
-// first is the queue whose first call has its turn, nil if none may run. What nothing
-// waits for comes last, but for calls that are replayed: they come as they came.
-func (t *tick) first() *positions {
+// nextQueue returns the queue whose first call is next, nil if none may run. Fire-and-forget calls
+// come last, except in a recorded run, where the record gives the order.
+func (t *tick) nextQueue() *callQueue {
 	parallel := t.runner.parallel()
-	run, loose := len(t.runnable) > 0 && t.running < parallel, len(t.loose) > 0 && t.detached < parallel
+	run, loose := len(t.readyQueue) > 0 && t.running < parallel, len(t.looseQueue) > 0 && t.detached < parallel
 	switch {
-	case loose && (!run || t.loose[0].rank.Before(t.runnable[0].rank)):
-		return &t.loose
+	case loose && (!run || t.looseQueue[0].rank.Before(t.readyQueue[0].rank)):
+		return &t.looseQueue
 	case run:
-		return &t.runnable
+		return &t.readyQueue
 	}
 	return nil
 }
 
-// turn looks at a call whose turn has come, unless its activity runs as often
-// as it may; what is replayed comes as it came.
-func (t *tick) turn(ctx context.Context, i int) error {
+// evaluateNext evaluates a call whose turn has come, unless its activity is at its limit; a
+// recorded run has no limit.
+func (t *tick) evaluateNext(ctx context.Context, i int) error {
 	if a := t.plan.Calls[i].Activity; !t.runner.script.Recorded() && a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
 		t.parked[a] = append(t.parked[a], i)
 		return nil
 	}
-	if err := t.consider(ctx, i); err != nil {
+	if err := t.evaluate(ctx, i); err != nil {
 		return err
 	}
 	if a := t.plan.Calls[i].Activity; a != nil {
@@ -67,13 +67,13 @@ func (t *tick) unpark(a *plan.Registered) {
 	}
 }
 
-// consider looks at a call of which all that it depends on has settled.
-func (t *tick) consider(ctx context.Context, i int) error {
+// evaluate evaluates a call whose dependencies have all settled.
+func (t *tick) evaluate(ctx context.Context, i int) error {
 	if err := t.inject(ctx, t.recordedSpan(i).Began); err != nil {
 		return err
 	}
-	if t.calls[i].rested {
-		t.tryAgain(i)
+	if t.calls[i].retryDue {
+		t.startRetry(i)
 		return nil
 	}
 	switch t.byPerson(t.calls[i].record.Call) {
@@ -85,7 +85,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		return nil
 	}
 	if h := t.calls[i].record.Hold; h != nil && h.Decision != "" {
-		return t.decided(ctx, i, h)
+		return t.applyDecision(ctx, i, h)
 	}
 	call := t.plan.Calls[i]
 	reads := map[string]int64{}
@@ -93,12 +93,12 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	structural, wrong := errors.AsType[*plan.Fault](err)
 	switch {
 	case wrong:
-		t.refuse(i, &plan.Fault{Code: structural.Code, Err: t.hintEmpty(ctx, i, call.Template(), structural.Err)})
+		t.reject(i, &plan.Fault{Code: structural.Code, Err: t.hintEmpty(ctx, i, call.Template(), structural.Err)})
 		return nil
 	case err != nil:
 		return err
 	case lacking != nil:
-		t.lack(i, lacking)
+		t.rejectMissing(i, lacking)
 		return nil
 	}
 	granted, err := grant(ctx, t.resolver(i), call.ScopePaths, call.Instance, reads)
@@ -109,20 +109,19 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		return err
 	}
 	if t.event.Approve.Holds(call) && t.calls[i].record.At == 0 {
-		t.hold(i, resolved, granted, reads)
+		t.awaitApproval(i, resolved, granted, reads)
 		return nil
 	}
 	return t.start(ctx, i, plan.Invocation{Call: resolved, Context: granted, Tool: call.Definition.Schema}, reads)
 }
 
-// fits tells whether what is there now takes a call's method, and refuses the call
-// if it does not.
+// fits reports whether the value there takes a call's method, and rejects the call if it does not.
 func (t *tick) fits(ctx context.Context, i int) (bool, error) {
 	call := t.plan.Calls[i]
 	for _, path := range call.Output.Writes() {
-		err := t.joins(ctx, i, func(r store.Resolver) error { return r.CheckMethod(ctx, path, call.Instance, call.JoinMethod()) })
+		err := t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckMethod(ctx, path, call.Instance, call.JoinMethod()) })
 		if _, misfit := errors.AsType[*plan.Fault](err); misfit {
-			t.refuse(i, err)
+			t.reject(i, err)
 			return false, nil
 		}
 		if err != nil {
@@ -160,9 +159,9 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) expr.L
 	}
 }
 
-// wroteAbove tells whether a call has written at a path or above it.
+// wroteAbove reports whether a call has written at a path or above it.
 func (t *tick) wroteAbove(i int, path store.Path) bool {
-	return slices.ContainsFunc(t.calls[i].wrote, func(w store.Path) bool { return w.Contains(path) })
+	return slices.ContainsFunc(t.calls[i].written, func(w store.Path) bool { return w.Contains(path) })
 }
 
 // grant builds what scopes let an instance see, by kind, and notes in reads, if
@@ -202,9 +201,9 @@ func put(object map[string]any, segments []string, v any) {
 	object[segments[len(segments)-1]] = v
 }
 
-// lack decides about a call whose expressions are missing though all that it
+// rejectMissing decides about a call whose expressions are missing though all that it
 // depends on has settled: it waits, or it fails, or it is skipped.
-func (t *tick) lack(i int, lacking *expr.Missing) {
+func (t *tick) rejectMissing(i int, lacking *expr.Missing) {
 	c := t.change(i)
 	if lacking.Open {
 		c.record.Status, c.record.WaitingOn = journal.Waiting, nil
@@ -214,37 +213,38 @@ func (t *tick) lack(i int, lacking *expr.Missing) {
 			}
 		}
 		t.waiting.add(i, c.record.WaitingOn)
-		t.note(i)
+		t.recordCall(i)
 		return
 	}
 	for _, path := range lacking.Paths {
-		for _, w := range slices.Backward(t.plan.Graph.WritersFor(i, path)) { // the last may have replaced the others'
+		// The last may have replaced the others'.
+		for _, w := range slices.Backward(t.plan.Graph.WritersFor(i, path)) {
 			if !t.wroteAbove(w, path) {
 				continue
 			}
 			how := "wrote above it, but without that key"
-			if slices.Contains(t.calls[w].wrote, path) {
+			if slices.Contains(t.calls[w].written, path) {
 				how = "wrote there, and it is there no more"
 			} else if path.Kind() == store.KindError && t.errorsBeside(w) {
 				how += ", or another error has replaced it"
 			}
-			t.refuse(i, plan.Faultf(plan.CodeExpression, "%s is missing: %s %s", path, t.plan.Graph.Label(w), how))
+			t.reject(i, plan.Faultf(plan.CodeExpression, "%s is missing: %s %s", path, t.plan.Graph.Label(w), how))
 			return
 		}
 	}
-	reason := t.behind(i, lacking.Paths)
+	reason := t.skipReason(i, lacking.Paths)
 	if reason == "" && lacking.Member != nil {
-		t.refuse(i, plan.Faultf(plan.CodeExpression, "%w", lacking.Member))
+		t.reject(i, plan.Faultf(plan.CodeExpression, "%w", lacking.Member))
 		return
 	}
 	t.skip(i, reason)
 }
 
-// errorsBeside tells whether another call than one has written an error, and so may
-// have replaced its.
+// errorsBeside reports whether another call than one has written an error, and so may have replaced
+// its.
 func (t *tick) errorsBeside(i int) bool {
 	for other := range t.calls {
-		if other != i && slices.ContainsFunc(t.calls[other].wrote, func(w store.Path) bool { return w.Kind() == store.KindError }) {
+		if other != i && slices.ContainsFunc(t.calls[other].written, func(w store.Path) bool { return w.Kind() == store.KindError }) {
 			return true
 		}
 	}
@@ -255,13 +255,13 @@ func (t *tick) errorsBeside(i int) bool {
 func (t *tick) skip(i int, reason string) {
 	c := t.change(i)
 	c.record.Status, c.record.Reason, c.record.At = journal.Skipped, reason, t.view.Seq()
-	t.note(i)
-	t.release(i, true)
+	t.recordCall(i)
+	t.unblock(i, true)
 }
 
-// refuse fails a call before it starts. As of when it looked counts if it runs
+// reject fails a call before it starts. As of when it looked counts if it runs
 // again.
-func (t *tick) refuse(i int, wrong error) {
+func (t *tick) reject(i int, wrong error) {
 	t.change(i).record.At = t.view.Seq()
 	t.fail(i, failureOf(wrong))
 }
@@ -269,9 +269,9 @@ func (t *tick) refuse(i int, wrong error) {
 // mostReasons bounds how many calls the reason of a skip names.
 const mostReasons = 8
 
-// behind says which branches or failures a skipped call was behind, first those that were
+// skipReason says which branches or failures a skipped call was behind, first those that were
 // not skipped themselves.
-func (t *tick) behind(i int, paths []store.Path) string {
+func (t *tick) skipReason(i int, paths []store.Path) string {
 	var reasons []string
 	var named []int
 	for _, skipped := range []bool{false, true} {
@@ -304,8 +304,8 @@ func (t *tick) behind(i int, paths []store.Path) string {
 // none.
 func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[string]int64) error {
 	c, call := t.change(i), t.plan.Calls[i]
-	c.began = t.runner.now()
-	c.record.Status, c.record.Started, c.record.WaitingOn, c.record.Error = journal.Running, store.FormatDate(t.runner.dated(c.began)), nil, nil
+	c.startedAt = t.runner.now()
+	c.record.Status, c.record.Started, c.record.WaitingOn, c.record.Error = journal.Running, store.FormatDate(t.runner.dated(c.startedAt)), nil, nil
 	if len(reads) > 0 {
 		c.record.Reads = reads
 	}
@@ -313,14 +313,14 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 		c.record.Thought = plan.Values{"call": call.ForModel(in.Call)}
 	}
 	if call.Activity == nil {
-		return t.settle(ctx, &result{index: i, value: plan.Result{Value: call.Given}, attempts: 0})
+		return t.complete(ctx, &result{index: i, value: plan.Result{Value: call.Given}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
 	activity := call.Activity.Current(call.ActivityName, call.Definition)
 	c.record.Script, c.record.SHA256, c.record.Generation, c.record.NotIdempotent = activity.Script, activity.SHA256, "", activity.NotIdempotent
 	if activity.Code != nil {
 		c.record.Generation = activity.Code.Digest
-		t.keep(activity.Code)
+		t.keepCode(activity.Code)
 	}
 	if c.record.At == 0 {
 		c.record.At = t.view.Seq()
@@ -337,29 +337,29 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 				return err
 			}
 		}
-		s.room = t.room(i, in)
+		s.child = t.prepareChild(i, in)
 	}
-	s.ahead = t.forerunner(s)
-	t.engage(s)
-	t.release(i, c.record.Unstored)
+	s.speculative = t.speculativeOf(s)
+	t.enqueueStart(s)
+	t.unblock(i, c.record.Unstored)
 	return nil
 }
 
-// engage has a worker get a call.
-func (t *tick) engage(s start) {
+// enqueueStart has a worker get a call.
+func (t *tick) enqueueStart(s start) {
 	s.step = t.steps
 	c := t.change(s.index)
 	c.working, c.step = true, s.step
 	t.occupy(s.index, 1)
-	if s.ahead == nil {
-		t.note(s.index)
+	if s.speculative == nil {
+		t.recordCall(s.index)
 	}
 	t.starts = append(t.starts, s)
 }
 
-// begin has a worker get a call again that could not run ahead, once it is recorded.
-func (t *tick) begin(s start) {
-	s.ahead = nil
-	t.note(s.index)
+// restart has a worker get a call again that could not run ahead, once it is recorded.
+func (t *tick) restart(s start) {
+	s.speculative = nil
+	t.recordCall(s.index)
 	t.starts = append(t.starts, s)
 }

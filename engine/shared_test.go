@@ -133,15 +133,15 @@ func TestTheLeaseIsKept(t *testing.T) {
 	})
 }
 
-// lost is a log that refuses a context from an append on, for its lease is another's, or
+// lostResult is a log that refuses a context from an append on, for its lease is another's, or
 // nobody's any more.
-type lost struct {
+type lostResult struct {
 	store.Log
 	holder              string
 	from, appends, anew int // anew is how many asked for the lease again
 }
 
-func (l *lost) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+func (l *lostResult) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	if l.appends++; l.appends >= l.from {
 		if l.from > 1 && b.Lease != nil && b.Lease.Epoch == 0 {
 			l.anew++
@@ -154,7 +154,7 @@ func (l *lost) Append(ctx context.Context, b store.Batch) (store.Appended, error
 // TestALeaseThatIsLost holds that a run whose context another has taken over ends
 // there, says who has it, and appends nothing more; also where that one has ended since.
 func TestALeaseThatIsLost(t *testing.T) {
-	for _, log := range []*lost{
+	for _, log := range []*lostResult{
 		{holder: "another", from: 1}, {holder: "another", from: 2}, {holder: "another", from: 3}, {from: 2}, {from: 3},
 	} {
 		log.Log = memory.New()

@@ -12,22 +12,21 @@ import (
 	"obelus/store"
 )
 
-// A call that runs once more finds more in the log than it did at first. What it reads
-// must not depend on that: not what calls wrote that wait until it has read. Of what others
-// appended, one that runs again reads what it read at first; one that is tried again reads
-// all of it. What calls that run again wrote before is hidden from all of the run, by its
-// view.
+// A call that runs once more finds more messages in the log than at first. Its reads must not
+// depend on them: not on writes of calls that wait until it has read. Of foreign messages, a call
+// that runs again reads those that it read at first; a retried call reads all of them. Earlier
+// writes of calls that run again are hidden from the whole run, by its view.
 
-// authors tells which calls of a tick wrote messages, by their seqs.
-type authors map[int64]int
+// writers maps the seqs of messages to the calls of a tick that wrote them.
+type writers map[int64]int
 
-// reporting is the author of what told of calls' failures, when the tick had ended: no call
+// reportWriter is the author of what told of calls' failures, when the tick had ended: no call
 // of it saw that at first.
-const reporting = -1
+const reportWriter = -1
 
-// authorsIn finds the authors of what a log has of a tick since it began.
-func (t *tick) authorsIn(ctx context.Context, log store.Reader, began int64) (authors, error) {
-	all, reports := authors{}, []int64{}
+// writersIn finds the writers of the messages in a log since a tick began.
+func (t *tick) writersIn(ctx context.Context, log store.Reader, began int64) (writers, error) {
+	all, reports := writers{}, []int64{}
 	for m, err := range log.Messages(ctx, store.Filter{Context: t.context, After: began}) {
 		if err != nil {
 			return nil, err
@@ -45,29 +44,29 @@ func (t *tick) authorsIn(ctx context.Context, log store.Reader, began int64) (au
 	}
 	p, err := journal.In(log, t.context).ReadTimeline(ctx, t.event.First)
 	for _, seq := range reports {
-		if p.TickEndingWith(seq) > 0 { // nobody brought it
-			all[seq] = reporting
+		if p.TickEndingWith(seq) > 0 { // it is not foreign
+			all[seq] = reportWriter
 		}
 	}
 	return all, err
 }
 
-// readAuthors finds who wrote what the log has of the tick. From then on reads depend on
-// that.
-func (t *tick) readAuthors(ctx context.Context) (err error) {
-	t.authors, err = t.authorsIn(ctx, t.runner.Log, t.event.Start)
+// readWriters finds the writers of the tick's messages in the log. From then on reads depend on
+// them.
+func (t *tick) readWriters(ctx context.Context) (err error) {
+	t.writers, err = t.writersIn(ctx, t.runner.Log, t.event.Start)
 	return err
 }
 
-// wroteNow notes who wrote the message that is about to be staged.
-func (t *tick) wroteNow(i int) {
-	if t.authors != nil {
-		t.authors[t.view.Seq()+1] = i
+// noteWriter records the writer of the next message to be staged.
+func (t *tick) noteWriter(i int) {
+	if t.writers != nil {
+		t.writers[t.view.Seq()+1] = i
 	}
 }
 
-// forget drops what comes behind a seq, which is there no more.
-func (a authors) forget(last int64) {
+// dropAfter drops the writers of messages after a seq, which are undone.
+func (a writers) dropAfter(last int64) {
 	maps.DeleteFunc(a, func(seq int64, _ int) bool { return seq > last })
 }
 
@@ -75,24 +74,26 @@ func (a authors) forget(last int64) {
 func (t *tick) resolver(i int) store.Resolver {
 	r := t.view.Resolver()
 	r.At = t.calls[i].record.At
-	if t.authors == nil && !t.runner.script.Recorded() {
+	if t.writers == nil && !t.runner.script.Recorded() {
 		return r
 	}
-	known, record := t.authors, t.calls[i].record
+	known, record := t.writers, t.calls[i].record
 	if s := t.runner.script; s.Recorded() {
-		record, _, _ = s.Record(context.Background(), t.context, record.Call) // one that can't be read has not been
-		if record.Before != 0 {                                               // it reads what it did
+		// An unreadable record counts as none.
+		record, _, _ = s.Record(context.Background(), t.context, record.Call)
+		// It reads the same values.
+		if record.Before != 0 {
 			superseded, _ := s.Superseded(context.Background(), t.context)
-			r.Log, r.At, known = without(s.Log(), superseded, t.recordedSpan(i).Began.N), record.At, t.recordedAuthors()
+			r.Log, r.At, known = withoutSuperseded(s.Log(), superseded, t.recordedSpan(i).Began.N), record.At, t.readRecordedWriters()
 		}
 	}
 	if known != nil {
 		overwriters := sync.OnceValue(func() map[int]bool { return t.plan.Graph.Overwriters(i) })
-		r.Log = &hindsight{r.Log, func(seq int64) bool {
+		r.Log = &writeFilter{r.Log, func(seq int64) bool {
 			switch author, ours := known[seq]; {
 			case !ours:
 				return record.Before != 0 && seq > record.Before
-			case author == reporting:
+			case author == reportWriter:
 				return true
 			default:
 				return overwriters()[author]
@@ -102,16 +103,16 @@ func (t *tick) resolver(i int) store.Resolver {
 	return r
 }
 
-// joins holds what call i writes against what is there. Where that does not do for one that
-// runs once more, it is held against what would be there if those had yet to write that wait
-// for it. Its error is a [*plan.Fault], or that of the log.
-func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) error) error {
+// checkJoin checks the write of call i against the value there. Where that fails for a call that
+// runs once more, it is checked against the value without the writes of calls that wait for it. Its
+// error is a [*plan.Fault], or that of the log.
+func (t *tick) checkJoin(ctx context.Context, i int, check func(store.Resolver) error) error {
 	err := check(t.view.Resolver())
 	_, misfit := errors.AsType[*store.FitError](err)
-	if misfit && t.authors != nil {
+	if misfit && t.writers != nil {
 		behind, r := t.plan.Graph.Downstream(i), t.view.Resolver()
-		r.Log = &hindsight{t.view, func(seq int64) bool {
-			author, ours := t.authors[seq]
+		r.Log = &writeFilter{t.view, func(seq int64) bool {
+			author, ours := t.writers[seq]
 			return ours && behind[author]
 		}}
 		err = check(r)
@@ -119,7 +120,7 @@ func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) erro
 	if misfit && t.runner.script.Recorded() {
 		again, wrong := t.wroteAgain(ctx, t.calls[i].record.Call)
 		if again || wrong != nil {
-			err = wrong // what the log has of it did do
+			err = wrong // its recorded write did fit
 		}
 	}
 	if _, misfit := errors.AsType[*store.FitError](err); misfit {
@@ -128,22 +129,22 @@ func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) erro
 	return err
 }
 
-// without is a log without what counted no more at a position in the journal.
-func without(log store.OpReader, former map[int64]int64, n int64) store.OpReader {
-	return &hindsight{log, func(seq int64) bool {
+// withoutSuperseded is a log without what counted no more at a position in the journal.
+func withoutSuperseded(log store.OpReader, former map[int64]int64, n int64) store.OpReader {
+	return &writeFilter{log, func(seq int64) bool {
 		since, ok := former[seq]
 		return ok && since <= n
 	}}
 }
 
-// hindsight is a log without what a call is not to see.
-type hindsight struct {
+// writeFilter is a log without the writes that a call must not see.
+type writeFilter struct {
 	store.OpReader
 	hides func(seq int64) bool
 }
 
 // Touching implements [store.OpReader].
-func (h *hindsight) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
+func (h *writeFilter) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
 	return func(yield func(store.Op, error) bool) {
 		for op, err := range h.OpReader.Touching(ctx, q) {
 			if err == nil && h.hides(op.Seq) {

@@ -9,24 +9,24 @@ import (
 	"obelus/engine/plan"
 )
 
-// aheadFor bounds for how long a step runs calls ahead, and each of them. So long, and as
-// long as a commit takes, what has been done may not be in the log.
-const aheadFor = time.Millisecond
+// speculateFor bounds the time for which a step speculates on calls, and for each of them. For so
+// long, and as long as a commit takes, results may not be in the log.
+const speculateFor = time.Millisecond
 
-// aheadUntil is how long a step with some results may run calls ahead: not at all where one
-// of them, or what a planner gave, would be missed if it were lost meanwhile.
-func (t *tick) aheadUntil(results []*result) time.Time {
-	if !t.begun && t.event.Planner || slices.ContainsFunc(results, t.dear) {
+// speculateUntil is the end of the time for which a step with some results may speculate on calls:
+// none where the loss of one of them, or of a planner's solution, would be visible.
+func (t *tick) speculateUntil(results []*result) time.Time {
+	if !t.begun && t.event.Planner || slices.ContainsFunc(results, t.mustPersist) {
 		return time.Time{}
 	}
-	return time.Now().Add(aheadFor)
+	return time.Now().Add(speculateFor)
 }
 
-// dear tells of a result that it would be missed. That nothing of the call could be seen is
-// believed of an activity that can run ahead alone: another may hand on what one says that
-// it wraps, and do something of its own.
-func (t *tick) dear(res *result) bool {
-	if res.rested {
+// mustPersist reports whether losing the result would be visible outside the process. Only a
+// speculative activity is trusted to report a pure result: another may pass on the report of one
+// that it wraps, and have an effect of its own.
+func (t *tick) mustPersist(res *result) bool {
+	if res.retryDue {
 		return false
 	}
 	activity, once := t.plan.Calls[res.index].Activity, t.calls[res.index].record.NotIdempotent
@@ -37,44 +37,43 @@ func (t *tick) dear(res *result) bool {
 	return !can || !res.value.Pure || res.err != nil
 }
 
-// runAhead does the one call that a step is to start within the step, before the log has
-// what it reads, where nobody can tell: so a chain of calls takes one commit, not one for
-// each. A call that can't run so is started once the step is in the log, as all others are.
-func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bool) {
-	alone := len(t.starts) == 1 && t.running == 1 && t.starts[0].ahead != nil
+// speculate runs the one call that a step starts within the step, before the log has the values
+// that it reads, where that has no visible effect: so a chain of calls takes one commit, not one
+// for each. A call that can't run so is started once the step is in the log, as all others are.
+func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
+	alone := len(t.starts) == 1 && t.running == 1 && t.starts[0].speculative != nil
 	if !alone || run.Err() != nil || !time.Now().Before(until) {
 		return nil, false
 	}
 	s := t.starts[0]
-	s.slot = t.runner.pool.ask(s.activity, false)
-	defer t.runner.pool.leave(s.slot)
+	s.slot = t.runner.pool.request(s.activity, false)
+	defer t.runner.pool.release(s.slot)
 	if s.slot.given != nil {
 		return nil, false
 	}
 	t.starts = t.starts[:0]
-	res := t.tryAhead(t.loop.working, s)
-	if res.behind != nil {
-		t.begin(*res.behind)
+	res := t.trySpeculative(t.loop.working, s)
+	if res.unstarted != nil {
+		t.restart(*res.unstarted)
 		return nil, false
 	}
 	return &res, true
 }
 
-// forerunner is what does a call of which the log does not have that it has begun, as long
-// as nobody can tell: then its outcome tells that too. It is nil for a call that is not to
-// be done in vain or without others knowing that it has read, or that has less time than
-// that takes.
-func (t *tick) forerunner(s start) plan.Speculative {
+// speculativeOf returns the activity for a call that may run before the log has its start, as long
+// as it has no visible effect: its outcome then records the start too. It is nil for a call that
+// must not run in vain, whose reads others wait for, or that has too little time.
+func (t *tick) speculativeOf(s start) plan.Speculative {
 	call, record := t.plan.Calls[s.index], &t.calls[s.index].record
 	ahead, can := s.activity.Activity.(plan.Speculative)
 	edges := t.plan.Graph.OutOf[s.index]
-	awaited := func(e plan.Edge) bool { // by one that does not wait for its outcome
+	awaited := func(e plan.Edge) bool { // by a call that does not wait for its outcome
 		waits := func(other plan.Edge) bool { return other.To == e.To && other.Kind != plan.ReadEdge }
 		return e.Kind == plan.ReadEdge && !slices.ContainsFunc(edges, waits)
 	}
 	switch {
 	case !can, t.runner.script.Recorded(), call.Delegate != nil, call.AsksModel, record.Hold != nil:
-	case call.FireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.Timeout, plan.DefaultTimeout) <= aheadFor:
+	case call.FireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.Timeout, plan.DefaultTimeout) <= speculateFor:
 	case record.At != t.view.Seq(), slices.ContainsFunc(edges, awaited):
 	case s.activity.SkipsSpeculation():
 	default:
@@ -83,13 +82,13 @@ func (t *tick) forerunner(s start) plan.Speculative {
 	return nil
 }
 
-// tryAhead does a call for as long as nobody can tell. One that is to go on after that begins
-// anew, once the log has that it has begun; one that had ended by then, though it had to wait
-// for a processor meanwhile, has its outcome.
-func (t *tick) tryAhead(ctx context.Context, s start) result {
+// trySpeculative runs a call for as long as it has no visible effect. A call that goes on after
+// that begins anew, once the log has its start; one that had ended by then, though it had to wait
+// for a processor, keeps its outcome.
+func (t *tick) trySpeculative(ctx context.Context, s start) result {
 	var ran, late bool
-	res := t.attempt(ctx, s, aheadFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
-		if res, ran, err = s.ahead.Speculate(ctx, in); !ran || err != nil {
+	res := t.attempt(ctx, s, speculateFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
+		if res, ran, err = s.speculative.Speculate(ctx, in); !ran || err != nil {
 			until, _ := ctx.Deadline()
 			late = ctx.Err() != nil || !time.Now().Before(until)
 			ran = ran && !late
@@ -99,8 +98,8 @@ func (t *tick) tryAhead(ctx context.Context, s start) result {
 	ran = ran && res.err != errCut
 	s.activity.NoteSpeculation(ran, late)
 	if !ran {
-		return result{index: s.index, behind: &s}
+		return result{index: s.index, unstarted: &s}
 	}
-	res.unseen, res.value.Pure = true, res.err == nil
+	res.pure, res.value.Pure = true, res.err == nil
 	return res
 }

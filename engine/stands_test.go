@@ -42,14 +42,14 @@ func TestStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stands, err := engine.Stands(t.Context(), log, "c")
+	stands, err := engine.ReadOutcome(t.Context(), log, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if stands.Status != journal.RunFailed || stands.Status != told.Status || string(store.EncodeJSON(stands.Output)) != "7" || len(stands.Calls) != 1 || stands.Calls[0].Call != "2.1" {
 		t.Errorf("%+v, and who ran it was told %+v", stands, told)
 	}
-	if nothing, err := engine.Stands(t.Context(), log, "none"); err != nil || nothing.Status != "" {
+	if nothing, err := engine.ReadOutcome(t.Context(), log, "none"); err != nil || nothing.Status != "" {
 		t.Errorf("%+v %v", nothing, err)
 	}
 }

@@ -20,13 +20,14 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
 	end := t.loop.earlyEnd(run)
-	end.Tick, t.loop.cutAs = t.event.Tick, end.Status
+	end.Tick, t.loop.interruptedAs = t.event.Tick, end.Status
 	drains := t.running+t.detached > 0
-	err := t.record(ctx, func() error {
-		if drains && !end.Stopped { // who kills the process meanwhile can't make a crash of it
-			t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
+	err := t.commitStep(ctx, func() error {
+		// So that killing the process meanwhile does not make it a crash.
+		if drains && !end.Stopped {
+			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
 		}
-		return t.putBackResting()
+		return t.requeueBackedOff()
 	})
 	if err != nil {
 		return nil, err
@@ -37,15 +38,15 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
-	err = t.record(ctx, func() error {
-		t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
+	err = t.commitStep(ctx, func() error {
+		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
 		return nil
 	})
 	t.loop.interruptRecorded()
 	return &journal.Outcome{Context: t.context, Status: end.Status, Stopped: end.Stopped, Calls: t.all()}, err
 }
 
-// interruptRecorded tells that the log has that the run was interrupted.
+// interruptRecorded calls Interrupted: the log has the interruption.
 func (l *loop) interruptRecorded() {
 	if l.runner.Interrupted != nil {
 		l.runner.Interrupted()
@@ -60,15 +61,15 @@ func (l *loop) cut(run context.Context) (*journal.Outcome, error) {
 		return &journal.Outcome{Status: end.Status}, nil
 	}
 	ctx := context.Background()
-	end.Tick, end.Over, l.cutAs = l.tick, true, end.Status
+	end.Tick, end.Over, l.interruptedAs = l.tick, true, end.Status
 	var err error
-	if l.leavesBehind() {
+	if l.hasDetached() {
 		if !end.Stopped { // as when a tick is interrupted
 			err = l.recordEnd(ctx, end.Draining())
 		}
 		if err == nil {
 			l.interruptRecorded()
-			err = l.drain(ctx, nil, (*tick).loosely)
+			err = l.drain(ctx, nil, (*tick).detachedCalls)
 		}
 	}
 	if err == nil {
@@ -82,9 +83,9 @@ func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: journal.EventRun, Data: string(store.EncodeJSON(end))}}}, leaseFor)
 }
 
-// earlyEnd tells how a run ends whose context is done before it came to its end: cancelled by
-// [ErrCancelled], else interrupted, and stopped by [ErrStopped]. Who has cancelled it is told of
-// the run at the top alone.
+// earlyEnd returns the end of a run whose context is done before it ended: cancelled by
+// [ErrCancelled], else interrupted, and stopped by [ErrStopped]. Only the run at the top has the
+// author of a cancellation.
 func (l *loop) earlyEnd(run context.Context) journal.RunEvent {
 	cause := context.Cause(run)
 	if !errors.Is(cause, ErrCancelled) {
@@ -101,7 +102,7 @@ func (l *loop) earlyEnd(run context.Context) journal.RunEvent {
 // counts, for as long as the runner allows, and then cuts it off. Until then each
 // outcome is recorded as it comes.
 func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
-	ticks := l.behind
+	ticks := l.detachedTicks
 	if last != nil {
 		ticks = append(slices.Clone(ticks), last)
 	}
@@ -118,8 +119,8 @@ func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) erro
 	return l.stopAll(ctx, ticks, left)
 }
 
-// stopAll tells what is left to stop, and records together what ends within the
-// grace: it ends at once, and chance is not to decide in which order.
+// stopAll stops the calls that are left, and records together those that end within the grace: they
+// end at once, and their order would be random.
 func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int) error {
 	l.stop()
 	timer := time.NewTimer(grace)
@@ -133,18 +134,18 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		if res == nil {
 			break
 		}
-		if res.rested || res.tick.undone(res) {
+		if res.retryDue || res.tick.undone(res) {
 			res.drop()
 			n++ // it is not of those that are left
 			continue
 		}
-		l.own(res)
+		l.holdRelease(res)
 		ended[res.tick] = append(ended[res.tick], res)
 	}
 	for _, t := range ticks {
 		results := ended[t]
 		slices.SortFunc(results, func(a, b *result) int { return a.index - b.index })
-		if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
+		if err := t.commitStep(ctx, func() error { return t.receive(ctx, results) }); err != nil {
 			return err
 		}
 		if err := t.cutOffAll(ctx, left); err != nil {
@@ -154,9 +155,9 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 	return nil
 }
 
-// abandon waits for workers that were told to stop, so that none outlives the
+// dropResults waits for workers that were told to stop, so that none outlives the
 // run.
-func (l *loop) abandon() {
+func (l *loop) dropResults() {
 	ended := make(chan struct{})
 	go func() {
 		l.workers.Wait()
@@ -180,16 +181,16 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 		if res == nil {
 			return nil
 		}
-		if _, err := t.loop.come(ctx, nil, res); err != nil {
+		if _, err := t.loop.drainResults(ctx, nil, res); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cutOffAll records that what is left was stopped.
+// cutOffAll records that the calls that are left were stopped.
 func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
-	return t.record(ctx, func() error {
+	return t.commitStep(ctx, func() error {
 		for i := range t.calls {
 			if left(t) > 0 && t.calls[i].record.Status == journal.Running {
 				attempts := 1
@@ -208,7 +209,7 @@ func (t *tick) cutOff(i, attempts int) {
 	c := t.change(i)
 	c.record.Attempts += attempts
 	c.record.Duration = t.since(c)
-	t.free(i)
+	t.release(i)
 	if c.record.Unstored {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
@@ -216,24 +217,24 @@ func (t *tick) cutOff(i, attempts int) {
 	switch {
 	case c.record.NotIdempotent:
 		c.record.Status = journal.InDoubt
-	case t.loop.cutAs == journal.RunCancelled:
+	case t.loop.interruptedAs == journal.RunCancelled:
 		c.record.Status = journal.Cancelled
 	default:
 		c.record.Status = journal.Interrupted
 	}
-	t.note(i)
+	t.recordCall(i)
 }
 
-// putBack records that a call that was to start has not begun: it has its turn when
-// the run is resumed, and nobody need ask whether it may run.
-func (t *tick) putBack(i int) {
-	t.free(i)
+// requeue records that a call that was to start has not begun: it is next when the run is resumed,
+// and needs no decision.
+func (t *tick) requeue(i int) {
+	t.release(i)
 	c := t.change(i)
-	if c.again != nil && !c.rested {
-		t.resting--
+	if c.retry != nil && !c.retryDue {
+		t.backingOff--
 	}
-	c.again, c.rested, c.record.Rests, c.record.RetryAt = nil, false, false, ""
+	c.retry, c.retryDue, c.record.Rests, c.record.RetryAt = nil, false, false, ""
 	c.record.Status = journal.Blocked
-	t.note(i)
+	t.recordCall(i)
 	t.queue(i)
 }

@@ -10,18 +10,16 @@ import (
 	"obelus/store"
 )
 
-// tick is one round of the execution loop while it runs. It belongs to whoever
-// has the loop's turn, who alone decides what is ready and appends to the log;
-// each worker owns one call.
+// tick is one round of the execution loop while it runs. The goroutine with the loop's lock owns
+// it: it alone decides which calls are ready, and appends to the log; each worker owns one call.
 //
-// What happens is done in steps. A step takes the results that have come,
-// makes messages of them, finds what they unblock, and commits all of it, the
-// starts of the next calls too, in one append. Only then do those calls run, but
-// for one by itself of which nothing can be seen: the step goes on with its result. Of those
-// that nobody can see the starts are not recorded, unless they turn out to take long.
-// If somebody else has appended in between, the step is undone and done again
-// on what the log holds now. Where several calls are under way the next step is made
-// while one is being written; see [flight].
+// A tick proceeds in steps. A step takes the results that have come, makes messages of them, finds
+// the calls that they unblock, and commits all of it, the starts of the next calls included, in one
+// append. Only then do those calls run, except a single call without visible effects: the step goes
+// on with its result. The starts of calls without visible effects are not recorded, unless the
+// calls turn out to take long. If another append comes in between, the step is undone and made
+// again on the log as it is then. Where several calls are under way the next step is made while one
+// is being written; see [pendingCommit].
 type tick struct {
 	loop    *loop
 	runner  *Runner
@@ -31,53 +29,58 @@ type tick struct {
 	view    *store.View
 	begun   bool  // the plan is in the log
 	over    bool  // it has ended, and the planner is asked again
-	problem error // why its planner gave no plan that can be run
+	problem error // why its planner gave no valid plan
 
-	repeated bool // the planner gave the solution that had just been refused
+	repeated bool // the planner repeated the solution that had just been refused
 
 	calls      []callState
-	runnable   positions                  // calls that wait for nothing but their turn
-	loose      positions                  // the same of fire-and-forget calls, which take no turn from others
-	parked     map[*plan.Registered][]int // and for their activity, which runs as often as it may
-	waiting    waitIndex                  // calls that wait for what nothing in the plan writes
-	holding    map[int]bool               // calls that are held for a person
-	inside     map[string]int             // calls whose delegates wait, by the delegates' contexts
-	recorded   authors                    // of the tick in the log of the recorded run, once they were asked for; else nil
-	authors    authors                    // of what there is of the tick, if what calls read depends on that; else nil
-	busy       map[*plan.Registered]int
-	running    int               // workers that the tick waits for
-	detached   int               // workers of fire-and-forget calls
-	resting    int               // calls that wait to be tried again
-	due        positions         // of them, the first for which it is time first
-	stopping   bool              // the run is to end before it has
-	looking    bool              // the one that runs the loop looks at the log now and then
-	unanswered []start           // that are replayed, one after the other
-	ending     *journal.RunEvent // how it ended, once that is in the log
-	outdated   []string          // see [journal.Outcome.Stale]
-	brought    []*result         // what a person knows that calls came to, see [Resume.Result]
+	readyQueue callQueue // calls that can run as soon as there is a slot
+	// Fire-and-forget calls among these, which take no slot from others.
+	looseQueue callQueue
+	parked     map[*plan.Registered][]int // calls among these whose activity is at its limit
+	// Calls that wait for paths that no call of the plan writes.
+	waiting   waitIndex
+	heldCalls map[int]bool // calls that are held for a person
+	// Calls whose delegates wait, by the delegates' contexts.
+	waitingParents map[string]int
+	// Of the tick in the log of the recorded run, once they were asked for; else nil.
+	recordedWriters writers
+	// Of the tick's messages, if the reads of calls depend on them; else nil.
+	writers        writers
+	busy           map[*plan.Registered]int
+	running        int               // workers that the tick waits for
+	detached       int               // workers of fire-and-forget calls
+	backingOff     int               // calls that pause before a retry
+	retryQueue     callQueue         // calls that pause before a retry, the first due first
+	stopping       bool              // the run is to end early
+	polling        bool              // the goroutine of the loop polls the log
+	recordedStarts []start           // starts of a recorded run, to be answered one by one
+	ended          *journal.RunEvent // its end, once that is in the log
+	stale          []string          // see [journal.Outcome.Stale]
+	givenResults   []*result         // results that a person gives, see [Resume.Result]
 
-	journalled int64 // the journal's position up to which it was looked through for decisions
+	journalled int64 // the journal's position up to which decisions were read
 
-	made           // by the step
-	steps  int     // how many there were
-	flight *flight // the step before, while it is being written
-	spare  made    // room for another step's
-	text   []byte  // to write records to, again and again
+	made                   // by the step
+	steps   int            // how many there were
+	pending *pendingCommit // the step before, while it is being written
+	spare   made           // room for another step's
+	text    []byte         // to write records to, again and again
 }
 
-// made is what a step makes, to be committed.
+// made is the content of a step, to be committed.
 type made struct {
-	entries []store.Entry
-	places  []int            // how many of its messages each of them comes after
-	noted   []journal.Record // what the entries say of calls, if somebody is to know
-	goes    bool             // one of them is that the run is under way again
-	starts  []start          // to be launched then
-	rests   []*again         // to be tried again after that
-	code    []*store.Code    // what has been started runs, until that is in the log
-	saved   undo             // what the step began from
+	entries  []store.Entry
+	places   []int            // by entry, the number of messages before it
+	observed []journal.Record // records in the entries, for observers
+	resumes  bool             // an entry says that the run is under way again
+	starts   []start          // to be launched then
+	retries  []*retryState    // to be retried after that
+	code     []*store.Code    // scripts of started calls that the log may lack
+	mark     undo             // state before the step
 }
 
-// undo is what a step began from.
+// undo is the state before a step.
 type undo struct {
 	calls   []savedCall
 	entries int
@@ -86,78 +89,82 @@ type undo struct {
 
 // callState is what changes of a call.
 type callState struct {
-	record   journal.Record
-	waits    int  // edges into it that still hold it
-	started  bool // whoever waits for it to read has been released
-	settled  bool // whoever waits for it to settle has been released
-	reported bool // its failure became an error message when the run ended before
-	wrote    []store.Path
-	began    time.Time
-	working  bool           // a worker has it
-	step     int            // in which it was started last
-	again    *again         // it has failed, and is tried again
-	rested   bool           // it is time for that
-	was      journal.Status // before the run was resumed
-	seen     int64          // the journal's position when its delegate began to wait
-	saved    int            // the number of the step that has saved it
+	record     journal.Record
+	waits      int  // edges into it that still hold it
+	started    bool // calls that wait for its reads have been unblocked
+	settled    bool // calls that wait for it to settle have been unblocked
+	reported   bool // its failure was reported when the run ended before
+	written    []store.Path
+	startedAt  time.Time
+	working    bool           // a worker has it
+	step       int            // in which it was started last
+	retry      *retryState    // it has failed, and is retried
+	retryDue   bool           // it is time for that
+	before     journal.Status // before the run was resumed
+	waitsSince int64          // the journal's position when its delegate began to wait
+	saved      int            // the number of the step that has saved it
 }
 
-// due tells whether a call has its turn: it has not begun, a person has decided
-// where that was to be waited for, and no other call holds it back.
+// due reports whether a call can run: it has not begun, a decision that it needs has been made, and
+// no call that it waits for is left.
 func (c *callState) due() bool {
 	return c.waits == 0 && (c.record.Status == journal.Blocked || c.record.Status == journal.Ready)
 }
 
 // start is a call that is about to run.
 type start struct {
-	index      int
-	step       int              // in which it was made: tells it from the call's other starts, also from those that were undone
-	activity   *plan.Registered // as it is now
+	index int
+	// The step that made it; distinguishes it from the call's other starts, undone ones included.
+	step       int
+	activity   *plan.Registered // the current version
 	doer       string           // its name
 	invocation plan.Invocation
-	ahead      plan.Speculative // does it, while the log does not have that it begins; nil where it has to
-	room       *room            // of a delegate
-	slot       slot             // of any other
+	// Runs the call while the log lacks its start; nil where that must be recorded first.
+	speculative plan.Speculative
+	child       *childRun // run of a delegate
+	slot        slot      // of any other
 }
 
-// again is a call that is tried again after a while.
-type again struct {
+// retryState is a call that is tried again after a while.
+type retryState struct {
 	start
 	after time.Duration
-	due   time.Duration // after its run was opened
+	due   time.Duration // since its run was opened
 	timer *time.Timer   // nil before its failure is recorded
 }
 
-// turn is its turn among those that are tried again, which come as they are due.
-func (a *again) turn() turn { return turn{journal.Position{N: int64(a.due)}, a.index} }
-
-// savedCall is what a call was before the step changed it.
-type savedCall struct {
-	index int
-	was   callState
+// queued is its turn among those that are tried again, which come as they are due.
+func (a *retryState) queued() queuedCall {
+	return queuedCall{journal.Position{N: int64(a.due)}, a.index}
 }
 
-// positions is a heap: calls come in the order of the plan, or, when they are
-// replayed, in that in which they began.
-type positions []turn
+// savedCall is the state of a call before the step changed it.
+type savedCall struct {
+	index  int
+	before callState
+}
 
-// turn is a call that may have its turn.
-type turn struct {
+// callQueue is a heap: calls come in the order of the plan, or, when they are
+// replayed, in that in which they began.
+type callQueue []queuedCall
+
+// queuedCall is a call that may have its turn.
+type queuedCall struct {
 	rank  journal.Position
 	index int
 }
 
-func (p positions) Len() int { return len(p) }
+func (p callQueue) Len() int { return len(p) }
 
-func (p positions) Less(i, j int) bool {
+func (p callQueue) Less(i, j int) bool {
 	return p[i].rank.Before(p[j].rank) || p[i].rank == p[j].rank && p[i].index < p[j].index
 }
 
-func (p positions) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+func (p callQueue) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
 
-func (p *positions) Push(x any) { *p = append(*p, x.(turn)) }
+func (p *callQueue) Push(x any) { *p = append(*p, x.(queuedCall)) }
 
-func (p *positions) Pop() any {
+func (p *callQueue) Pop() any {
 	old := *p
 	x := old[len(old)-1]
 	*p = old[:len(old)-1]
@@ -167,18 +174,18 @@ func (p *positions) Pop() any {
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	t := &tick{
 		loop: l, runner: l.runner, context: l.context, plan: compiled, view: l.view, event: event,
-		calls:   make([]callState, len(compiled.Calls)),
-		parked:  map[*plan.Registered][]int{},
-		waiting: waitIndex{},
-		holding: map[int]bool{},
-		inside:  map[string]int{},
-		busy:    map[*plan.Registered]int{},
+		calls:          make([]callState, len(compiled.Calls)),
+		parked:         map[*plan.Registered][]int{},
+		waiting:        waitIndex{},
+		heldCalls:      map[int]bool{},
+		waitingParents: map[string]int{},
+		busy:           map[*plan.Registered]int{},
 
 		journalled: l.n,
 	}
-	t.makeRoom()
+	t.preallocate()
 	for i := range t.calls {
-		t.calls[i] = callState{record: t.fresh(i), waits: len(compiled.Graph.Into[i])}
+		t.calls[i] = callState{record: t.newRecord(i), waits: len(compiled.Graph.Into[i])}
 	}
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
@@ -186,17 +193,17 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	return t
 }
 
-// mostRoom bounds what a tick makes room for before it is needed.
-const mostRoom = 16
+// maxPreallocated bounds the calls for which a tick preallocates.
+const maxPreallocated = 16
 
-// makeRoom makes room for what the steps of a short plan leave, once.
-func (t *tick) makeRoom() {
-	n := min(len(t.calls), mostRoom)
+// preallocate allocates the space for the steps of a short plan at once.
+func (t *tick) preallocate() {
+	n := min(len(t.calls), maxPreallocated)
 	t.view.Grow(n + 1)
 	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 }
 
-func (t *tick) fresh(i int) journal.Record {
+func (t *tick) newRecord(i int) journal.Record {
 	c := t.plan.Calls[i]
 	return journal.Record{
 		Call: journal.CallID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
@@ -207,79 +214,78 @@ func (t *tick) fresh(i int) journal.Record {
 // run carries the tick to its end, or as far as it gets. There is no outcome
 // where the planner is to be asked again.
 func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
-	kept := context.WithoutCancel(ctx) // what has happened is recorded, whatever becomes of the run
+	kept := context.WithoutCancel(ctx) // results are recorded even if the run is to end
 	if t.problem != nil {
-		if err := t.finish(kept); err != nil {
+		if err := t.endTick(kept); err != nil {
 			return nil, err
 		}
 		return t.outcome(kept)
 	}
-	if held, err := t.heldWhole(kept); held || err != nil {
+	if held, err := t.isHeldWhole(kept); held || err != nil {
 		return t.recordLazy(kept, err)
 	}
-	t.seed()
+	t.restoreQueues()
 	t.loop.current = t
-	looking := time.NewTicker(lookEvery)
+	looking := time.NewTicker(pollInterval)
 	defer looking.Stop()
 	for {
-		jobs, err := t.step(kept, ctx, t.brought, false)
+		jobs, err := t.step(kept, ctx, t.givenResults, false)
 		if err != nil {
 			return nil, err
 		}
-		t.brought = nil
+		t.givenResults = nil
 		t.loop.launch(jobs)
-		for t.active() {
+		for t.isActive() {
 			if err := t.await(ctx, kept, looking.C); err != nil {
 				return nil, err
 			}
-			if ctx.Err() != nil && t.ending == nil {
+			if ctx.Err() != nil && t.ended == nil {
 				return t.interrupted(ctx)
 			}
 		}
-		if t.ending != nil {
+		if t.ended != nil {
 			return t.outcome(kept)
 		}
-		if t.looks() {
-			if err := t.takeIn(kept); err != nil {
+		if t.needsPoll() {
+			if err := t.poll(kept); err != nil {
 				return nil, err
 			}
 		}
-		if t.pending() {
+		if t.hasQueued() {
 			if ctx.Err() != nil {
 				return t.interrupted(ctx)
 			}
 			continue
 		}
-		if err := t.finish(kept); err != nil {
+		if err := t.endTick(kept); err != nil {
 			return nil, err
 		}
-		if t.ending != nil {
+		if t.ended != nil {
 			return t.outcome(kept)
 		}
 	}
 }
 
-// active tells whether results are to come, or decisions, before the tick has to
-// be looked at as a whole.
-func (t *tick) active() bool {
-	return t.ending == nil && (t.running+t.resting > 0 || t.detached > 0 && t.pending() || t.attended())
+// isActive reports whether results or decisions are to come before the tick as a whole can end.
+func (t *tick) isActive() bool {
+	return t.ended == nil && (t.running+t.backingOff > 0 || t.detached > 0 && t.hasQueued() || t.isInteractive())
 }
 
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.deliverRecorded(ctx)
-	if t.looking = t.looks(); !t.looking {
+	if t.polling = t.needsPoll(); !t.polling {
 		looking = nil
 	}
 	res, err := t.loop.wait(ctx, looking)
-	var jobs []job
+	var jobs []task
 	switch {
 	case err != nil:
 		return err
 	case res != nil:
-		jobs, err = t.take(kept, ctx, res, true)
-	case ctx.Err() == nil && t.active() && t.looks():
-		if err := t.takeIn(kept); err != nil {
+		jobs, err = t.stepWith(kept, ctx, res, true)
+	case ctx.Err() == nil && t.isActive() && t.needsPoll():
+		if err := t.poll(kept); err != nil {
 			return err
 		}
 		jobs, err = t.step(kept, ctx, nil, false)
@@ -288,9 +294,10 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 	return err
 }
 
-// heldWhole tells whether the plan waits until a person releases it.
-func (t *tick) heldWhole(ctx context.Context) (bool, error) {
-	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil) // else there is nothing to approve
+// isHeldWhole reports whether the plan waits for its release.
+func (t *tick) isHeldWhole(ctx context.Context) (bool, error) {
+	// Else there is nothing to approve.
+	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil)
 	if !lazy || !t.begun {
 		return lazy, nil
 	}
@@ -301,58 +308,58 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 // recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
 func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, error) {
 	if err == nil {
-		err = t.record(ctx, func() error {
-			t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.leavesBehind()}))})
+		err = t.commitStep(ctx, func() error {
+			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
 			return nil
 		})
 	}
-	if err == nil && t.leavesBehind() {
-		err = t.loop.drain(ctx, nil, (*tick).loosely)
+	if err == nil && t.hasDetached() {
+		err = t.loop.drain(ctx, nil, (*tick).detachedCalls)
 	}
 	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
 
-// lookEvery is how often the log is looked at for what others append, while
-// calls wait for it and others run.
-const lookEvery = 100 * time.Millisecond
+// pollInterval is the time between polls of the log for foreign messages, while calls wait for them
+// and others run.
+const pollInterval = 100 * time.Millisecond
 
-// looks tells whether something waits that others may bring about: messages,
-// decisions, or either in a delegate's context.
-func (t *tick) looks() bool { return len(t.waiting)+len(t.holding)+len(t.inside) > 0 }
+// needsPoll reports whether a call waits for others: for messages, decisions, or either in a
+// delegate's context.
+func (t *tick) needsPoll() bool { return len(t.waiting)+len(t.heldCalls)+len(t.waitingParents) > 0 }
 
-// seed releases what restored calls hold, and finds what can run. What has settled though
-// what it waits for is to run again holds what waits for it until that has settled too.
-func (t *tick) seed() {
+// restoreQueues unblocks the dependants of restored calls, and finds the calls that can run. The
+// dependants of a settled call stay blocked as long as a call that it waits for is to run again.
+func (t *tick) restoreQueues() {
 	for i := range t.calls {
 		switch c := &t.calls[i]; {
 		case c.record.Status.Settled():
 			if c.waits == 0 {
-				t.release(i, true)
+				t.unblock(i, true)
 			}
 		case c.record.At != 0: // it has read
-			t.release(i, false)
+			t.unblock(i, false)
 		}
 	}
-	t.rebuild()
+	t.rebuildQueues()
 }
 
-// rebuild finds what can run from the states of the calls.
-func (t *tick) rebuild() {
-	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[*plan.Registered][]int{}, waitIndex{}, map[int]bool{}
-	t.inside, t.due = map[string]int{}, nil
+// rebuildQueues finds what can run from the states of the calls.
+func (t *tick) rebuildQueues() {
+	t.readyQueue, t.looseQueue, t.parked, t.waiting, t.heldCalls = nil, nil, map[*plan.Registered][]int{}, waitIndex{}, map[int]bool{}
+	t.waitingParents, t.retryQueue = map[string]int{}, nil
 	for i := range t.calls {
 		c := &t.calls[i]
-		if c.again != nil && !c.rested && c.again.timer != nil {
-			heap.Push(&t.due, c.again.turn())
+		if c.retry != nil && !c.retryDue && c.retry.timer != nil {
+			heap.Push(&t.retryQueue, c.retry.queued())
 		}
 		switch {
 		case c.record.Status == journal.Waiting && c.record.Child != "":
-			t.inside[c.record.Child] = i
+			t.waitingParents[c.record.Child] = i
 		case c.record.Status == journal.Waiting:
 			t.waiting.add(i, c.record.WaitingOn)
 		case c.record.Status == journal.Held:
-			t.holding[i] = true
-		case c.due() || c.rested:
+			t.heldCalls[i] = true
+		case c.due() || c.retryDue:
 			t.queue(i)
 		}
 	}
@@ -360,26 +367,26 @@ func (t *tick) rebuild() {
 
 // queue lets a call have its turn.
 func (t *tick) queue(i int) {
-	queue := &t.runnable
+	queue := &t.readyQueue
 	if t.plan.Calls[i].FireAndForget() {
-		queue = &t.loose
+		queue = &t.looseQueue
 	}
-	heap.Push(queue, turn{t.recordedSpan(i).Began, i})
+	heap.Push(queue, queuedCall{t.recordedSpan(i).Began, i})
 }
 
-// pending tells whether calls have their turn to come.
-func (t *tick) pending() bool {
+// hasQueued reports whether queued calls are left.
+func (t *tick) hasQueued() bool {
 	for _, parked := range t.parked {
 		if len(parked) > 0 {
 			return true
 		}
 	}
-	return len(t.runnable)+len(t.loose) > 0
+	return len(t.readyQueue)+len(t.looseQueue) > 0
 }
 
-// release lets go of the calls that wait for call i: those that wait until it
+// unblock lets go of the calls that wait for call i: those that wait until it
 // has read, and, once it has settled, all.
-func (t *tick) release(i int, settled bool) {
+func (t *tick) unblock(i int, settled bool) {
 	c := t.change(i)
 	for _, e := range t.plan.Graph.OutOf[i] {
 		free := e.Kind == plan.ReadEdge && !c.started || e.Kind != plan.ReadEdge && settled && !c.settled
@@ -390,16 +397,15 @@ func (t *tick) release(i int, settled bool) {
 		if next.waits--; next.due() {
 			t.queue(e.To)
 		} else if next.waits == 0 && next.record.Status.Settled() {
-			defer t.release(e.To, true)
+			defer t.unblock(e.To, true)
 		}
 	}
 	c.started = true
 	c.settled = c.settled || settled
 }
 
-// takeIn reads what others have appended, messages and decisions, and wakes the
-// calls that wait for it.
-func (t *tick) takeIn(ctx context.Context) error {
+// poll reads foreign messages and decisions, and requeues the calls that wait for them.
+func (t *tick) poll(ctx context.Context) error {
 	news, err := t.view.Refresh(ctx)
 	if err != nil {
 		return err
@@ -416,10 +422,10 @@ func (t *tick) takeIn(ctx context.Context) error {
 			}
 		}
 	}
-	if err := t.takeDecisions(ctx); err != nil {
+	if err := t.readDecisions(ctx); err != nil {
 		return err
 	}
-	return t.wakeInside(ctx)
+	return t.requeueParents(ctx)
 }
 
 // all gives the calls as they stand.

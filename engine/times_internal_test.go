@@ -7,7 +7,7 @@ import (
 
 // TestPromisedTimes: a holder is replaced after 30 s, and calls run ahead for a millisecond.
 func TestPromisedTimes(t *testing.T) {
-	if leaseFor != 30*time.Second || leaseRenew > leaseFor/2 || aheadFor > time.Millisecond {
-		t.Errorf("a lease is for %s and kept each %s, calls run ahead for %s", leaseFor, leaseRenew, aheadFor)
+	if leaseFor != 30*time.Second || leaseRenew > leaseFor/2 || speculateFor > time.Millisecond {
+		t.Errorf("a lease is for %s and kept each %s, calls run ahead for %s", leaseFor, leaseRenew, speculateFor)
 	}
 }

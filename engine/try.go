@@ -7,12 +7,11 @@ import (
 	"obelus/engine/plan"
 )
 
-// Try runs a call's activity once, outside of any log, as tests of activities
-// do: the call is held to its tool and filled in as in a plan, and so is the
-// result. kinds is what there is to be seen; of it the activity gets what the
-// call's scopes grant, all if it has none. References are not resolved. Its
-// error is a [*plan.PlanError] where the call is refused, a [*plan.Failure] where the
-// activity says no.
+// Try runs a call's activity once, outside of any log, as tests of activities do: the call is
+// checked against its tool and completed as in a plan, and so is the result. kinds holds the values
+// of the context; the activity gets those that the call's scopes grant, all if it has none.
+// References are not resolved. Its error is a [*plan.PlanError] where the call is refused, a
+// [*plan.Failure] where the activity fails.
 func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]any) (plan.Result, error) {
 	request, err := (&plan.Request{Calls: []plan.Source{{Call: call}}}).Normalize()
 	if err != nil {
@@ -38,7 +37,7 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 			}
 		}
 	}
-	result, err := once(ctx, c.ActivityName, c.Activity.Timeout, 0, c.Activity.Activity.Run, plan.Invocation{Call: c.Issued, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1})
+	result, err := runOnce(ctx, c.ActivityName, c.Activity.Timeout, 0, c.Activity.Activity.Run, plan.Invocation{Call: c.Issued, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1})
 	if err == nil && result.Message == nil {
 		result.Value, err = c.CheckResult(result.Value, result.Loose)
 	}

@@ -14,22 +14,22 @@ import (
 	"obelus/store"
 )
 
-// result is what a worker brings back.
+// result is the outcome of one attempt of a call.
 type result struct {
-	tick     *tick
-	index    int
-	step     int // in which the start was made that it is of; 0 for what no worker brings
-	value    plan.Result
-	err      error
-	attempts int
-	again    *again       // it failed, and is tried again
-	unseen   bool         // the log does not have that it ran
-	behind   *start       // no result: it is to run once the log has that it begins
-	rested   bool         // no result: it is time for that
-	paths    []store.Path // where the value went, of a call that is replayed; not nil then
-	waits    []string     // what a delegate waits for; not nil if it does
-	seen     int64        // the journal's position when it began to
-	release  func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
+	tick       *tick
+	index      int
+	step       int // the step that made its start; 0 if no worker ran
+	value      plan.Result
+	err        error
+	attempts   int
+	retry      *retryState  // it failed, and is tried again
+	pure       bool         // the log does not have that it ran
+	unstarted  *start       // no result: the call is to run once the log has its start
+	retryDue   bool         // no result: it is time for that
+	paths      []store.Path // paths of the value in a recorded run; not nil then
+	waitsFor   []string     // references that a delegate waits for; not nil if it waits
+	waitsSince int64        // the journal's position when it began to wait
+	release    func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
 }
 
 func (r *Runner) now() time.Time {
@@ -39,30 +39,30 @@ func (r *Runner) now() time.Time {
 	return time.Now()
 }
 
-// launch lets calls run whose starts have been committed. A delegate is told
-// when the run is interrupted, and drains by itself.
-func (l *loop) launch(jobs []job) {
+// launch runs calls whose starts have been committed. A delegate is notified of an interruption,
+// and drains by itself.
+func (l *loop) launch(jobs []task) {
 	for _, j := range jobs {
-		l.hand(j)
+		l.assign(j)
 	}
 }
 
-// job is a call that a worker is to run.
-type job struct {
+// task is a call that a worker is to run.
+type task struct {
 	tick *tick
 	run  context.Context
 	start
 }
 
-// hand gives a job to a worker that waits for one, or to a new one. Workers stay
-// until the run ends: their stacks have grown to what a script needs.
-func (l *loop) hand(j job) {
+// assign gives a task to an idle worker, or to a new one. Workers stay until the run ends: their
+// stacks have grown to the size that scripts need.
+func (l *loop) assign(j task) {
 	select {
-	case l.jobs <- j:
+	case l.tasks <- j:
 	default:
 		l.workers.Go(func() {
 			growStack(j.index)
-			l.serve(j)
+			l.work(j)
 		})
 	}
 }
@@ -76,49 +76,49 @@ func growStack(i int) byte {
 	return room[i%len(room)]
 }
 
-// serve runs one job after another.
-func (l *loop) serve(j job) {
+// work runs one job after another.
+func (l *loop) work(j task) {
 	working := true
 	defer func() {
 		if working {
-			res := result{tick: j.tick, index: j.index, step: j.step, err: lost(recover())}
-			if j.room == nil { // a delegate's tries are counted as they begin
+			res := result{tick: j.tick, index: j.index, step: j.step, err: lostResult(recover())}
+			if j.child == nil { // attempts of a delegate are counted as they begin
 				res.attempts = 1
 			}
 			l.leave(&res)
 		}
 	}()
 	for more := true; more; working = more {
-		res := j.tick.work(j.run, j.start)
+		res := j.tick.runCall(j.run, j.start)
 		working = false
 		res.tick, res.step = j.tick, j.step
-		if j, more = l.proceed(j.run, &res); more {
+		if j, more = l.stepByWorker(j.run, &res); more {
 			continue
 		}
 		select {
-		case j = <-l.jobs:
+		case j = <-l.tasks:
 			more = true
 		case <-l.closed:
 		}
 	}
 }
 
-// lost is why a worker has no result: it panicked, in a delegate's run, or its
+// lostResult is why a worker has no result: it panicked, in a delegate's run, or its
 // goroutine was ended.
-func lost(panicked any) error {
+func lostResult(panicked any) error {
 	if panicked == nil {
 		return errors.New("it gave nothing back: its goroutine was ended")
 	}
 	return &logError{&brokenStep{crash.WithPlace(panicked)}}
 }
 
-// proceed takes a step with the result that a worker has, and gives it a call
-// that starts with that. Where somebody else has the turn, or the run is
-// interrupted, the result is left to the one that runs the loop.
-func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
-	turn := l.turn
+// stepByWorker takes a step with a worker's result, and returns a call that starts with it for the
+// same worker. Where another goroutine has the lock, or the run is interrupted, the result is left
+// to the goroutine of the loop.
+func (l *loop) stepByWorker(run context.Context, res *result) (next task, more bool) {
+	turn := l.lock
 	if run.Err() != nil {
-		turn = nil // nobody gets it
+		turn = nil // no goroutine gets it
 	}
 	select {
 	case turn <- struct{}{}:
@@ -126,7 +126,7 @@ func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
 		l.leave(res)
 		return next, false
 	}
-	jobs := l.takeTurn(run, res)
+	jobs := l.stepWithLock(run, res)
 	if len(jobs) == 0 {
 		return next, false
 	}
@@ -134,22 +134,23 @@ func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
 	return jobs[0], true
 }
 
-// takeTurn takes a step by one who has the turn, and gives the turn away: back to
-// the one that runs the loop where that has to know.
-func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
+// stepWithLock takes a step in a worker that has the lock, and gives the lock away: back to the
+// goroutine of the loop where that has to act.
+func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 	t, back, err := l.current, true, error(&brokenStep{})
 	defer func() {
 		if broken, ok := err.(*brokenStep); ok {
 			broken.value = crash.WithPlace(recover())
 		}
 		if back {
-			l.back <- err
+			l.unlocked <- err
 		} else {
-			<-l.turn
+			<-l.lock
 		}
 	}()
-	jobs, wrong := t.take(context.WithoutCancel(run), run, res, false) // its call goes on at once
-	back = wrong != nil || !t.active() || t.looks() && !t.looking
+	// Its call goes on at once.
+	jobs, wrong := t.stepWith(context.WithoutCancel(run), run, res, false)
+	back = wrong != nil || !t.isActive() || t.needsPoll() && !t.polling
 	err = wrong
 	return jobs
 }
@@ -183,17 +184,18 @@ func (r *result) drop() {
 	}
 }
 
-// work does one call.
-func (t *tick) work(run context.Context, s start) result {
+// runCall does one call.
+func (t *tick) runCall(run context.Context, s start) result {
 	working := t.loop.working
-	if s.room != nil && t.runner.script.RunsInside(working, t.context, t.calls[s.index].record.Call) {
+	if s.child != nil && t.runner.script.RunsInside(working, t.context, t.calls[s.index].record.Call) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
 		defer stop()
-		defer context.AfterFunc(working, func() { cancel(); stop() })() // its run is over before what runs in it
-		s.room.runner.cut = cut
-		res := s.room.enter(inside)
+		// Its run is over before the runs inside it.
+		defer context.AfterFunc(working, func() { cancel(); stop() })()
+		s.child.runner.cut = cut
+		res := s.child.start(inside)
 		res.index = s.index
 		return res
 	}
@@ -203,7 +205,7 @@ func (t *tick) work(run context.Context, s start) result {
 		return res
 	}
 	pool := t.runner.pool
-	defer pool.leave(s.slot)
+	defer pool.release(s.slot)
 	if q := s.invocation.Question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
 			return result{index: s.index, err: unreadLog(working, err)}
@@ -212,27 +214,27 @@ func (t *tick) work(run context.Context, s start) result {
 	ok := s.slot.wait(working)
 	switch {
 	case run.Err() != nil, pool.run.Err() != nil:
-		// It came to a slot while the run drained, or to one that another delegate
-		// gave up before this call's was told: a run is over before those in it are.
+		// It got a slot while the run drained, or a slot that another delegate gave up before this
+		// call was notified: a run is over before the runs inside it.
 		return result{index: s.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
 	if t.runner.Acquire == nil {
-		return t.do(working, s)
+		return t.execute(working, s)
 	}
-	return t.doAcquired(run, s)
+	return t.executeAcquired(run, s)
 }
 
-func (t *tick) do(working context.Context, s start) result {
-	if s.ahead != nil {
-		return t.tryAhead(working, s)
+func (t *tick) execute(working context.Context, s start) result {
+	if s.speculative != nil {
+		return t.trySpeculative(working, s)
 	}
 	return t.attempt(working, s, 0, s.activity.Activity.Run)
 }
 
-// doAcquired does a call once what it needs is there.
-func (t *tick) doAcquired(run context.Context, s start) (res result) {
+// executeAcquired runs a call once its resources are acquired.
+func (t *tick) executeAcquired(run context.Context, s start) (res result) {
 	release, ok := t.runner.Acquire(run)
 	if !ok {
 		return result{index: s.index, err: errUnbegun}
@@ -242,16 +244,15 @@ func (t *tick) doAcquired(run context.Context, s start) (res result) {
 			release()
 		}
 	}()
-	res = t.do(t.loop.working, s)
-	if res.behind == nil {
+	res = t.execute(t.loop.working, s)
+	if res.unstarted == nil {
 		res.release = release
 	}
 	return res
 }
 
-// What becomes of a call that is stopped with its run. They are of this package
-// alone: that an activity gave up something of its own, for which it may have the
-// error of a context too, is a failure like any other.
+// Errors of calls that are stopped with their run. They are not exported: an activity that gave up
+// work of its own, even with the error of a context, has failed like any other.
 var (
 	errCut     = errors.New("it was cut off")
 	errUnbegun = errors.New("it had not begun when the run was stopped")
@@ -260,21 +261,21 @@ var (
 // longestBackoff is what can be doubled without an overflow.
 const longestBackoff = time.Duration(math.MaxInt64 / 4)
 
-// attempt runs a call. After a failure that its activity wants to be tried again it is
-// handed back until then, with its place; but a call for which nobody waits, and which may
-// outlive its tick, keeps both. See [once] for within.
+// attempt runs a call. After a failure that is to be retried it returns the call for the pause,
+// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [runOnce] for
+// within.
 func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do plan.ActivityFunc) result {
 	res := result{index: s.index}
 	for {
 		res.attempts++
 		s.invocation.Attempt++
-		res.value, res.err = once(ctx, s.doer, s.activity.Timeout, within, do, s.invocation)
+		res.value, res.err = runOnce(ctx, s.doer, s.activity.Timeout, within, do, s.invocation)
 		if !s.triesAgain(res.err) {
 			return res
 		}
 		pause := s.backoff(t.runner.jitter)
 		if !t.plan.Calls[s.index].FireAndForget() {
-			res.again = &again{start: s, after: pause}
+			res.retry = &retryState{start: s, after: pause}
 			return res
 		}
 		timer := time.NewTimer(pause)
@@ -287,8 +288,8 @@ func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do pl
 	}
 }
 
-// triesAgain tells whether a call is to be tried again after what it came to. What a call
-// has done whose time is over, nobody knows: so one that must not run twice is not.
+// triesAgain reports whether a call is to be retried after an error. Whether a call that timed out
+// has had an effect is unknown: a call that must not run twice is not retried.
 func (s *start) triesAgain(err error) bool {
 	failure, failed := errors.AsType[*plan.Failure](err)
 	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
@@ -307,12 +308,11 @@ func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration 
 	return span/2 + jitter(span)
 }
 
-// once runs a call under its deadline. What comes after that counts for nothing,
-// whatever it is: an activity that gives up then seldom says that it is for that.
-// A panic of a Go activity is its own fault, and nobody else's. One that is told to
-// stop may end however it likes: unless it comes to a result it is cut off. Where within is
-// not 0 it is told to stop that soon.
-func once(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
+// runOnce runs a call under its deadline. A later result is ignored, whatever it is: an activity
+// seldom says that it gave up for the deadline. A panic of a Go activity becomes an error of the
+// call. A call that is told to stop may end in any way: without a result it is cut off. Where
+// within is not 0 it is told to stop that soon.
+func runOnce(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
 	timeout = cmp.Or(timeout, plan.DefaultTimeout)
 	began := time.Now()
 	deadline := began.Add(timeout)
@@ -349,8 +349,8 @@ func timedOut(after time.Duration, said error) error {
 	return &plan.Failure{Fields: fields}
 }
 
-// undone tells of a result whose start has been undone. Only calls that nobody can see are
-// launched before their step is in the log, and the call may have begun anew since.
+// undone reports whether the start of a result has been undone. Only calls without visible effects
+// are launched before their step is in the log, and the call may have begun anew since.
 func (t *tick) undone(res *result) bool {
 	return res.step != 0 && res.step != t.calls[res.index].step
 }
@@ -361,24 +361,24 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 		if t.undone(res) {
 			continue
 		}
-		if res.unseen {
-			t.observe(&t.calls[res.index].record)
+		if res.pure {
+			t.notify(&t.calls[res.index].record)
 		}
 		switch {
-		case res.rested:
-			t.wake()
-		case res.again != nil:
-			t.rest(res)
-		case res.behind != nil && t.stopping:
-			t.putBack(res.index)
-		case res.behind != nil:
-			t.begin(*res.behind)
-		case res.err == errUnbegun && t.ending == nil:
-			t.putBack(res.index)
+		case res.retryDue:
+			t.requeueDue()
+		case res.retry != nil:
+			t.backOff(res)
+		case res.unstarted != nil && t.stopping:
+			t.requeue(res.index)
+		case res.unstarted != nil:
+			t.restart(*res.unstarted)
+		case res.err == errUnbegun && t.ended == nil:
+			t.requeue(res.index)
 		case res.err == errUnbegun, res.err == errCut:
 			t.cutOff(res.index, res.attempts)
 		default:
-			if err := t.settle(ctx, res); err != nil {
+			if err := t.complete(ctx, res); err != nil {
 				return err
 			}
 		}

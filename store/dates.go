@@ -2,10 +2,10 @@ package store
 
 import "time"
 
-// Dates gives the dates that a log gives what a batch adds to a context: first those of its
-// messages, then those of its journal entries, appended to dates. Each has its own, or now,
-// but none that is before newest, the newest of the context, or before that of what comes
-// ahead of it: a clock may have been set back, and another machine's may be ahead.
+// Dates returns the dates that a log gives to what a batch adds to a context, appended to dates:
+// first those of the messages, then those of the journal entries. An item keeps its own date, or
+// gets now; a date before newest (the newest of the context) or before that of the item ahead is
+// raised to it, since a clock may have been set back, or another machine's may be ahead.
 func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
 	later := func(date time.Time) time.Time {
 		if date = dateOr(date, now); date.After(newest) {
@@ -31,8 +31,8 @@ func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
 	return dates
 }
 
-// Began is when what a batch tells of began: now, or what its earliest journal entry says. A
-// context that it makes is as old.
+// Began returns the time from which a batch dates: now, or the date of its earliest journal entry.
+// A context that it makes is as old.
 func (b *Batch) Began(now time.Time) time.Time {
 	for i := range b.Journal {
 		if date := dateOr(b.Journal[i].Date, now); date.Before(now) {

@@ -1,19 +1,19 @@
-// Package store is the append-only log of a context, and the values that it
-// denotes.
+// Package store is the append-only log of a context, and the values that it denotes.
 //
-// A context is a log of messages. Each message that holds data is one
-// operation at one path, and the value of a path is the fold of the operations
-// that bear on it:
+// A context is a log of messages. Each message that holds data is one operation at one path, and
+// the value of a path is the fold of the operations that bear on it:
 //
-//	log := store.NewMemory() // or sqlite.Open(file, sqlite.Options{})
+//	log := memory.New() // or sqlite.Open(file, sqlite.Options{})
 //	messages, err := store.ParseMessages([]byte(`{"type": "state", "user": {"name": "Ada"}}`))
 //	_, err = log.Append(ctx, store.Batch{Context: "c", Create: &store.Origin{}, Messages: messages})
-//	name, err := store.Resolver{Log: log, Context: "c"}.Resolve(ctx, store.MustParsePath("†state.user.name"), "")
+//	r := store.Resolver{Log: log, Context: "c"}
+//	name, err := r.Resolve(ctx, store.MustParsePath("†state.user.name"), "")
 //
-// [Path] names a value, [Message] is one entry, [Log] keeps them, [Resolver]
-// answers what a path means as of any seq, and which messages the answer is
-// made of. [View] is a context as its one writer sees it. The package knows
-// nothing of plans or calls: a message carries the call that wrote it as plain
-// JSON, and the journal beside the messages holds events of others. Who runs a
-// context holds its [Lease], so that nobody else does at the same time.
+// [Path] names a value, [Message] is one entry, [Log] keeps them, [Resolver] returns the value of a
+// path as of any seq, with the messages that it is made of. [View] is a context as its one writer
+// sees it.
+//
+// The package knows nothing of plans or calls: a message carries the call that wrote it as plain
+// JSON, and the journal beside the messages holds events that other packages define. The process
+// that runs a context holds its [Lease], so that no other runs it at the same time.
 package store

@@ -120,7 +120,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// StringSize is how many bytes [AppendString] appends for a text, but for the quotes.
+// StringSize returns how many bytes [AppendString] appends for a text, the quotes aside.
 func StringSize(s string) int {
 	size := len(s)
 	for i, r := range s {
@@ -131,7 +131,7 @@ func StringSize(s string) int {
 			size += len(`\u0000`) - 1
 		case r == '\u2028', r == '\u2029':
 			size += len(`\u0000`) - utf8.RuneLen(r)
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"): // a byte that is no UTF-8
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"): // a byte that is not UTF-8
 			size += len(`\u0000`) - 1
 		}
 	}
@@ -146,7 +146,7 @@ func appendEscaped(b []byte, c byte) []byte {
 	return fmt.Appendf(b, `\u%04x`, c)
 }
 
-// isNumber tells whether text is a number of JSON's.
+// isNumber reports whether a text is a JSON number.
 func isNumber(text string) bool {
 	digits := func() bool {
 		n := 0

@@ -9,8 +9,8 @@ import (
 // byteOrderMark is what some editors put before a text in UTF-8.
 const byteOrderMark = "\ufeff"
 
-// CheckEncoding refuses a text in UTF-16 or UTF-32, which a byte order mark or a zero byte
-// beside the first characters shows: a reader of UTF-8 would tell of a syntax error.
+// CheckEncoding refuses a text in UTF-16 or UTF-32, which a byte order mark or a zero byte beside
+// the first characters shows: read as UTF-8 it would be reported as a syntax error.
 func CheckEncoding(text []byte) error {
 	start := string(text[:min(len(text), 4)])
 	switch marked := strings.HasPrefix(start, "\xff\xfe") || strings.HasPrefix(start, "\xfe\xff"); {

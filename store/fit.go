@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// FitError is a write that does not fit what it would be written onto
-// (protocol §3). Nothing has been appended.
+// FitError is a write whose method does not fit the value there (protocol §3). Nothing has been
+// appended.
 type FitError struct {
 	Path    Path
 	Method  Method
 	Blocked Path   // the array above Path that has no room for it; else zero
-	Current string // the type of the value at Path, "missing", or an array's length
-	New     string // the type of the new value; empty if it is not known yet
+	Current string // type of the value at Path, "missing", or an array's length
+	New     string // type of the new value; empty if it is not known yet
 }
 
 func (e *FitError) Error() string {
@@ -32,8 +32,8 @@ var needs = map[Method]string{
 	Concat: "concat needs two arrays or two strings",
 }
 
-// CheckMethod tells whether a method can fit the value at a path, before the
-// new value is known. The error is a [*FitError].
+// CheckMethod reports whether a method can fit the value at a path, before the new value is known.
+// The error is a [*FitError].
 func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, method Method) error {
 	if path.Kind() == KindError { // each of its messages replaces the one before
 		return nil
@@ -41,8 +41,8 @@ func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, m
 	return r.check(ctx, Op{Path: path, Instance: instance, Method: method}, "")
 }
 
-// CheckOp tells whether an operation fits the value that it would join. The
-// error is a [*FitError].
+// CheckOp reports whether an operation fits the value that it would join. The error is a
+// [*FitError].
 func (r Resolver) CheckOp(ctx context.Context, op Op) error {
 	return r.check(ctx, op, TypeName(op.Value))
 }
@@ -94,9 +94,9 @@ func (r Resolver) there(ctx context.Context, path Path, instance string) (Resolv
 	return res, nil
 }
 
-// fitsNewest tells whether the newest operation that bears on the path shows by
-// itself that a write fits, since it shows of which type the value is, or whether
-// there is none and it fits. So what grows by many writes need not be read at each.
+// fitsNewest reports whether the newest operation that bears on the path shows by itself that a
+// write fits: it shows the type of the value, or there is no operation and the write fits a missing
+// value. A value that grows by many writes need not be read at each.
 func (r Resolver) fitsNewest(ctx context.Context, op Op, typ string) (bool, error) {
 	if anchor, err := r.anchor(ctx, op.Path, op.Instance); err != nil || anchor != op.Path {
 		return false, err
@@ -110,10 +110,10 @@ func (r Resolver) fitsNewest(ctx context.Context, op Op, typ string) (bool, erro
 			if kind == passes {
 				continue
 			}
-			if s.method == clear { // what is above may have no room for it
+			if s.method == clear { // a container above may have no room for it
 				return false, nil
 			}
-			if len(s.below) > 0 { // there is something, of whatever type
+			if len(s.below) > 0 { // a value of some type is there
 				return needs[op.Method] == "", nil
 			}
 			there := TypeName(s.value)
@@ -126,8 +126,8 @@ func (r Resolver) fitsNewest(ctx context.Context, op Op, typ string) (bool, erro
 	return fits(op.Method, "null", typ), nil
 }
 
-// fits tells whether a value of one type joins one of another by a method. Null is
-// as good as nothing; typ is empty where it is not known yet.
+// fits reports whether a value of one type joins one of another by a method. Null counts as
+// missing; typ is empty where it is not known yet.
 func fits(method Method, there, typ string) bool {
 	empty, known := there == "null", typ != ""
 	switch method {

@@ -21,8 +21,8 @@ func Joined(v any, below []string, method Method, value any) any {
 	return freeze(joined)
 }
 
-// apply lets one operation join the value at a place below v. It tells whether
-// the operation did not fit there and was applied as onto a missing value.
+// apply joins one operation to the value at a place below v. misfit reports that the operation did
+// not fit there and was applied as onto a missing value.
 func apply(v any, below []string, method Method, value any) (_ any, misfit bool) {
 	if len(below) == 0 {
 		return join(v, method, value)
@@ -48,8 +48,8 @@ func apply(v any, below []string, method Method, value any) (_ any, misfit bool)
 	return ownObject{segment: child}, misfit
 }
 
-// join lets a value join another by a method. Nil stands for missing as well as
-// for null: no method tells them apart.
+// join joins a value to another by a method. Nil stands for missing as well as for null: no method
+// distinguishes them.
 func join(v any, method Method, value any) (_ any, misfit bool) {
 	switch method {
 	case Merge:

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Form is what an operation leaves at a path, for an index that tells the
-// current values without reading what was written.
+// Form is the kind of value that an operation leaves at a path, for an index that finds current
+// values without reading the messages.
 type Form int
 
-// The forms. Up to [FormObject] what was there before is replaced.
+// The forms. Those up to [FormObject] replace the value that was there.
 const (
 	FormScalar   Form = iota // a number, true, false or null
 	FormString               // a string
@@ -23,12 +23,12 @@ const (
 	FormLonger               // a string that gets longer
 
 	// Of an object of many leaves an index has this one place.
-	FormUnlisted     // it replaces what was there before
+	FormUnlisted     // it replaces the value that was there
 	FormOntoUnlisted // it joins an object that is there
 )
 
-// maxLeaves is how many leaves of one operation an index lists. What has more takes one
-// row, or a message of many keys would hold up all that is written beside it.
+// maxLeaves bounds the leaves of one operation that an index lists. An operation with more takes
+// one row, or a message of many keys would delay every write beside it.
 const maxLeaves = 256
 
 // Mark is a place at which an operation leaves a value.
@@ -52,10 +52,9 @@ func formOf(v any) Form {
 	return FormScalar
 }
 
-// Marks lists the places at which the operation leaves a value: at gives those that it
-// [Op.Touches], below what it leaves below them, sorted. Below are the leaves of an object
-// that is not merged leaf by leaf, and the keys that assign replaces; none of an object of
-// many leaves.
+// Marks lists the places at which the operation leaves a value: at are the paths that it
+// [Op.Touches], below are the places below them, sorted: the leaves of an object that is not merged
+// leaf by leaf, and the keys that assign replaces; none of an object of many leaves.
 func (op Op) Marks() (at, below []Mark) {
 	if op.Method == Push {
 		return []Mark{{op.Path, FormPush}}, nil
@@ -86,7 +85,7 @@ func (op Op) Marks() (at, below []Mark) {
 // joins reports whether an object that the operation leaves joins one that is there.
 func (op Op) joins() bool { return op.Method == Merge || op.Method == Assign }
 
-// form is what a value of the operation leaves at a path that it touches.
+// form returns the form that a value of the operation has at a path that it touches.
 func (op Op) form(v any) Form {
 	form := formOf(v)
 	switch {
@@ -102,8 +101,8 @@ func (op Op) form(v any) Form {
 	return form
 }
 
-// unlisted is the one place at which an index has an operation of many leaves: of what is
-// merged the deepest path that all of its leaves have in common.
+// unlisted is the one place at which an index has an operation of many leaves: of a merge, the
+// deepest path that all of its leaves have in common.
 func (op Op) unlisted() Path {
 	at := op.Path
 	if op.Method != Merge {

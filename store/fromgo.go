@@ -15,13 +15,12 @@ import (
 	"unicode/utf8"
 )
 
-// FromGo gives the JSON value, as a log gives it back, of what a Go program has:
-// anything that encoding/json writes, so structs with their tags, maps and slices
-// of any type, [time.Time] and every [json.Marshaler]. Numbers become
-// [json.Number], and nil maps, slices and pointers become nil. What is such a
-// value already is given back as it is, and not copied. Refused are NaN and
-// infinities, channels, functions, text that is not valid UTF-8 and nesting
-// beyond [MaxDepth]; the error says where, from name on: "result.items[3].price".
+// FromGo returns the JSON value of a Go value, as a log returns it. It takes anything that
+// encoding/json writes, so structs with their tags, maps and slices of any type, [time.Time] and
+// every [json.Marshaler]. Numbers become [json.Number], and nil maps, slices and pointers become
+// nil. A value that is JSON already is returned as it is, and not copied. It refuses NaN and
+// infinities, channels, functions, text that is not valid UTF-8 and nesting beyond [MaxDepth]; the
+// error says where, from name on: "result.items[3].price".
 func FromGo(v any, name string) (any, error) {
 	v, _, wrong := fromGo(v, 0)
 	if wrong != nil {
@@ -63,9 +62,8 @@ func (e *notJSON) inObject(key string) *notJSON {
 	return e
 }
 
-// fromGo tells also whether the value is another than it was given: most are
-// not, and to look at them must cost next to nothing. depth is how many arrays and
-// objects it stands in.
+// fromGo also reports whether the value differs from the given one: most do not, and checking them
+// must cost next to nothing. depth is the number of arrays and objects around the value.
 func fromGo(given any, depth int) (v any, changed bool, wrong *notJSON) {
 	switch v := given.(type) {
 	case nil, bool:
@@ -173,9 +171,8 @@ func checkNumber(f float64) *notJSON {
 	return nil
 }
 
-// marshalled is the value that encoding/json makes of a type that is none of
-// JSON's. It says of what it can't write neither where that is nor, of text that
-// is not valid UTF-8, that it was there.
+// marshalled is the value that encoding/json makes of a type that JSON lacks. Its error has no
+// place; text that is not valid UTF-8 gives no error.
 func marshalled(v any, depthOf int) (any, *notJSON) {
 	text, err := json.Marshal(v)
 	if err != nil || bytes.Contains(text, []byte(`\ufffd`)) {
@@ -204,8 +201,8 @@ func unwritable(err error) *notJSON {
 	return notJSONf("it is not a JSON value")
 }
 
-// mostSteps bounds the way into a value: one that contains itself has no end, and
-// to what is nested as deep as it may be lead at most four steps for each level.
+// mostSteps bounds the way into a value: a value that contains itself has no end, and a value at
+// the greatest depth is reached by at most four steps for each level.
 const mostSteps = 4 * MaxDepth
 
 var (
@@ -252,7 +249,7 @@ func (f finder) unlessTaken(wrong *notJSON) *notJSON {
 	return wrong
 }
 
-// writes tells whether values of a type write themselves.
+// writes reports whether values of a type encode themselves.
 func writes(t reflect.Type) bool { return t.Implements(marshalsItself) || t.Implements(writesItself) }
 
 func checkScalar(v reflect.Value) *notJSON {
@@ -284,7 +281,7 @@ func checkOwn(v reflect.Value) *notJSON {
 }
 
 func (f finder) element(v reflect.Value, steps int) *notJSON {
-	if v.Type().Elem().Kind() == reflect.Uint8 { // written as base64
+	if v.Type().Elem().Kind() == reflect.Uint8 { // encoded as base64
 		return nil
 	}
 	for i := range v.Len() {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Log is a set of contexts, each an append-only log of messages with a journal
-// beside it. All methods may be called from several goroutines at once. What
-// has been appended is seen by every read that begins afterwards.
+// Log is a set of contexts, each an append-only log of messages with a journal beside it. All
+// methods may be called from several goroutines at once. An append is visible to every read that
+// begins after it.
 //
-// Code that only reads asks for a [Reader], code that only appends for an [Appender].
+// Code that only reads takes a [Reader], code that only appends an [Appender].
 type Log interface {
 	Reader
 	Appender
@@ -22,10 +22,9 @@ type Log interface {
 
 // Appender adds to contexts.
 type Appender interface {
-	// Append adds a batch, all of it or nothing, durably. It gives
-	// [ErrNoContext] where the context is absent and the batch does not
-	// create it, a [*HeldError] where the batch's lease is somebody else's,
-	// and a [*ConflictError] where the context is not at the expected seq.
+	// Append adds a batch, all of it or nothing, durably. It gives [ErrNoContext] where the context
+	// is absent and the batch does not create it, a [*HeldError] where another holder has the
+	// lease, and a [*ConflictError] where the context is not at the expected seq.
 	Append(ctx context.Context, b Batch) (Appended, error)
 }
 
@@ -63,9 +62,8 @@ type Reader interface {
 	// that was appended to last first.
 	Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error]
 
-	// Kinds lists the kinds of which a context holds data, with the instances
-	// that hold them ("" for global data), sorted by instance and then kind,
-	// each pair once. An absent context has none.
+	// Kinds lists the kinds of a context's data, with the instances that hold them ("" for global
+	// data), sorted by instance and then kind, each pair once. An absent context has none.
 	Kinds(ctx context.Context, context string) ([]KindOf, error)
 
 	// Holder names the holder of a context's lease at present, in words; ""
@@ -100,7 +98,7 @@ type Admin interface {
 // AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
 const AnySeq = -1
 
-// Batch is what one [Appender.Append] adds to one context.
+// Batch is the content of one [Appender.Append] to one context.
 type Batch struct {
 	Context string
 
@@ -112,20 +110,19 @@ type Batch struct {
 	// exists.
 	Create *Origin
 
-	// Messages get their context and seq from the log, and the present time
-	// where they have no date. One before that of what the context already has
-	// is raised to that, as is that of an entry. They must have their form, which [Message.Check]
-	// looks at and Append does not.
+	// Messages get their context and seq from the log, and the present time where they have no
+	// date. A date before the newest of the context is raised to it; so is that of an entry.
+	// Messages must be well formed: [Message.Check] checks that, and Append does not.
 	Messages []Message
 
-	// Journal entries get their context, n and seq from the log, and the present
-	// time where they have no date. They come after the messages, but for those
-	// that they say they are ahead of; the last is ahead of none, and none of more
-	// than the one before it.
+	// Journal entries get their context, n and seq from the log, and the present time where they
+	// have no date. They follow the messages, except for the messages that an entry's Ahead puts
+	// after it; the last entry is ahead of none, and no entry is ahead of more than the one before
+	// it.
 	Journal []Entry
 
-	// Code is what the calls ran that the journal entries tell of. Each is
-	// kept once, by its digest.
+	// Code holds the scripts that the calls of the journal entries ran. Each set is kept once, by
+	// its digest.
 	Code []*Code
 
 	// Lease, if it is set, makes this the append of the one that runs the
@@ -135,21 +132,18 @@ type Batch struct {
 	Lease *Lease
 }
 
-// Lease is the right to run a context, which one holder has at a time. A
-// runner takes it with its first append, shows it with each of the others,
-// which renews it, and gives it back with its last. It is checked before
-// [Batch.ExpectSeq] and within the append, so what somebody appends who has
-// lost it never reaches the log; an append that fails leaves it as it was.
-// Appends without a lease are not held to it.
+// Lease is the right to run a context, which one holder has at a time. A runner takes it with its
+// first append, shows it with each of the others, which renews it, and gives it back with its last.
+// The lease is checked before [Batch.ExpectSeq] and within the append, so an append of a former
+// holder never reaches the log; an append that fails leaves the lease as it was. Appends without a
+// lease are not checked against it.
 //
-// It can be taken if nobody holds it: nobody has had it yet, the last holder
-// gave it back, its time is over, or its process is known to be dead. Else
-// there is a [*HeldError], also for another runner of the same process. Who
-// holds a lease whose time is over may still append, as long as nobody else
-// has taken it: that renews it.
+// A free lease can be taken: one that was never taken, was given back, has lapsed, or whose
+// holder's process is known to be dead. Otherwise the append gives a [*HeldError], also to another
+// runner of the same process. The holder of a lapsed lease may still append as long as no other has
+// taken it: that renews it.
 //
-// The time is that of the clock, so machines that share a log must agree on
-// it to much less than For.
+// Time is that of the clock, so machines that share a log must agree on it to much less than For.
 type Lease struct {
 	// Epoch is which holding it is, as [Appended.Epoch] told it; 0 to take
 	// the lease.
@@ -168,18 +162,16 @@ type Origin struct {
 	Parent string // a context, or empty
 	Call   string // the call in it, "1.2"
 
-	// Fork is a context that the new one begins like: it shares its messages up
-	// to At, and the journal's entries that were written before the next one,
-	// and costs the same however many there are. What is read of it has the
-	// fork's name. A fork can't be made of a context that exists
-	// ([ErrExists]), nor at any seq (see [ForkError]).
+	// Fork is the context that the new one begins like: the fork shares its messages up to At, and
+	// the journal entries that were written before the next one, and costs the same however many
+	// there are. Reads of the shared part carry the fork's name. A fork can't be made of a context
+	// that exists ([ErrExists]), nor at any seq (see [ForkError]).
 	Fork string
 	At   int64
 }
 
-// Appended tells where a batch went: the context's newest seq and the
-// journal's newest position after it. Date is that of the last that was appended, or now
-// if nothing was.
+// Appended is the place of an append: the context's newest seq and the journal's newest position
+// after it. Date is the date of the last message or entry, or now for an empty batch.
 type Appended struct {
 	Seq   int64
 	N     int64
@@ -203,20 +195,20 @@ func (b *Batch) Place(i int, seq, n int64) (Seq, N int64) {
 	return seq + before, n + before + int64(i) + 1
 }
 
-// Entry is one event of the journal. The store keeps entries beside the
-// messages and in the same transactions, and knows nothing of what they mean.
+// Entry is one event of the journal. The store keeps entries beside the messages and in the same
+// transactions, and does not interpret them.
 type Entry struct {
 	// N is its position in the journal of all contexts, growing. The messages
 	// of its batch have positions too, so that all that happened can be told in
 	// one order.
 	N       int64
-	Context string // empty for one that prune left, which is about none
-	Seq     int64  // the context's message that it comes after, 0 for none
+	Context string // empty for an entry that prune left, which concerns no context
+	Seq     int64  // the context's message that it follows; 0 for none
 	Date    time.Time
-	Call    string // the call that it is about, "1.2", or empty
+	Call    string // the call that it concerns, "1.2", or empty
 	Event   string // what happened, a word
 	Data    string // JSON: more about it; empty for none
-	Ahead   int    // of how many of its batch's messages it comes ahead; 0 once it is in the log
+	Ahead   int    // number of its batch's messages that follow it; 0 once it is in the log
 }
 
 // Query asks for what bears on a path.
@@ -245,8 +237,8 @@ type JournalFilter struct {
 	Context string // empty for all contexts
 	After   int64  // only entries after this position
 	At      int64  // only entries up to this position; 0 for all
-	Seq     int64  // of one context: only entries from when it had come to this seq
-	Event   string // of the entries that are about no call, unless Call names one
+	Seq     int64  // for one context: only entries from when it had reached this seq
+	Event   string // only entries of this event; without Call, those that concern no call
 	Call    string
 	Newest  bool // newest first
 }
@@ -267,12 +259,11 @@ func Newest(ctx context.Context, log Reader, f JournalFilter) (last Entry, ok bo
 	return Entry{}, false, nil
 }
 
-// KindOf is a kind of which there is data, and the instance that the data
-// belongs to, "" where it is global.
+// KindOf is a kind that has data, and the instance of the data, "" where it is global.
 type KindOf struct{ Instance, Kind string }
 
-// Later is a time for [ContextInfo.Updated]: now, to the microsecond, or just after
-// that of the append before if now is not later, as when the clock was set back.
+// Later is the time for [ContextInfo.Updated]: now, to the microsecond, or just after the append
+// before if now is not later, as when the clock was set back.
 func Later(now, before time.Time) time.Time {
 	now = now.Truncate(time.Microsecond)
 	if !now.After(before) {
@@ -285,8 +276,8 @@ func Later(now, before time.Time) time.Time {
 type ContextInfo struct {
 	Context  string
 	Origin   Origin
-	Shares   []string // of a fork: the contexts of whose messages it holds some
-	Messages int64    // how many there are, and so the newest seq
+	Shares   []string // for a fork: the contexts whose messages it shares
+	Messages int64    // number of messages, and so the newest seq
 	Created  time.Time
 
 	// Updated is when it was appended to last, to the microsecond and later than
@@ -304,8 +295,8 @@ var (
 	ErrClosed = errors.New("the log is closed")
 )
 
-// ConflictError is an append that expected the context at another seq:
-// somebody else has appended in between. Read again, check again, try again.
+// ConflictError is an append that expected the context at another seq: another append came in
+// between. Read again, check again, try again.
 type ConflictError struct {
 	Context          string
 	Expected, Actual int64
@@ -315,13 +306,12 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
 
-// ForkError is a fork at a seq where there can be none: beyond what the context
-// holds, or in the midst of what was appended at once, where that has a plan, an
-// error or what a call wrote and the entry that tells of it comes later.
+// ForkError is a fork at a seq that allows none: beyond the context's messages, or within one
+// batch, between a plan, an error or a call's write and the journal entry about it.
 type ForkError struct {
 	Context       string
 	At, Head      int64 // Head is 0 in the second case
-	Before, After int64 // where forks around there can be; Before is 0 if there is none
+	Before, After int64 // the nearest seqs that allow a fork; Before is 0 if there is none
 }
 
 func (e *ForkError) Error() string {
@@ -336,13 +326,12 @@ func (e *ForkError) Error() string {
 	return fmt.Sprintf("context %s can't be forked at %d, in the midst of what was appended at once: fork at %d or %d", e.Context, e.At, e.Before, e.After)
 }
 
-// HeldError is a lease that somebody else has: it was taken before, or has been
-// taken over since.
+// HeldError is a lease that another holder has: it was taken before, or has been taken over since.
 type HeldError struct {
 	Context string
 
-	// Holder is who has the lease, for people: "process 1234 on host x" or
-	// "this process". It is empty if the lease was lost and is free again.
+	// Holder names the holder of the lease for people: "process 1234 on host x" or "this process".
+	// It is empty if the lease was lost and is free again.
 	Holder string
 }
 
@@ -361,8 +350,8 @@ func CheckContext(name string) error {
 	return CheckStoredContext(name)
 }
 
-// CheckStoredContext refuses a text that names no context of any log: those of older ones may
-// have names that [CheckContext] refuses.
+// CheckStoredContext refuses a text that is no context's name in any log: older logs may have names
+// that [CheckContext] refuses.
 func CheckStoredContext(name string) error {
 	for _, r := range name {
 		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) {

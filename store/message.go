@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Type is what a message is, in its canonical form (protocol §1).
+// Type is the type of a message in its canonical form (protocol §1).
 type Type string
 
-// The types of canonical messages. What is given as a state, input or meta
-// message is data of that kind.
+// The types of canonical messages. A message given as state, input or meta becomes data of that
+// kind.
 const (
 	TypeData   Type = "data"   // data of a kind, a schema for it, or both
 	TypeTool   Type = "tool"   // tool definitions by name
@@ -23,7 +23,7 @@ const (
 	TypeText   Type = "text"   // prose for a model
 )
 
-// Method is how a call's write joins what was there before (protocol §3).
+// Method is how a call's write joins the value that was there (protocol §3).
 type Method string
 
 // The methods. The zero Method means [Set] where a call wrote the message.
@@ -51,24 +51,24 @@ const EveryInstance = "*"
 type Message struct {
 	Context string    // the context that it belongs to
 	Seq     int64     // 1, 2, 3 … without gaps in its context
-	Date    time.Time // when it was appended, UTC, milliseconds
+	Date    time.Time // date of the append, UTC, milliseconds
 	Type    Type
 
 	Kind     string // of a data message, else empty
 	Instance string // empty for a global message
 
-	// Data is the message's content: for data, a value of the whole kind; for
-	// a tool, plan, system or text message, its definitions, calls or prose.
-	// HasData tells a null from a message that only declares a schema.
+	// Data is the message's content: for data, a value of the whole kind; for a tool, plan, system
+	// or text message, its definitions, calls or prose. HasData distinguishes null from a message
+	// that only declares a schema.
 	Data    any
 	HasData bool
 
-	Schema      any    // the JSON Schema that it declares for its kind, or nil
+	Schema      any    // JSON Schema that it declares for its kind, or nil
 	Description string // of a data message
 	Mode        string // of a plan: eager, lazy, or empty for eager
 
-	// Producer is the call that wrote the message, as issued; nil where nobody
-	// did. The rest is set only with it.
+	// Producer is the call that wrote the message, as issued; nil for a foreign message. The fields
+	// below are set only with it.
 	Producer any
 	Call     string // the call's place in its context, "1.2"
 	Path     Path   // where it wrote
@@ -107,10 +107,10 @@ func (m *Message) Op() (op Op, ok bool) {
 	return op, true
 }
 
-// Touches lists the paths under which an index must hold the operation, so
-// that whoever asks for a path finds it among the entries at, above and below
-// that path: the leaves of a merge, or, where there are many, the deepest path that all
-// of them have in common; the path itself for every other method.
+// Touches lists the paths under which an index must hold the operation, so that a search for a path
+// finds it among the entries at, above and below that path: the leaves of a merge, or, where there
+// are many, the deepest path that all of them have in common; the path itself for every other
+// method.
 func (op Op) Touches() []Path {
 	if op.Method != Merge {
 		return []Path{op.Path}
@@ -190,10 +190,10 @@ func (m *Message) Check() error {
 	return m.checkProducer()
 }
 
-// contents is what a message of each type holds; data holds anything.
+// contents is the JSON type that a message of each type holds; data holds anything.
 var contents = map[Type]string{TypeData: "", TypeTool: "object", TypePlan: "array", TypeSystem: "string", TypeText: "string"}
 
-// Valid tells whether a canonical message may have the type.
+// Valid reports whether a canonical message may have the type.
 func (t Type) Valid() bool {
 	_, ok := contents[t]
 	return ok
@@ -216,7 +216,7 @@ func CheckDate(t time.Time) error {
 	return nil
 }
 
-// datable tells whether [FormatDate] writes a time as it can be read.
+// datable reports whether [FormatDate] writes a time so that it can be read back.
 func datable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999
@@ -238,7 +238,7 @@ func (m *Message) checkContent() error {
 	return nil
 }
 
-// checkProducer holds a message to what is told of the call that wrote it.
+// checkProducer checks the fields about the call that wrote the message.
 func (m *Message) checkProducer() error {
 	if m.Producer == nil {
 		if m.Call != "" || m.Path != (Path{}) || m.Method != "" || m.Written != "" {
@@ -267,7 +267,8 @@ func (m *Message) checkProducer() error {
 // FormatDate is how dates are written everywhere: RFC 3339, UTC, milliseconds.
 func FormatDate(t time.Time) string {
 	t = t.UTC()
-	b := t.AppendFormat(make([]byte, 0, 24), time.RFC3339) // the layout that package time knows by heart
+	// A layout that package time formats without parsing it.
+	b := t.AppendFormat(make([]byte, 0, 24), time.RFC3339)
 	ms := t.Nanosecond() / 1e6
 	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
 }

@@ -121,7 +121,7 @@ const typeNames = "data, state, input, tool, plan, system, text, meta"
 type parser struct {
 	given   map[string]any
 	taken   map[string]bool
-	unnamed bool // every plain field is data: there are no names of our own
+	unnamed bool // every plain field is data: no field has a meaning of its own
 	err     error
 }
 
@@ -220,7 +220,7 @@ func (p *parser) inline(m *Message, kind string) {
 	}
 }
 
-// envelope takes what any message may carry, and refuses what is left over.
+// envelope takes the fields that any message may have, and refuses the fields that are left over.
 func (p *parser) envelope(m *Message) {
 	m.Instance = p.text("_instance")
 	if _, ok := p.given["_instance"]; ok && m.Instance == "" {
@@ -248,8 +248,8 @@ func (p *parser) envelope(m *Message) {
 	}
 }
 
-// logged takes what the log adds to a message when it prints it. Of that only
-// the date is kept: the rest is assigned anew.
+// logged takes the fields that a log adds when it prints a message. Only the date is kept: the
+// others are assigned anew.
 func (p *parser) logged(m *Message) {
 	p.take("seq")
 	p.take("context")

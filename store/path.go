@@ -57,8 +57,8 @@ func MustParsePath(text string) Path {
 	return p
 }
 
-// ScanPath reads the longest path at the start of text and tells how many
-// bytes it took. What follows is the caller's: an expression goes on there.
+// ScanPath reads the longest path at the start of text and returns how many bytes it took. The rest
+// belongs to the caller: an expression goes on there.
 func ScanPath(text string) (Path, int, error) {
 	if !strings.HasPrefix(text, Dagger) {
 		return Path{}, 0, &PathError{text, 0, "a path begins with " + Dagger}
@@ -255,8 +255,8 @@ func (p Path) Contains(q Path) bool {
 	return len(q.text) == len(p.text) || q.text[len(p.text)] == '.' || q.text[len(p.text)] == '['
 }
 
-// Overlaps reports whether one of the two contains the other: a write to one
-// can change what a read of the other gives.
+// Overlaps reports whether one of the two contains the other: a write to one can change the value
+// of the other.
 func (p Path) Overlaps(q Path) bool { return p.Contains(q) || q.Contains(p) }
 
 // below is what leads from p to q, which p contains.

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Resolver answers what a path means in a context, as of a seq (protocol §3).
-// It keeps nothing between two questions and takes no locks, so it is as safe
-// for concurrent use as its log; over a [View], which belongs to one goroutine, no more
-// than that.
+// Resolver finds the value of a path in a context, as of a seq (protocol §3). It keeps no state and
+// takes no locks, so it is as safe for concurrent use as its log; over a [View], which belongs to
+// one goroutine, no more than the view.
 type Resolver struct {
 	Log     OpReader
 	Context string
@@ -18,14 +17,14 @@ type Resolver struct {
 // Resolved is the value of a path, and where it comes from.
 type Resolved struct {
 	Value  any  // shared: must not be changed
-	Exists bool // tells null from missing
+	Exists bool // distinguishes null from missing
 
 	// From are the seqs of the messages that the value is made of, newest
 	// first: one for a value that was set, all of them for one that was
 	// collected.
 	From []int64
-	// Misfits are those of From that did not fit where they are read, and were
-	// applied as onto a missing value.
+	// Misfits are the messages of From that did not fit the value there, and were applied as onto a
+	// missing value.
 	Misfits []int64
 
 	// blocked is an array above the path, unless something beside the path has
@@ -47,12 +46,11 @@ type step struct {
 // what held it.
 const clear Method = "clear"
 
-// Resolve gives the value of a path for an instance, or for none.
+// Resolve returns the value of a path for an instance, or for none.
 //
-// It walks from the newest operation to the oldest, stops at the one that
-// settles the path, and applies what it has collected the other way round. A
-// numeric segment is an index or a key depending on what stands above it:
-// where that may be an array, the path is answered from there.
+// It walks from the newest operation to the oldest, stops at the one that settles the path, and
+// applies the collected operations in the opposite order. A numeric segment is an index or a key
+// depending on the value above it: where that may be an array, the path is resolved from there.
 func (r Resolver) Resolve(ctx context.Context, path Path, instance string) (Resolved, error) {
 	if path.IsZero() {
 		return Resolved{}, nil
@@ -95,11 +93,11 @@ func (r Resolver) anchor(ctx context.Context, path Path, instance string) (Path,
 	return path, nil
 }
 
-// nowhere is a key that nothing has: what touches it touches what is above it.
+// nowhere is a key that no value has: an operation that touches it touches the value above it.
 const nowhere = "\x00"
 
-// mayBeArray tells whether something that is written at a path or above it made
-// it an array, since it was last made something else.
+// mayBeArray reports whether a write at a path or above it made it an array, since it was last made
+// another type.
 func (r Resolver) mayBeArray(ctx context.Context, path Path, instance string) (bool, error) {
 	for _, i := range instancesOf(instance) {
 		for op, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: path.Child(nowhere), Instance: i, At: r.At}) {
@@ -154,17 +152,17 @@ func (r Resolver) collect(ctx context.Context, anchor Path, instance string) (st
 	return steps, Path{}, nil
 }
 
-// bearing is what an operation means for a path.
+// bearing is the effect of an operation on a path.
 type bearing int
 
 const (
 	passes  bearing = iota // it leaves the path's value as it is
-	bears                  // it changes the value, and what was there before counts
+	bears                  // it changes the value, and the value before counts
 	settles                // it decides the value: nothing older counts
 )
 
-// seenFrom turns an operation into a step at the anchor, no part of which is an
-// element of an array: an array above it holds nothing of it.
+// seenFrom turns an operation into a step at the anchor, no part of which is an element of an
+// array: an array above it holds nothing of it.
 func (op Op) seenFrom(anchor Path) (step, bearing) {
 	s := step{seq: op.Seq, method: op.Method, value: op.Value, path: op.Path}
 	if anchor.Contains(op.Path) {
@@ -264,8 +262,8 @@ func (res *Resolved) descend(anchor, path Path) {
 	}
 }
 
-// provenance names the messages that a value is made of: not those of which a
-// newer one has replaced all.
+// provenance names the messages that a value is made of, without those that newer ones have
+// replaced entirely.
 func provenance(steps []step, path Path) []int64 {
 	seqs := make([]int64, 0, len(steps))
 	var replaced map[Path]bool

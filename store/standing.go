@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// spot is what a value stands at, for an instance or for none.
+// spot is a path, for an instance or for none.
 type spot struct {
 	path     Path
 	instance string
@@ -14,16 +14,17 @@ type spot struct {
 
 // standing is a value that the view keeps.
 type standing struct {
-	seq   int64 // as of which
+	seq   int64 // seq as of which the value is right
 	value any   // shared with no message
 }
 
 // leastStanding is of how many messages a value is made that is kept.
 const leastStanding = 32
 
-// Value is the value that a path has for an instance, nil for none: what [Resolver.Resolve]
-// gives, for who asks again and again while it grows. Of a view as it is now it takes as
-// long as what has come since, and is good until the view changes.
+// Value returns the value that a path has for an instance, nil for none: that of
+// [Resolver.Resolve], for a caller that asks again and again while the value grows. Over a view as
+// it is now it costs as much as the messages since the last call, and is valid until the view
+// changes.
 func (r Resolver) Value(ctx context.Context, path Path, instance string) (any, error) {
 	if view := r.now(); view != nil {
 		return view.stands(ctx, path, instance)
@@ -32,8 +33,7 @@ func (r Resolver) Value(ctx context.Context, path Path, instance string) (any, e
 	return resolved.Value, err
 }
 
-// now is the view of which the resolver tells what it holds now; nil if it tells of
-// anything else.
+// now is the view that the resolver reads as of now; nil if it reads anything else.
 func (r Resolver) now() *View {
 	if view, ok := r.Log.(*View); ok && r.At == 0 {
 		return view
@@ -70,9 +70,8 @@ func (v *View) stands(ctx context.Context, path Path, instance string) (any, err
 	return value, nil
 }
 
-// catchUp lets what has come since join a value; false if it can't, or if something took
-// the value's place: what an instance writes counts over what has been written for all,
-// before or since.
+// catchUp joins the newer operations to a value. It reports false if it can't, or if the value was
+// replaced: an instance's writes take precedence over global ones, older or newer.
 func (v *View) catchUp(s *standing, at spot) bool {
 	var since []step // newest first
 	for _, instance := range instancesOf(at.instance) {
@@ -172,7 +171,7 @@ func chill(v any, below []string) any {
 	return v
 }
 
-// owned is a value of which nothing is shared.
+// owned returns a value that shares nothing with another.
 func owned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

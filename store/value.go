@@ -51,13 +51,13 @@ func DecodeWithin(text []byte, most int) (any, error) {
 	return v, nil
 }
 
-// DecodeGiven is [DecodeWithin] of what a person or a program wrote: it may begin with a byte
-// order mark, and a key that stands twice in one object is refused, for only one of the two
-// would count.
+// DecodeGiven is [DecodeWithin] for text that a person or a program wrote: it may begin with a byte
+// order mark, and a key that stands twice in one object is refused, for only one of the two would
+// count.
 func DecodeGiven(text []byte, most int) (any, error) {
 	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	v, err := DecodeWithin(text, most)
-	if err != nil || colons(text) == keys(v) { // as nearly always
+	if err != nil || colons(text) == keys(v) { // the usual case
 		return v, err
 	}
 	if key, at := repeatedKey(text); at > 0 {
@@ -66,7 +66,7 @@ func DecodeGiven(text []byte, most int) (any, error) {
 	return v, nil
 }
 
-// colons counts those of JSON that stand in no string: one for each key.
+// colons counts the colons outside strings in JSON: one for each key.
 func colons(text []byte) (n int) {
 	within := false
 	for i := 0; i < len(text); i++ {
@@ -82,7 +82,7 @@ func colons(text []byte) (n int) {
 	return n
 }
 
-// keys counts those of all objects in a value.
+// keys counts the keys of all objects in a value.
 func keys(v any) (n int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -103,7 +103,7 @@ func keys(v any) (n int) {
 func repeatedKey(text []byte) (key string, at int64) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	var within func() bool // the next value
+	var within func() bool // reads the next value
 	within = func() bool {
 		token, _ := d.Token()
 		opened, ok := token.(json.Delim)
@@ -137,18 +137,18 @@ func halfCharacter(text []byte) int {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return -1
 	}
-	unit := func(i int) rune { // that an escape at i stands for, or 0
+	unit := func(i int) rune { // the rune that an escape at i stands for, or 0
 		if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
 			return 0
 		}
-		n, _ := strconv.ParseUint(string(text[i+2:i+6]), 16, 16) // of JSON that has been read
+		n, _ := strconv.ParseUint(string(text[i+2:i+6]), 16, 16) // of JSON that was read before
 		return rune(n)
 	}
 	for i := 0; i < len(text); i++ {
 		switch {
 		case text[i] != '\\':
 		case !utf16.IsSurrogate(unit(i)):
-			i++ // what is escaped
+			i++ // the escaped character
 		case utf16.DecodeRune(unit(i), unit(i+6)) == utf8.RuneError:
 			return i
 		default:
@@ -184,15 +184,17 @@ func jsonError(text []byte, err error) error {
 	return fmt.Errorf("not JSON: %w", err)
 }
 
-// syntaxError tells what is wrong in JSON: of what people and models write most often
-// that JSON does not have, what it has in its place.
+// syntaxError describes an error in JSON. For the mistakes that people and models make most often
+// it names the JSON that was meant.
 func syntaxError(text []byte, err *json.SyntaxError) string {
 	at := max(0, min(int(err.Offset)-1, len(text)))
 	before, rest := bytes.TrimRight(text[:at], " \t\r\n"), text[at:]
 	found, _ := utf8.DecodeRune(rest)
-	_, place, ok := strings.Cut(err.Error(), "' ") // of "invalid character 'x' looking for beginning of value"
+	// Of "invalid character 'x' looking for beginning of value".
+	_, place, ok := strings.Cut(err.Error(), "' ")
 	switch {
-	case !ok || found == ' ' || strings.HasPrefix(place, "in "): // within a string, a number or a word
+	// Within a string, a number or a word.
+	case !ok || found == ' ' || strings.HasPrefix(place, "in "):
 		return err.Error()
 	case strings.ContainsRune("'“”„‘’«»", found):
 		return fmt.Sprintf("strings stand in straight double quotes (\"), not in %c", found)
@@ -203,7 +205,8 @@ func syntaxError(text []byte, err *json.SyntaxError) string {
 	case (found == '}' || found == ']') && bytes.HasSuffix(before, []byte(",")):
 		return fmt.Sprintf("there is a comma before the %c", found)
 	}
-	return fmt.Sprintf("invalid character %q %s", found, place) // of which encoding/json knows the first byte alone
+	// Encoding/json names only its first byte.
+	return fmt.Sprintf("invalid character %q %s", found, place)
 }
 
 func position(text []byte, offset int64) string {

@@ -8,27 +8,28 @@ import (
 	"slices"
 )
 
-// View is a context as its one writer sees it: what the log held when the view
-// was opened, what has been committed since, and on top what is staged for the
-// next append. The first is read from the log, the rest from memory, so a
-// runner that writes a value and reads it again asks no database.
+// View is a context as its one writer sees it: the log as of when the view was opened, the messages
+// committed since, and on top those staged for the next append. The first are read from the log,
+// the others from memory, so a runner that writes a value and reads it again queries no database.
 //
 // A View belongs to one goroutine at a time.
 type View struct {
-	log      Reader
-	context  string
-	base     int64                    // the log is asked for what is up to here
-	absent   bool                     // there was no such context
-	ops      []Op                     // of the messages after base, staged ones last; none of a message that is none
+	log     Reader
+	context string
+	base    int64 // seq up to which the log is read
+	absent  bool  // there was no such context
+	// Of the messages after base, staged ones last; the zero Op for a message without one.
+	ops      []Op
 	writes   WriteIndex               // of the same
 	messages []Message                // that are staged
 	sent     int                      // how many of them are being appended
 	declared map[string][]declaration // by the messages after base, by kind, oldest first
-	schemas  map[string][]declaration // what base has, by kind, newest first, to the first that is for all
-	hidden   map[int64]bool           // seqs of what counts no more; may be nil
-	kinds    []KindOf                 // of the log
-	asked    bool                     // for kinds
-	standing map[spot]*standing       // see stands
+	// In the log up to base, by kind, newest first, to the first global one.
+	schemas  map[string][]declaration
+	hidden   map[int64]bool     // seqs of superseded messages; may be nil
+	kinds    []KindOf           // of the log
+	asked    bool               // for kinds
+	standing map[spot]*standing // values that are kept as they grow, see stands
 }
 
 var _ OpReader = (*View)(nil)
@@ -46,8 +47,8 @@ func (v *View) add(m *Message) {
 	}
 }
 
-// OpenView gives a view of a context as it is now. One that does not exist yet
-// is empty.
+// OpenView opens a view of a context as it is now. A context that does not exist yet gives an empty
+// view.
 func OpenView(ctx context.Context, log Reader, name string) (*View, error) {
 	seq, err := log.Head(ctx, name)
 	absent := errors.Is(err, ErrNoContext)
@@ -61,11 +62,11 @@ func OpenView(ctx context.Context, log Reader, name string) (*View, error) {
 // them.
 func (v *View) Seq() int64 { return v.base + int64(len(v.ops)) }
 
-// Absent tells that there was no such context when the view was opened, and that
-// it has not been refreshed and nothing has been committed since.
+// Absent reports that the context did not exist when the view was opened, and that nothing has been
+// refreshed or committed since.
 func (v *View) Absent() bool { return v.absent }
 
-// Committed is the seq up to which the view holds what the log does.
+// Committed is the seq up to which the view and the log agree.
 func (v *View) Committed() int64 { return v.Seq() - int64(len(v.messages)) }
 
 // Stage lays messages on top, with the seqs that they will have.
@@ -86,9 +87,9 @@ func (v *View) Grow(n int) {
 // [View.Commit], [View.Unstage] or [View.Drop].
 func (v *View) Staged() []Message { return v.messages[v.sent:] }
 
-// Send gives what [View.Staged] does, for an append, and the seq that this is to expect.
-// Until [View.Commit] takes it for appended, others may be staged on top of it, but not sent
-// too; if the append comes to nothing, [View.Drop] forgets all of it.
+// Send returns the messages of [View.Staged], for an append, and the seq that the append expects.
+// Until [View.Commit] marks them as appended, other messages may be staged on top, but not sent; if
+// the append fails, [View.Drop] drops all of them.
 func (v *View) Send() (messages []Message, expect int64) {
 	if v.sent > 0 {
 		panic("store: a view sends while it is being appended to")
@@ -98,7 +99,7 @@ func (v *View) Send() (messages []Message, expect int64) {
 	return messages, v.Seq() - int64(len(messages))
 }
 
-// Commit takes what was sent for appended.
+// Commit marks the sent messages as appended.
 func (v *View) Commit() {
 	v.absent = false
 	v.messages = slices.Delete(v.messages, 0, v.sent)
@@ -117,15 +118,14 @@ func (v *View) Hide(seqs ...int64) {
 	}
 }
 
-// Hides tells whether a message is hidden. It may be asked by several goroutines while
-// none changes the view.
+// Hides reports whether a message is hidden. It may be called from several goroutines while the
+// view does not change.
 func (v *View) Hides(seq int64) bool { return v.hidden[seq] }
 
-// Drop forgets what is staged.
+// Drop drops the staged messages.
 func (v *View) Drop() { v.Unstage(v.Committed()) }
 
-// Unstage forgets what is staged behind a seq. That is rare, so that it takes what making
-// the index anew does.
+// Unstage drops the staged messages after a seq. It rebuilds the index, which is rare enough.
 func (v *View) Unstage(seq int64) {
 	n := int(v.Seq() - seq)
 	if n <= 0 {
@@ -147,8 +147,8 @@ func (v *View) Unstage(seq int64) {
 	}
 }
 
-// Refresh drops what is staged, takes in what others have appended to the
-// context since, and gives it.
+// Refresh drops the staged messages, reads the messages that others have appended to the context
+// since, and returns those.
 func (v *View) Refresh(ctx context.Context) ([]Message, error) {
 	v.absent = false // as far as is known
 	v.Drop()
@@ -190,8 +190,7 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 // untouched yields nothing.
 func untouched(func(Op, error) bool) {}
 
-// touching yields what is not asked of the log; false if the consumer has had
-// enough.
+// touching yields the operations that are not in the log; false if the consumer stopped.
 func (v *View) touching(q Query, yield func(Op, error) bool) bool {
 	at := v.Seq()
 	if q.At > 0 {
@@ -210,9 +209,8 @@ func (v *View) touching(q Query, yield func(Op, error) bool) bool {
 // Resolver answers over the view, staged messages and all.
 func (v *View) Resolver() Resolver { return Resolver{Log: v, Context: v.context} }
 
-// Kinds is [Reader.Kinds] over the view, staged messages and all. It asks the log
-// once; what others had appended by then may be among the answers before
-// [View.Refresh] has taken it in.
+// Kinds is [Reader.Kinds] over the view, staged messages included. It queries the log once;
+// messages that others have appended by then may show before [View.Refresh] has read them.
 func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 	if !v.asked && v.base > 0 {
 		kinds, err := v.log.Kinds(ctx, v.context)
@@ -244,7 +242,7 @@ type declaration struct {
 	schema   any
 }
 
-// holds tells whether it counts in an instance (protocol §3: no instance sees another's).
+// holds reports whether it counts in an instance (protocol §3: no instance sees another's).
 func (d declaration) holds(instance string) bool { return d.instance == "" || d.instance == instance }
 
 // Schema is the newest schema that has been declared for a kind, for all or for the

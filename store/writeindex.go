@@ -10,14 +10,14 @@ import (
 // WriteIndex finds the writes that touch a path, by instance.
 type WriteIndex map[string]*writeNode
 
-// AddMessage enters what a message writes. Its seq is above all that was added before.
+// AddMessage adds the write of a message, whose seq is above all that were added before.
 func (x WriteIndex) AddMessage(m *Message) {
 	if op, ok := m.Op(); ok {
 		x.AddOp(op)
 	}
 }
 
-// AddOp notes what an operation touches: nothing, if it is none.
+// AddOp adds the paths that an operation touches: none, if it is the zero Op.
 func (x WriteIndex) AddOp(op Op) {
 	if op.Path.IsZero() {
 		return
@@ -32,8 +32,7 @@ func (x WriteIndex) AddOp(op Op) {
 	}
 }
 
-// Touches tells whether something may touch a path, without the memory that a
-// search takes.
+// Touches reports whether an operation may touch a path, without the memory that a search takes.
 func (x WriteIndex) Touches(instance string, path Path) bool {
 	n := x[instance]
 	for at := 0; n != nil && at < len(path.text); {
@@ -46,7 +45,7 @@ func (x WriteIndex) Touches(instance string, path Path) bool {
 	return n != nil
 }
 
-// Kinds lists what there are writes of, in no order.
+// Kinds lists the kinds that have writes, in no order.
 func (x WriteIndex) Kinds() []KindOf {
 	var kinds []KindOf
 	for instance, root := range x {
@@ -65,16 +64,15 @@ func SortKinds(kinds []KindOf) []KindOf {
 	return slices.Compact(kinds)
 }
 
-// writeNode is one path in the index of one instance's writes: a trie of the
-// segments of canonical paths. Every node keeps its children in the order in
-// which something at or below them was written last, newest first, so that a
-// reader finds what is newest below a path without looking at the rest.
+// writeNode is one path in the index of one instance's writes: a trie of the segments of canonical
+// paths. Every node keeps its children in the order of the last write at or below them, newest
+// first, so that a reader finds the newest write below a path without looking at the rest.
 type writeNode struct {
 	seqs     []int64 // writes at this very path, growing
 	newest   int64   // the newest write at it or below it
 	children map[string]*writeNode
 
-	first, prev, next *writeNode // of the children; among its siblings
+	first, prev, next *writeNode // children in order; siblings
 }
 
 // add enters a write. Its seq is not below any that was added before.
@@ -134,12 +132,12 @@ func segmentEnd(text string, at int) int {
 // may be found there.
 type WriteSearch struct {
 	at   int64 // nothing newer counts
-	last int64 // what was given last; one write may stand at several places
+	last int64 // the write that was returned last; one write may stand at several places
 	heap []writePlace
 }
 
-// writePlace is what is left of the writes at one path, or all that is at and
-// below one path and its siblings that follow.
+// writePlace is the rest of the writes at one path, or of all writes at and below one path and its
+// later siblings.
 type writePlace struct {
 	seq  int64
 	seqs []int64
@@ -147,7 +145,7 @@ type writePlace struct {
 	root bool // without siblings
 }
 
-// Begin looks in an index, of which there may be none, for what touches a path.
+// Begin starts a search in an index, which may be nil, for the writes that touch a path.
 func (s *WriteSearch) Begin(root *writeNode, path Path, at int64) {
 	if s.at = at; root == nil {
 		return

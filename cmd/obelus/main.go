@@ -1,4 +1,4 @@
-// Command obelus runs plans of Lua activities over a log in SQLite, and shows what the log holds.
+// Command obelus runs plans of Lua activities over a log in SQLite. See package cmd.
 package main
 
 import (

@@ -84,10 +84,10 @@ func orInteger(node ast.Node, i int) ast.Node {
 	return node
 }
 
-// maxSmall bounds the integers that a float64 tells from each other.
+// maxSmall bounds the integers that a float64 distinguishes.
 const maxSmall = 1 << 53
 
-// isSmall tells of a literal that compares with any number as it should.
+// isSmall reports whether a node is a literal that expr compares correctly with any number.
 func isSmall(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.UnaryNode:
@@ -106,8 +106,8 @@ func isComparison(operator string) bool {
 	return slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, operator)
 }
 
-// exactFunctions are what stands in for expr's operators and functions. What
-// they do not know, expr's own refuse.
+// exactFunctions replace expr's operators and functions on numbers. Operands that they do not
+// handle go to expr's own.
 var exactFunctions = map[string]func(args ...any) (any, error){
 	"negate": func(args ...any) (any, error) {
 		if i, ok := args[0].(int); ok {
@@ -153,7 +153,7 @@ func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) fu
 	}
 }
 
-// exponent is expr's, which tells of an operand as of an argument of float.
+// exponent is expr's, whose error describes an operand as an argument of float.
 func exponent(a, b any) any {
 	if !isNumber(a) || !isNumber(b) {
 		panic(fmt.Sprintf("invalid operation: %T ** %T", a, b))
@@ -248,8 +248,8 @@ func power(a, n int) (any, error) {
 	return result, nil
 }
 
-// equal tells whether two values are the same, numbers by what they count. Elements that
-// it looks at take of the budget, and where that is used up the answer is none.
+// equal reports whether two values are the same, numbers by their values. Each element that it
+// compares reduces the budget; once that is used up the result is false.
 func equal(a, b any, budget *int) bool {
 	within := func(a, b any) bool {
 		*budget--
@@ -269,7 +269,7 @@ func equal(a, b any, budget *int) bool {
 	return runtime.Equal(alike(a, b))
 }
 
-// compared is what it costs to compare two texts.
+// compared is the cost of comparing two texts.
 func compared(a, b any) int {
 	x, _ := a.(string)
 	y, _ := b.(string)
@@ -294,7 +294,7 @@ func likeInteger(v, other any) any {
 		if f >= math.MinInt && f < -math.MinInt {
 			return int(f)
 		}
-		return math.Copysign(math.Inf(1), f) // past any int, as which 2⁶³ itself would not count
+		return math.Copysign(math.Inf(1), f) // beyond any int, which 2⁶³ itself would not be
 	case json.Number:
 		return json.Number(strconv.FormatFloat(f, 'f', 0, 64))
 	}

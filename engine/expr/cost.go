@@ -6,7 +6,8 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// countedFunctions are such as may take long, and so count what they look at.
+// countedFunctions are functions that may take long, and so charge for the values that they look
+// at.
 var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
 	"==": func(ev *evaluation, args []any) (any, error) {
 		return equal(args[0], args[1], &ev.budget), ev.spend(0)
@@ -46,7 +47,7 @@ func comparison(holds func(a, b any) bool) func(ev *evaluation, args []any) (any
 	}
 }
 
-// walked is what a function costs that walks over a value, in arrays within arrays too.
+// walked is the cost of a function that walks over a value, nested arrays included.
 func walked(v any) int {
 	n := extent(v)
 	array, _ := v.([]any)

@@ -1,9 +1,9 @@
 // Package expr reads, checks and evaluates the expressions of plans: references such as
-// †state.user.name, the operators around them, templates that hold several, and the output
-// paths that say where a result goes.
+// †state.user.name, the operators around them, templates that hold several, and the output paths
+// that say where a result goes.
 //
-// [Parse] compiles an expression, [Expr.Eval] evaluates it: references are looked up by a
-// function that the caller gives, || and && choose by what is missing, and everything else is a
+// [Parse] compiles an expression, [Expr.Eval] evaluates it: a function of the caller looks
+// references up, || and && choose by whether references are missing, and everything else is a
 // program of expr-lang/expr with integers of any size, bounded in time and in the values that it
 // makes. An expression is immutable and safe for concurrent use. [ParseOutput] reads an output
 // path. Errors are of type [*Error] and carry the column.

@@ -46,9 +46,11 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`^invalid integer literal`, "the integer is too large to calculate with")
 	add(`^invalid \w+ literal`, "this is no number, or one that is too large")
 	add(`^error parsing regexp: (.*)`, "not a regular expression: $1")
-	add(`^(?:interface|invalid|reflect|cannot) .*json\.Number`, "an integer here is too large to calculate with") // which can only be handed on
+	// Which can only be passed on.
+	add(`^(?:interface|invalid|reflect|cannot) .*json\.Number`, "an integer here is too large to calculate with")
 	add(`^(?:runtime error: )?integer divide by zero$`, "a division by zero")
-	add(`^expected at least \d+ arguments$`, "there are too few arguments") // it counts those that need not be there
+	// It counts optional arguments too.
+	add(`^expected at least \d+ arguments$`, "there are too few arguments")
 	add(`^a map key must be `, "a key of an object is a name, a string, a number or an expression in parentheses")
 
 	add(`^builtin (\w+) takes only array \(got (.+)\)$`, "$1 takes an array, not @2")
@@ -84,8 +86,8 @@ func reworded(message string) string {
 	return message
 }
 
-// takes says what an operator takes, where it got values of other types: of one
-// operand the second is empty. What a reference gives has none before it is read.
+// takes describes the types that an operator takes, after it got values of other types: for a unary
+// operator the second is empty. A reference has no type before it is read.
 func takes(op, left, right string) string {
 	unary, got := right == "", []string(nil)
 	for _, name := range []string{left, right} {

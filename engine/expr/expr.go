@@ -38,7 +38,8 @@ func Parse(text string) (*Expr, error) {
 	if !IsExpr(text) {
 		return nil, &Error{Source: text, Column: 1, Message: "an expression begins with " + store.Dagger}
 	}
-	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression { // by far the most common
+	// The usual case.
+	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression {
 		return &Expr{source: &source{given: text, paths: []store.Path{path}}, root: refUnit{0, path}}, nil
 	}
 	s, err := readSource(text)
@@ -93,7 +94,7 @@ type exprCompiler struct {
 	tree   *parser.Tree
 	units  []unit
 
-	indexed bool // the predicate that is being compiled knows #index
+	indexed bool // the predicate that is being compiled may use #index
 }
 
 // builtins are expr's own functions by their names. To gather them takes longer
@@ -191,16 +192,14 @@ func (c *exprCompiler) add(u unit) int {
 type unit interface {
 	eval(ev *evaluation) (any, *Missing, error)
 
-	// possible tells whether it can have a value when only paths that are
-	// known can exist.
+	// possible reports whether the unit can have a value when only known paths can exist.
 	possible(known func(store.Path) bool) bool
 
 	// needs lists the paths without which it has no value.
 	needs() []store.Path
 
-	// hopeless tells of what it lacks that can't come any more, so that it never
-	// has a value, whatever else comes; nil where it may. Of what there is only
-	// conditions are evaluated.
+	// hopeless returns the missing references without which the unit never has a value, whatever is
+	// still to come; nil where it may have one. Only conditions are evaluated for that.
 	hopeless(ev *evaluation) (*Missing, error)
 }
 
@@ -215,9 +214,9 @@ type (
 	programUnit struct {
 		program *vm.Program
 		boolean bool         // its value can only be true or false
-		refs    []store.Path // the references that it makes itself
-		units   []unit       // what it calls
-		always  []unit       // what of both it evaluates whatever the values are
+		refs    []store.Path // references in the program itself
+		units   []unit       // units that the program calls
+		always  []unit       // those of both that are evaluated whatever the values are
 	}
 )
 

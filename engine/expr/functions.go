@@ -127,9 +127,8 @@ func boolCallback(name string, f func(ev *evaluation, args []any) (any, error)) 
 
 func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(pointer).Elem()} }
 
-// reference gives the value of a path to a program. It is resolved once, for a
-// predicate asks for it at every element; what is done with it each time costs as
-// much as it is large.
+// reference returns the value of a path to a program. The path is resolved once, since a predicate
+// asks for it at every element; each use is charged by the size of the value.
 func (ev *evaluation) reference(i int) (any, error) {
 	if v, ok := ev.resolved[i]; ok {
 		return v, ev.spend(1 + extent(v))
@@ -183,13 +182,14 @@ func (ev *evaluation) each(args []any) (any, error) {
 		ev.looked = map[int]found{}
 	}
 	v, err := ev.plain(ev.expr.units[args[0].(int)])
-	if text, ok := v.(string); ok && err == nil { // which groupBy looks at again
+	if text, ok := v.(string); ok && err == nil { // groupBy looks at it again
 		err = ev.spend(extent(text))
 	}
 	return v, err
 }
 
-// spend counts what an evaluation makes or looks at. Once it has failed it fails again.
+// spend charges an evaluation for values that it makes or looks at. Once it has failed it fails
+// again.
 func (ev *evaluation) spend(n int) error {
 	if ev.failed == nil {
 		ev.failed = ev.afford(n)
@@ -214,8 +214,8 @@ func (ev *evaluation) afford(n int) error {
 	return nil
 }
 
-// evaluationPlace is what an evaluation has that takes long: there are only so many, so that
-// what all of them make together is bounded.
+// evaluationPlace is a place among the evaluations that take long: their number is bounded, and so
+// the memory of all of them together.
 type evaluationPlace struct {
 	since time.Time // zero before it is taken
 	among chan struct{}
@@ -230,10 +230,10 @@ func places(n int) *atomic.Pointer[chan struct{}] {
 	return &p
 }
 
-// EvaluateAtOnce sets how many expressions that take longer than some milliseconds are evaluated
-// at once in this process, in all runs together; the default is one for each processor. Each may
-// make values of some 400 MB. It is for a program that starts: what is being evaluated keeps the
-// number that was in force as it began.
+// EvaluateAtOnce sets how many expressions that take longer than some milliseconds are evaluated at
+// once in this process, in all runs together; the default is one for each processor. Each may make
+// values of some 400 MB. A program calls it as it starts: evaluations under way keep the number in
+// force when they began.
 func EvaluateAtOnce(n int) {
 	evaluationPlaces.Store(places(n).Load())
 }
@@ -300,8 +300,8 @@ func integral(v any) (i int, ok bool) {
 	return 0, false
 }
 
-// in tells whether an array holds a value or an object a key. It looks at every
-// element, which counts.
+// in reports whether an array holds a value or an object a key. Each element that it looks at is
+// charged.
 func in(ev *evaluation, args []any) (any, error) {
 	switch c := args[1].(type) {
 	case []any:
@@ -315,7 +315,7 @@ func in(ev *evaluation, args []any) (any, error) {
 		_, exists := c[key]
 		return ok && exists, ev.spend(extent(key))
 	}
-	if groups, ok := args[1].(map[any][]any); ok { // of groupBy
+	if groups, ok := args[1].(map[any][]any); ok { // a result of groupBy
 		_, exists := member(groups, args[0])
 		return exists, nil
 	}
@@ -396,7 +396,7 @@ func values(ev *evaluation, args []any) (any, error) {
 	return all, nil
 }
 
-// costOfKeys is what it costs to compare the keys of an object while they are sorted.
+// costOfKeys is the cost of comparing the keys of an object while they are sorted.
 func costOfKeys(object map[string]any) (cost int) {
 	for key := range object {
 		cost += extent(key)
@@ -439,7 +439,7 @@ func describeAll(args []any) string {
 	return describe(args[0])
 }
 
-// endOf is first and last. What they would give of a string is a byte.
+// endOf makes first and last, which on a string would return a byte.
 func endOf(function string, i int) func(args ...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if _, ok := args[0].(string); ok {

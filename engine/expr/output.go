@@ -10,7 +10,7 @@ import (
 	"obelus/store"
 )
 
-// maxAlternatives bounds what an output path may distribute to.
+// maxAlternatives bounds the alternatives of an output path once it is distributed.
 const maxAlternatives = 64
 
 // Output is a compiled output path (protocol §4): alternatives in order, each
@@ -23,7 +23,7 @@ type Output struct {
 // ParseOutput compiles an output path: references joined by || (alternatives),
 // && (fan-out) and parentheses.
 func ParseOutput(text string) (*Output, error) {
-	if len(text) <= MaxExpression { // by far the most common
+	if len(text) <= MaxExpression { // the usual case
 		if path, err := store.ParsePath(text); err == nil {
 			return &Output{text, [][]store.Path{{path}}}, nil
 		}
@@ -56,7 +56,8 @@ func (s *source) howJoined(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	between := strings.Contains(strings.ReplaceAll(s.text, "||", ""), "|") // expr knows one | as well
+	// Expr has a single | too.
+	between := strings.Contains(strings.ReplaceAll(s.text, "||", ""), "|")
 	for _, found := range []string{",", "&", store.Dagger} {
 		between = between || strings.HasPrefix(bad.Message, `unexpected "`+found)
 	}

@@ -75,8 +75,8 @@ var dashed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\p{L}\p{N}_\]]\.([\p{L}_][\p{L}\p{N}_]*(?:-[\p{L}_][\p{L}\p{N}_]*)+)`)
 })
 
-// meant is a hint to what may be meant by what is no reference: a key with a hyphen, or
-// a reference without its dagger.
+// meant returns a hint for a node that is no reference: a key with a hyphen, or a reference without
+// its dagger.
 func (s *source) meant(node ast.Node) string {
 	at := node.Location().From
 	for _, found := range dashed().FindAllStringSubmatchIndex(s.given, -1) {
@@ -143,8 +143,8 @@ func readSource(given string) (*source, error) {
 	return s, nil
 }
 
-// read copies what stands at text[i:] into b and tells how many bytes that was:
-// a path, a string literal or comment, or one character.
+// read copies the token at text[i:] into b and returns its length in bytes: a path, a string
+// literal or comment, or one character.
 func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 	rest := text[i:]
 	column := utf8.RuneCountInString(text[:i]) + 1

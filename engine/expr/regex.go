@@ -22,11 +22,11 @@ func (ev *evaluation) pattern(text string) (*regex.Pattern, error) {
 		ev.patterns = map[string]*regex.Pattern{}
 	}
 	ev.patterns[text] = p
-	return p, ev.spend(len(text) + 8*p.Price) // to make one takes as long
+	return p, ev.spend(len(text) + 8*p.Price) // compiling one takes as long
 }
 
-// matches tells whether a text matches a pattern, which is compiled already where it is
-// written out. As in expr, null matches nothing.
+// matches reports whether a text matches a pattern, which is compiled already where it is a
+// literal. As in expr, null matches nothing.
 func matches(ev *evaluation, args []any) (any, error) {
 	if args[0] == nil || args[1] == nil {
 		return false, nil

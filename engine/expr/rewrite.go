@@ -18,10 +18,10 @@ import (
 type rewriter struct {
 	c           *exprCompiler
 	inPredicate bool
-	refs        []store.Path // the references in the program
-	units       []unit       // what it calls
-	always      []unit       // of both, what is evaluated in any case
-	perhaps     bool         // what is rewritten is evaluated or not
+	refs        []store.Path // references in the program
+	units       []unit       // units that it calls
+	always      []unit       // those of both that are evaluated in any case
+	perhaps     bool         // the part that is being rewritten may not be evaluated
 	err         error
 }
 
@@ -34,9 +34,9 @@ var plainBuiltins = []string{
 	"trimPrefix", "trimSuffix", "upper",
 }
 
-// ownBuiltins are replaced by functions of ours: they count what they make,
-// give what is in an object in the order of its keys, where expr's order is
-// another at every evaluation, or speak of types as JSON does.
+// ownBuiltins are replaced by functions of this package: they charge for the values that they make,
+// give the members of an object in the order of its keys (expr's order differs at every
+// evaluation), or name types as JSON does.
 var ownBuiltins = []string{"concat", "join", "keys", "replace", "sort", "split", "type", "values"}
 
 // predicateBuiltins take a condition, mappingBuiltins a value for each element.
@@ -88,7 +88,8 @@ func (w *rewriter) rewrite(node ast.Node) ast.Node {
 		return node
 	case *ast.StringNode:
 		source := w.c.source
-		if i, ok := source.path(n.Value); ok && string([]rune(source.text)[n.Location().From]) == standIn { // expr takes the name for a word
+		// Expr takes the name for a word.
+		if i, ok := source.path(n.Value); ok && string([]rune(source.text)[n.Location().From]) == standIn {
 			return w.refuse(n, "%s stands where a name belongs: a key that is a reference stands in parentheses, a member in brackets", source.paths[i])
 		}
 	case *ast.IdentifierNode:
@@ -173,12 +174,12 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	case "+":
 		return w.call(n, addName, n.Left, n.Right)
 	case "and", "or":
-		if !isLiteral(n.Right) { // what is one, expr refuses before it runs
+		if !isLiteral(n.Right) { // expr checks a literal before it runs
 			n.Right = w.call(n.Right, truthName, n.Right)
 		}
 	case "in":
 		return w.call(n, inName, n.Left, n.Right)
-	case "matches": // expr takes what it says of a pattern for a format
+	case "matches": // expr uses its error about a pattern as a format
 		if pattern, ok := n.Right.(*ast.StringNode); ok {
 			if _, err := regexp.Compile(pattern.Value); err != nil {
 				return w.refuse(n, "%s", err)
@@ -188,7 +189,7 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	return n
 }
 
-// isLiteral tells of a value that is written out.
+// isLiteral reports whether a node is a literal.
 func isLiteral(n ast.Node) bool {
 	switch n.(type) {
 	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.ArrayNode, *ast.MapNode:
@@ -269,7 +270,7 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 		if name, ok := predicate.Node.(*ast.StringNode); ok && strings.HasSuffix(n.Name, "By") {
 			return w.refuse(name, "%s goes by what each element has, and %q is the same for all (a field is written with a dot: .name)", n.Name, name.Value)
 		}
-		w.c.indexed = n.Name == "map" // expr counts in no other
+		w.c.indexed = n.Name == "map" // expr has an index in no other
 		u, err := w.c.unit(predicate.Node, true)
 		if err != nil {
 			w.err = err
@@ -291,8 +292,8 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 	return n
 }
 
-// isOwnMapping tells of functions that are ours, since expr's let integers wrap around, or
-// make floats of them.
+// isOwnMapping reports whether a function is replaced since expr's lets integers wrap around, or
+// makes floats of them.
 func isOwnMapping(name string) bool { return name == "sum" || name == "sortBy" }
 
 func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {

@@ -36,8 +36,8 @@ func sortedBy(ev *evaluation, args []any) (any, error) {
 	return inOrder(ev, "sortBy", array, keys, args[2:])
 }
 
-// inOrder is an array in the order of a key for each element, ascending unless order
-// says "desc". What is equal stays as it stood.
+// inOrder sorts an array by a key for each element, ascending unless order is "desc". Equal
+// elements keep their order.
 func inOrder(ev *evaluation, function string, array, keys, order []any) (any, error) {
 	cost := 0
 	for _, key := range keys {

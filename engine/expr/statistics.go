@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// sum adds up an array, or what a unit makes of each element.
+// sum adds up an array, or the results of a unit for each element.
 func sum(ev *evaluation, args []any) (any, error) {
 	array, ok := args[0].([]any)
 	if !ok {
@@ -28,7 +28,7 @@ func sum(ev *evaluation, args []any) (any, error) {
 	return total, nil
 }
 
-// eachNumber walks over what is to be counted, in arrays within arrays too.
+// eachNumber walks over the numbers in the arguments, in nested arrays too.
 func eachNumber(function string, args []any, do func(v any)) error {
 	for _, arg := range args {
 		switch v := arg.(type) {
@@ -45,7 +45,7 @@ func eachNumber(function string, args []any, do func(v any)) error {
 	return nil
 }
 
-// largest is what is less than none of the others, if any.
+// largest makes a function that returns the argument that is less than no other, if any.
 func largest(function string, less func(a, b any) bool) func(args ...any) (any, error) {
 	return func(args ...any) (found any, err error) {
 		err = eachNumber(function, args, func(v any) {

@@ -12,8 +12,8 @@ import (
 	"obelus/store"
 )
 
-// ExprAt is the expression that makes what a template holds at a place, and the steps from its
-// value to there; nil for none.
+// ExprAt returns the expression that makes the value at a place of a template, and the steps from
+// the expression's value to there; nil for none.
 func (t *Template) ExprAt(location []string) (expr *Expr, rest []string) {
 	for n, step := range location {
 		switch {
@@ -40,8 +40,8 @@ type Template struct {
 	Array  []*Template
 }
 
-// ParseTemplate compiles the expressions in a value. An error is told with the
-// place of its expression in the value, which is called name.
+// ParseTemplate compiles the expressions in a value called name. An error carries the place of its
+// expression in the value.
 func ParseTemplate(v any, name string) (*Template, error) {
 	switch v := v.(type) {
 	case string:
@@ -101,7 +101,7 @@ func (t *Template) settle() *Template {
 	return &Template{Value: v}
 }
 
-// IsFixed tells whether there are no expressions in it.
+// IsFixed reports whether the template holds no expressions.
 func (t *Template) IsFixed() bool { return t.Expr == nil && t.Object == nil && t.Array == nil }
 
 // Reads lists the paths that its expressions refer to, each once.
@@ -129,8 +129,8 @@ func (t *Template) Each(f func(e *Expr)) {
 	}
 }
 
-// Eval gives the value with every expression resolved. Where some are missing,
-// it tells of all of them together: the value can come only if each can.
+// Eval returns the value with every expression resolved. Where several are missing, it reports all
+// of them together: the value needs each.
 func (t *Template) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	switch {
 	case t.Expr != nil:

@@ -15,16 +15,16 @@ import (
 	"obelus/store"
 )
 
-// Lookup tells an evaluation what a path holds. Where it is missing, open
-// tells whether it may still come.
+// Lookup returns the value of a path to an evaluation. Where it is missing, open reports whether it
+// may still come.
 type Lookup func(path store.Path) (value any, exists, open bool, err error)
 
 // Missing is an expression that has no value.
 type Missing struct {
-	Paths []store.Path // the references that it lacks; none if it lacks a member of a value
-	Open  bool         // it could be complete once those of them that are open come
+	Paths []store.Path // missing references; none if a member of a value is missing
+	Open  bool         // the value may exist once the open ones of them come
 
-	Member *noMember // that nothing can bring, and no || may do without
+	Member *noMember // a member that can't come, and that no || stands in for
 }
 
 func (m *Missing) Error() string {
@@ -46,7 +46,7 @@ type noMember struct {
 
 func (e *noMember) Error() string {
 	shown := e.member
-	if text, ok := shown.(string); ok { // it is said for each element, of whatever length
+	if text, ok := shown.(string); ok { // it is shown for each element, of any length
 		shown = phrase.Shorten(text)
 	}
 	member := string(store.EncodeJSON(shown))
@@ -70,10 +70,10 @@ func (m *Missing) Names() (names []string) {
 	return names
 }
 
-// Eval gives the expression's value. It is missing if a reference that it
-// reached is missing and no || caught it. An error is about the expression or
-// the types in it, an [*Error], as is one that has taken too long; or it is the
-// lookup's own, or that of a context that has ended meanwhile.
+// Eval returns the expression's value. The value is missing if a reference that it reached is
+// missing and no || caught it. An error is about the expression or the types in it, an [*Error], as
+// for an evaluation that has taken too long; or it is the lookup's own, or that of a context that
+// has ended.
 func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	ev := &evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced}
 	ev.place = &ev.ownPlace
@@ -86,7 +86,7 @@ func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 		return nil, nil, err
 	}
 	if m != nil {
-		if m.Open { // it stopped there, and what it needs beyond may never come
+		if m.Open { // it stopped there, and the references beyond may never come
 			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, place: ev.place, lookup: lookup, budget: maxProduced})
 			if err != nil {
 				return nil, nil, err
@@ -103,11 +103,11 @@ func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	return v, nil, nil
 }
 
-// maxProduced bounds what one evaluation may make and look at: bytes of text that it makes,
-// elements of arrays, and the text that it compares or searches, 64 bytes for one.
+// maxProduced bounds the values that one evaluation may make and look at: bytes of text that it
+// makes, elements of arrays, and the text that it compares or searches, 64 bytes for one.
 var maxProduced = 8 << 20
 
-// maxEvaluation is how long one evaluation may take. What it may make takes some 2 s.
+// maxEvaluation is the time that one evaluation may take. A full budget takes some 2 s.
 var maxEvaluation = 5 * time.Second
 
 // evaluation is one run of an expression.
@@ -117,17 +117,17 @@ type evaluation struct {
 	lookup   Lookup
 	budget   int
 	spent    int              // since it looked at the time and at ctx
-	place    *evaluationPlace // of several that are parts of one it is the first one's
+	place    *evaluationPlace // its place; a part of an evaluation shares that of the whole
 	ownPlace evaluationPlace
-	failed   error                     // that its budget or its time is spent, or its context has ended
+	failed   error                     // its budget or its time is spent, or its context has ended
 	resolved map[int]any               // references, by number
 	looked   map[int]found             // references that are units; nil before the first predicate
-	patterns map[string]*regex.Pattern // that were made as it went, by their texts
+	patterns map[string]*regex.Pattern // compiled during the evaluation, by their texts
 	element  any
 	index    any
 }
 
-// found is what a lookup gave.
+// found is the result of a lookup.
 type found struct {
 	value        any
 	exists, open bool
@@ -176,7 +176,7 @@ func (u condUnit) hopeless(ev *evaluation) (*Missing, error) {
 	if m, err := u.cond.hopeless(ev); m != nil || err != nil {
 		return m, err
 	}
-	decided, now := true, *ev // unless something that may still come changes it
+	decided, now := true, *ev // unless an open reference changes it
 	now.lookup = func(path store.Path) (any, bool, bool, error) {
 		v, exists, open, err := ev.lookup(path)
 		decided = decided && (exists || !open)

@@ -47,7 +47,7 @@ func typeName(v any) string {
 // int can't hold stays as it is: it can be handed on, not computed with.
 func toExpr(v any, ev *evaluation) any {
 	if ev.spend(1) != nil {
-		return nil // what asked for it is told
+		return nil // the caller reports it
 	}
 	switch v := v.(type) {
 	case json.Number:
@@ -80,13 +80,13 @@ var (
 	errTooLong = fmt.Errorf("the expression takes longer than %s", maxEvaluation)
 )
 
-// fromExpr makes JSON of what a program gave.
+// fromExpr makes JSON of a program's result.
 func fromExpr(v any, budget *int) (any, error) {
 	if *budget--; *budget < 0 {
 		return nil, errTooMuch
 	}
 	switch v := v.(type) {
-	case string: // which may be there once, and be given many times
+	case string: // a text may exist once and be returned many times
 		if *budget -= len(v) / 4; *budget < 0 {
 			return nil, errTooMuch
 		}

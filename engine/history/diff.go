@@ -23,20 +23,19 @@ type Change struct {
 	Old      any
 	New      any
 
-	// HasOld and HasNew tell null from missing.
+	// HasOld and HasNew distinguish null from missing.
 	HasOld bool
 	HasNew bool
 }
 
-// Diff tells what is different in one moment beside another: the paths whose
-// values are not equal, as deep as both sides have objects, sorted. Arrays are
-// compared whole.
+// Diff lists the differences between two moments: the paths whose values are not equal, as deep as
+// both sides have objects, sorted. Arrays are compared whole.
 func Diff(ctx context.Context, log store.Reader, from, to Moment) ([]Change, error) {
 	return Differences(ctx, log, from, log, to)
 }
 
-// Differences is Diff of moments in two logs. Both are asked for what either has: an
-// instance sees what is of all where it has nothing of its own.
+// Differences is Diff of moments in two logs. Both are read at the paths of either: an instance
+// sees the global value where it has none of its own.
 func Differences(ctx context.Context, log store.Reader, from Moment, other store.Reader, to Moment) ([]Change, error) {
 	kinds := map[store.KindOf]bool{}
 	for _, of := range []struct {
@@ -71,7 +70,7 @@ func Differences(ctx context.Context, log store.Reader, from Moment, other store
 	return changes(old, now), nil
 }
 
-// holds tells of a kind of which there is data now whether there was at a moment.
+// holds reports whether a kind that has data now had data at a moment.
 func holds(ctx context.Context, log store.Reader, m Moment, k store.KindOf) (bool, error) {
 	if m.At == 0 {
 		return true, nil
@@ -135,7 +134,7 @@ func differ(all []Change, path store.Path, instance string, old, now any, hasOld
 	return all
 }
 
-// MarshalJSON leaves out what is missing, and keeps null.
+// MarshalJSON leaves out a missing value, and keeps null.
 func (c Change) MarshalJSON() ([]byte, error) {
 	object := map[string]any{"path": c.Path}
 	if c.Instance != "" {

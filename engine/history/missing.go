@@ -34,10 +34,10 @@ func (e *MissingError) Error() string {
 const maxInstances = 100
 
 // Meant is a hint to what may be meant by what is missing, such as ` (did you mean
-// "†state.user"?)`, or nothing: what another instance has, or what is there under
-// nearly that name, as of a seq and for an instance as [Get] was given them. It reads
-// all of a kind, and so is for people who have made a slip and not for programs that
-// ask again and again.
+// Meant returns a hint at the path that a missing one may be meant for, such as ` (did you mean
+// "†state.user"?)`, or nothing: a value of another instance, or one under nearly that name, as of a
+// seq and for an instance as given to [Get]. It reads all of a kind, and so is for people who have
+// made a slip and not for programs that ask again and again.
 func (e *MissingError) Meant(ctx context.Context, log store.Reader, at int64, instance string) string {
 	held, _ := log.Kinds(ctx, e.Context) // where something can't be read there is no hint
 	var kinds []string

@@ -14,21 +14,24 @@ import (
 
 // Summary is a context as lists show it (surface.md, contexts).
 type Summary struct {
-	Context  string            `json:"context"`
-	Status   journal.RunStatus `json:"status,omitempty"`  // of its newest run
-	Stopped  bool              `json:"stopped,omitempty"` // that was interrupted since its host went or died: a server goes on with it
-	Plan     string            `json:"plan,omitempty"`
-	Parent   string            `json:"parent,omitempty"` // whose delegate it is, or which it was forked from
-	At       any               `json:"at,omitempty"`     // the parent's call, or for a fork the seq
-	Messages int64             `json:"messages"`
-	Bytes    int64             `json:"bytes"` // of JSON that the messages hold
-	Created  string            `json:"created"`
-	Updated  string            `json:"updated"`
-	Error    string            `json:"error,omitempty"` // why its newest run can't be told
+	Context string            `json:"context"`
+	Status  journal.RunStatus `json:"status,omitempty"` // of its newest run
+	// The run was interrupted as its host stopped or died: a server resumes it.
+	Stopped bool   `json:"stopped,omitempty"`
+	Plan    string `json:"plan,omitempty"`
+	// The context whose delegate it is, or from which it was forked.
+	Parent   string `json:"parent,omitempty"`
+	At       any    `json:"at,omitempty"` // the parent's call, or for a fork the seq
+	Messages int64  `json:"messages"`
+	Bytes    int64  `json:"bytes"` // size of the messages as JSON
+	Created  string `json:"created"`
+	Updated  string `json:"updated"`
+	// Why the status of its newest run can't be read.
+	Error string `json:"error,omitempty"`
 }
 
-// Summarize describes a context. Beside a [*journal.DamagedError] it tells what it can,
-// so that one damaged context need not hide the others.
+// Summarize describes a context. With a [*journal.DamagedError] it returns all that can be read, so
+// that one damaged context need not hide the others.
 func Summarize(ctx context.Context, log store.Reader, info store.ContextInfo) (Summary, error) {
 	run, err := journal.In(log, info.Context).CurrentRun(ctx)
 	var damaged *journal.DamagedError
@@ -52,9 +55,9 @@ func Summarize(ctx context.Context, log store.Reader, info store.ContextInfo) (S
 	return s, cmp.Or(sizeErr, err)
 }
 
-// ParseRef reads a reference as people type it: without a dagger if it is a
-// plain path, and an expression that does not begin with one as it is. Its
-// error is a [*RefError], or that of [expr.Parse].
+// ParseRef reads a reference as people type it: without a dagger if it is a plain path, and an
+// expression that does not begin with one as it is. Its error is a [*RefError], or an error of
+// [expr.Parse].
 func ParseRef(text string) (*expr.Expr, error) {
 	if !strings.Contains(text, store.Dagger) {
 		if _, err := store.ParsePath(store.Dagger + text); err != nil {
@@ -77,8 +80,8 @@ func (e *RefError) Error() string {
 
 func (e *RefError) Unwrap() error { return e.Err }
 
-// Get evaluates an expression over a context, as an instance sees it, as of a
-// seq or, with 0, as of now. What is missing is told by a [*MissingError].
+// Get evaluates an expression over a context, as an instance sees it, as of a seq or, with 0, as of
+// now. Its error is a [*MissingError] where the value is missing.
 func Get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (any, error) {
 	v, _, err := get(ctx, c, e, at, instance)
 	return v, err

@@ -15,48 +15,56 @@ import (
 	"obelus/store"
 )
 
-// Why is where a value comes from: the messages that it is made of, the calls
-// that wrote them, what those read, and so on back to what came from outside
-// (surface.md, why).
+// Why is the origin of a value: the messages that it is made of, the calls that wrote them, the
+// values that those read, and so on back to foreign messages (cmd/SURFACE.md, why).
 type Why struct {
-	Ref     string   `json:"ref"`
-	Context string   `json:"context,omitempty"` // where it is not that of what it is part of: in a delegate
-	Value   any      `json:"value"`
-	Missing bool     `json:"missing,omitempty"` // there was no value
-	Again   bool     `json:"again,omitempty"`   // its origin was told before, nearer to the top, as was the value if that is an object or an array: it is null here
-	From    []Origin `json:"from,omitempty"`    // newest first
+	Ref string `json:"ref"`
+	// Set where it differs from the context around it: in a delegate.
+	Context string `json:"context,omitempty"`
+	Value   any    `json:"value"`
+	Missing bool   `json:"missing,omitempty"` // there was no value
+	// Its origin stands before, nearer to the top, as does the value if it is an object or an
+	// array: it is null here.
+	Again bool     `json:"again,omitempty"`
+	From  []Origin `json:"from,omitempty"` // newest first
 }
 
 // Origin is a message that a value is made of.
 type Origin struct {
 	Seq    int64        `json:"seq"`
-	Path   string       `json:"path"` // where it wrote
+	Path   string       `json:"path"` // the path of the write
 	Method store.Method `json:"method,omitempty"`
-	Data   any          `json:"data"`           // what it wrote there
-	Call   string       `json:"call,omitempty"` // that wrote it; none for what came from outside
-	Tool   string       `json:"tool,omitempty"`
-	Kind   string       `json:"kind,omitempty"`   // of what came from outside: input, state …
-	Misfit bool         `json:"misfit,omitempty"` // it does not fit what it joins, and was read as onto a missing value
-	Again  bool         `json:"again,omitempty"`  // what the call read was told before, as was the data if that is an object or an array: it is null here
-	Reads  []Why        `json:"reads,omitempty"`  // what the call read
+	Data   any          `json:"data"` // the value written there
+	// The call that wrote it; none for a foreign message.
+	Call string `json:"call,omitempty"`
+	Tool string `json:"tool,omitempty"`
+	Kind string `json:"kind,omitempty"` // kind of a foreign message: input, state …
+	// It does not fit the value that it joins, and was read as onto a missing value.
+	Misfit bool `json:"misfit,omitempty"`
+	// The reads of the call stand before, as do the data if they are an object or an array: they
+	// are null here.
+	Again bool  `json:"again,omitempty"`
+	Reads []Why `json:"reads,omitempty"` // the values that the call read
 
-	Corrected   plan.Values `json:"corrected,omitempty"` // arguments that a person put in the place of those that were shown
-	Given       bool        `json:"given,omitempty"`     // what the call came to, by a person who knew it
-	Handled     plan.Values `json:"handled,omitempty"`   // of a call that failed, and wrote its failure: code and message
+	Corrected plan.Values `json:"corrected,omitempty"` // arguments that a person corrected
+	Given     bool        `json:"given,omitempty"`     // a person gave the call's result
+	// Of a call that failed and wrote its failure: code and message.
+	Handled     plan.Values `json:"handled,omitempty"`
 	journal.Who             // corrected or rejected it
 
-	Planned *Planned `json:"planned,omitempty"` // of a call that a planner has issued
+	Planned *Planned `json:"planned,omitempty"` // of a call that a planner issued
 }
 
-// Planned tells of arguments of a call that the plan's function computed.
+// Planned describes arguments of a call that the plan's function computed.
 type Planned struct {
-	Tick      int      `json:"tick"` // at which it was asked
+	Tick      int      `json:"tick"` // the tick that it planned
 	Arguments []string `json:"arguments"`
-	Saw       []Why    `json:"saw,omitempty"` // what it was granted then; nothing in logs of older versions
+	// The values granted to it then; empty in logs of older versions.
+	Saw []Why `json:"saw,omitempty"`
 }
 
-// Explain tells where the value of an expression comes from, in a context, as an
-// instance sees it, as of a seq or, with 0, as of now.
+// Explain returns the origin of an expression's value in a context, as an instance sees it, as of a
+// seq or, with 0, as of now.
 func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (*Why, error) {
 	v, found, err := get(ctx, c, e, at, instance)
 	if err != nil {
@@ -76,20 +84,21 @@ func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, ins
 
 // explainer follows values back. Each value at each time is followed once.
 type explainer struct {
-	ctx   context.Context
-	log   store.Reader
-	seen  *seen // the same
-	told  map[told]bool
-	kept  map[told]*store.Message // that have been read: many calls may have read what one wrote
+	ctx  context.Context
+	log  store.Reader
+	seen *seen // the same
+	told map[told]bool
+	// Messages that were read: many calls may have read the writes of one.
+	kept  map[told]*store.Message
 	plans map[journal.TickOf]journal.PlanEvent
 }
 
-// seen is a log that keeps what it was asked for: many may have read parts of one array,
-// which is read as a whole.
+// seen is a log that caches the queries to it: many calls may have read parts of one array, which
+// is read as a whole.
 type seen struct {
 	store.OpReader
-	ops map[store.Query][]store.Op // from the newest to the last that somebody wanted
-	all map[store.Query]bool       // of which there are no more
+	ops map[store.Query][]store.Op // from the newest to the last that was read
+	all map[store.Query]bool       // queries whose operations are all in ops
 }
 
 // Touching implements [store.OpReader].
@@ -120,7 +129,7 @@ func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, 
 	}
 }
 
-// scalar is a value that takes little to tell again; nil for any other.
+// scalar returns a value that is short enough to repeat; nil for any other.
 func scalar(v any) any {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -131,7 +140,8 @@ func scalar(v any) any {
 
 type told struct {
 	context, path, instance string
-	newest                  int64 // the message that the value ends with, or, without a path, itself
+	// The newest message of the value, or, without a path, the message itself.
+	newest int64
 }
 
 // read explains a value that something read.
@@ -162,11 +172,12 @@ func (x *explainer) read(name string, path store.Path, at int64, instance string
 	return why, nil
 }
 
-// fewOrigins are told again each time, if all of them have been told before.
+// fewOrigins is the number of origins up to which they are repeated although all of them stand
+// before.
 const fewOrigins = 8
 
-// toldAll tells whether all of some messages have been told of: an element of an array has
-// the origins that all of the array has.
+// toldAll reports whether all of some messages stand before: an element of an array has the origins
+// of the whole array.
 func (x *explainer) toldAll(name string, seqs []int64) bool {
 	return !slices.ContainsFunc(seqs, func(seq int64) bool { return !x.told[told{context: name, newest: seq}] })
 }
@@ -199,8 +210,8 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 	return o, x.explainCall(name, m, producer, &o)
 }
 
-// explainCall tells what the call that wrote a message was made of: what it read, what a person
-// decided about it, and what a planner computed.
+// explainCall adds the origins of the call that wrote a message: its reads, a person's decisions
+// about it, and the arguments that a planner computed.
 func (x *explainer) explainCall(name string, m *store.Message, producer map[string]any, o *Origin) error {
 	record, n, err := x.writer(name, m)
 	if err != nil || n == 0 {
@@ -223,14 +234,14 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 	return err
 }
 
-// planned tells of the arguments of a call that a planner computed, nil where there are none.
+// planned describes the arguments of a call that a planner computed; nil if there are none.
 func (x *explainer) planned(name string, record journal.Record, producer map[string]any) (*Planned, error) {
 	plan, err := x.plan(name, record.Tick)
 	if err != nil || !plan.Planner {
 		return nil, err
 	}
 	p := &Planned{Tick: record.Tick}
-	given := map[string]any{} // without what the tool filled in
+	given := map[string]any{} // without the properties that the tool filled in
 	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.Seq); err == nil && record.Position <= len(calls) {
 		given, _ = calls[record.Position-1].(map[string]any)
 	}
@@ -270,15 +281,15 @@ func (x *explainer) plan(name string, tick int) (journal.PlanEvent, error) {
 		if err != nil {
 			return journal.PlanEvent{}, err
 		}
-		if plan, err := journal.ReadPlanEvent(entry); err == nil { // what is damaged keeps nothing else from being told
+		// A damaged entry hides nothing else.
+		if plan, err := journal.ReadPlanEvent(entry); err == nil {
 			x.plans[journal.TickOf{Context: name, Tick: plan.Tick}] = plan
 		}
 	}
 	return x.plans[key], nil
 }
 
-// message reads one message. The loop over them has ended when what it read is
-// followed further.
+// message reads one message. The loop over the log has ended when the caller follows it further.
 func (x *explainer) message(name string, seq int64) (*store.Message, error) {
 	key := told{context: name, newest: seq}
 	if m := x.kept[key]; m != nil {
@@ -292,7 +303,7 @@ func (x *explainer) message(name string, seq int64) (*store.Message, error) {
 	return m, err
 }
 
-// reads explains what a call read, as it was recorded at a position in the journal.
+// reads explains the values that a call read, as recorded at a position in the journal.
 func (x *explainer) reads(name string, record journal.Record, n int64) ([]Why, error) {
 	var all []Why
 	for _, text := range jsonvalue.SortedKeys(record.Reads) {
@@ -310,8 +321,8 @@ func (x *explainer) reads(name string, record journal.Record, n int64) ([]Why, e
 	return append(all, inside...), err
 }
 
-// writer finds the record of the call that wrote a message, and its position: what the
-// journal says of it from when the message was there. It is 0 if there is none.
+// writer finds the record of the call that wrote a message, and its position: the first in the
+// journal from when the message was there. The position is 0 if there is none.
 func (x *explainer) writer(name string, m *store.Message) (journal.Record, int64, error) {
 	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq, Call: m.Call}) {
 		if err != nil {
@@ -326,8 +337,8 @@ func (x *explainer) writer(name string, m *store.Message) (journal.Record, int64
 	return journal.Record{}, 0, nil
 }
 
-// inside explains what a delegate's output was made of, in its own context as it was
-// when its call settled, at a position in the journal.
+// inside explains a delegate's output in its own context, as it was when the call settled, at a
+// position in the journal.
 func (x *explainer) inside(record journal.Record, n int64) ([]Why, error) {
 	if record.Child == "" {
 		return nil, nil
@@ -337,7 +348,7 @@ func (x *explainer) inside(record journal.Record, n int64) ([]Why, error) {
 		return nil, err
 	}
 	was, ok := log.Ends[record.Child]
-	if !ok { // it has been pruned; one of its name that was made since is another
+	if !ok { // it was pruned; a context made since under its name is another
 		return nil, nil
 	}
 	at := was.Seq

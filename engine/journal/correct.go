@@ -12,10 +12,10 @@ import (
 	"obelus/store"
 )
 
-// With gives the arguments that a person is shown with corrections, for
-// [Decision.Arguments]; nil without any. Each takes the place of what stands at its key:
-// an argument, or, by dots, what is in it, of an array by an index from 0 to its length:
-// {"note": "ok", "lines.0.amount": 5}. Its error is about a key.
+// With returns the arguments that a person is shown with corrections, for [Decision.Arguments]; nil
+// without any. Each replaces the value at its key: an argument, or, by dots, a value inside one, in
+// an array by an index from 0 to its length: {"note": "ok", "lines.0.amount": 5}. Its error is
+// about a key.
 func (h *Hold) With(set map[string]any) (map[string]any, error) {
 	if len(set) == 0 {
 		return nil, nil

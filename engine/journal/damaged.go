@@ -35,8 +35,8 @@ func unread(entry store.Entry, err error) error {
 	return damaged(entry, "can't be read: %s", err)
 }
 
-// EndsAfter notices that the last messages of a log are gone: what was appended
-// next would take their places.
+// EndsAfter returns an error if the last messages of a log are missing: new ones would take their
+// seqs.
 func EndsAfter(newest store.Entry, head int64) error {
 	if newest.Seq > head {
 		return damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)

@@ -1,7 +1,7 @@
-// Package journal defines what is recorded of a run, and reads it: the events of plans and runs,
-// a [Record] for each call, decisions, forks.
+// Package journal defines the record of a run, and reads it: the events of plans and runs, a
+// [Record] for each call, decisions, forks.
 //
-// The journal is the truth about a run. [Context.LastRun] and [Context.Records] give what it says;
-// [Context.CurrentRun] and [Context.CurrentRecords] take into account whether a process still holds the context,
-// so that a run whose process died reads as interrupted.
+// The journal is the truth about a run. [Context.LastRun] and [Context.Records] return its state as
+// recorded; [Context.CurrentRun] and [Context.CurrentRecords] take into account whether a process
+// still holds the context, so that a run whose process died reads as interrupted.
 package journal

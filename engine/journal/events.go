@@ -10,8 +10,7 @@ import (
 	"obelus/store"
 )
 
-// Approval is a held call as it is shown to who decides about it (surface.md,
-// approvals).
+// Approval is a held call as shown to the person deciding about it (cmd/SURFACE.md, approvals).
 type Approval struct {
 	Context   string      `json:"context"`
 	Call      string      `json:"call"`
@@ -19,7 +18,7 @@ type Approval struct {
 	Instance  string      `json:"instance,omitempty"`
 	Arguments plan.Values `json:"arguments"`
 	Scopes    []string    `json:"scopes"`
-	Granted   plan.Values `json:"granted,omitempty"` // what the scopes let it see
+	Granted   plan.Values `json:"granted,omitempty"` // values that the scopes grant
 	Since     string      `json:"since"`
 }
 
@@ -28,19 +27,21 @@ func (r Record) Approval() Approval {
 	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
 }
 
-// RunChange is how a run stands, as those who follow a context are told.
+// RunChange is the state of a run as sent to the followers of a context.
 type RunChange struct {
 	Context string    `json:"context"`
 	Status  RunStatus `json:"status"`
 	Plan    string    `json:"plan,omitempty"`
 	Tick    int       `json:"tick"`
 	Output  any       `json:"output"`
-	Error   string    `json:"error,omitempty"`   // of the run itself; what its calls failed with is theirs
-	Stopped bool      `json:"stopped,omitempty"` // it was interrupted since its host went: a server goes on with it
+	// Of the run itself; failures of calls are in their records.
+	Error string `json:"error,omitempty"`
+	// It was interrupted as its host stopped: a server resumes it.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
-// ReadEntry tells what a journal's entry says: a [Record] of a call, or a
-// [RunChange] where a tick begins or ends; nil for what is neither.
+// ReadEntry decodes a journal's entry: a [Record] of a call, or a [RunChange] where a tick begins
+// or ends; nil for any other.
 func ReadEntry(entry store.Entry) (any, error) {
 	switch {
 	case entry.Call != "":
@@ -71,7 +72,8 @@ func ReadPlanEvent(entry store.Entry) (plan PlanEvent, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &plan); err != nil {
 		return plan, unread(entry, err)
 	}
-	plan.First = cmp.Or(plan.First, plan.Tick) // the first logs don't say: they have no run of several ticks
+	// The first logs lack it: their runs have a single tick.
+	plan.First = cmp.Or(plan.First, plan.Tick)
 	return plan, nil
 }
 
@@ -96,8 +98,8 @@ func ReadRunEvent(entry store.Entry) (end RunEvent, output any, err error) {
 	return raw.RunEvent, output, err
 }
 
-// IsInput tells whether an entry is something that a run may have come to a halt
-// for: messages from outside, or a decision.
+// IsInput reports whether an entry is input that a halted run may wait for: foreign messages, or a
+// decision.
 func IsInput(entry store.Entry) bool {
 	if entry.Call != "" {
 		return entry.Event == string(Ready)
@@ -105,8 +107,8 @@ func IsInput(entry store.Entry) bool {
 	return entry.Event == EventAppend || entry.Event == eventRelease
 }
 
-// IsEnd tells whether an entry is the end of a run, or of what its host could do for it: the
-// context may be a delegate's, for which the call that it belongs to waits.
+// IsEnd reports whether an entry ends a run, or its host's part in it: if the context is a
+// delegate's, the call that it belongs to waits for that.
 func IsEnd(entry store.Entry) bool {
 	if entry.Event != EventRun || entry.Call != "" {
 		return false
@@ -115,21 +117,21 @@ func IsEnd(entry store.Entry) bool {
 	return err == nil && (end.Status == RunDone || end.Status == RunFailed || end.Stopped)
 }
 
-// HasInput tells whether something has come to a context which its run may have come
-// to a halt for, and which nobody has taken up: it came since the run halted, or is a
-// decision that came just then. So it tells of what has come to a delegate that it waits
-// for; and of one that ended while somebody else was at it, or that nobody is at any more.
+// HasInput reports whether a context has input that its run may wait for and has not taken up: it
+// came after the run halted, or is a decision that came just then. That includes the input of a
+// delegate that the run waits for; and a delegate that ended under another holder, or that has no
+// holder any more.
 func (c Context) HasInput(ctx context.Context) (bool, error) {
 	return c.isInput(ctx, true)
 }
 
-// ChildDone tells whether a run waits for a delegate that ended while somebody else was at it,
-// or that nobody is at any more.
+// ChildDone reports whether a run waits for a delegate that ended under another holder, or that has
+// no holder any more.
 func (c Context) ChildDone(ctx context.Context) (bool, error) {
 	return c.isInput(ctx, false)
 }
 
-// isInput is Freed, and with what has come besides Woken.
+// isInput is ChildDone, and with besides HasInput.
 func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting {
@@ -154,7 +156,7 @@ func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
 	return false, nil
 }
 
-// came tells of a run that has halted whether messages or decisions have come.
+// came reports whether a halted run has received messages or decisions.
 func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, error) {
 	halt, _, err := store.Newest(ctx, in.Log, store.JournalFilter{Context: in.Name, Event: EventRun})
 	if err != nil {
@@ -171,8 +173,8 @@ func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, err
 	return released || slices.ContainsFunc(records, decided), nil
 }
 
-// childDone is woken for a call that waits, if that is for its delegate. Whoever is at
-// that takes up what comes.
+// childDone is isInput for the delegate of a waiting call. The delegate's holder, if any, takes up
+// its input.
 func (c Context) childDone(ctx context.Context, r *Record, besides bool) (bool, error) {
 	child, err := c.OwnChild(ctx, r)
 	if err != nil || child == "" {
@@ -194,9 +196,8 @@ func (c Context) childDone(ctx context.Context, r *Record, besides bool) (bool, 
 	return true, nil
 }
 
-// LeftBehind tells whether the run of a context that has come to its end or to a halt
-// has fire-and-forget calls which are still at work, or were when its process died:
-// resuming it records that.
+// LeftBehind reports whether a run that has ended or halted has fire-and-forget calls that are
+// still at work, or were when its process died: resuming it records that.
 func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
 	if !r.Detached {
 		return false, nil

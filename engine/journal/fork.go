@@ -11,16 +11,15 @@ import (
 // eventFork is where a fork leaves the context that it was made of.
 const eventFork = "fork"
 
-// forkEvent is what the journal of a fork tells of it.
+// forkEvent is the origin of a fork in its journal.
 type forkEvent struct {
 	From string `json:"from"`
 	At   int64  `json:"at"`
 }
 
-// Fork makes a context that shares another one's log up to a seq, or with 0 all
-// of it. What was running there is as if its process had died: it can be
-// resumed in the fork. It gives the seq. Its error is a [*store.ForkError],
-// [store.ErrExists] or [store.ErrNoContext].
+// Fork makes a context that shares another one's log up to a seq, or with 0 all of it, and returns
+// the seq. A run that was under way there is interrupted in the fork, and can be resumed. The error
+// is a [*store.ForkError], [store.ErrExists] or [store.ErrNoContext].
 func Fork(ctx context.Context, log store.Log, from string, at int64, name string) (int64, error) {
 	if err := store.CheckContext(name); err != nil {
 		return 0, err
@@ -39,8 +38,8 @@ func Fork(ctx context.Context, log store.Log, from string, at int64, name string
 	return at, err
 }
 
-// RanNonIdempotent tells whether something has run in the context of a delegate, or in those
-// of its own delegates, that must not run twice.
+// RanNonIdempotent reports whether a call that must not run twice has run in the context of a
+// delegate, or in those of its own delegates.
 func (c Context) RanNonIdempotent(ctx context.Context) (bool, error) {
 	seen := map[string]bool{}
 	for names := []string{c.Name}; len(names) > 0; {
@@ -75,8 +74,8 @@ func (c Context) OwnChild(ctx context.Context, r *Record) (string, error) {
 	return r.Child, c.around(ctx, r.Child)
 }
 
-// around refuses a delegate's context that is the one it was called from, or lies around
-// that one: whoever goes down to it would never come to an end.
+// around refuses a delegate's context that is the caller's, or encloses it: a walk down to it would
+// never end.
 func (c Context) around(ctx context.Context, child string) error {
 	for range plan.MaxDepth + 1 {
 		if c.Name == child {

@@ -9,9 +9,9 @@ import (
 	"obelus/store"
 )
 
-// Lineage names what a context runs, last, and before that what those around it did
-// of whose calls it is the delegate's, the root's first. A fork is in the place of
-// what it began as. What somebody has run in a delegate's context since is nobody's.
+// Lineage names the plan that a context runs, last, and before it the plans of the contexts around
+// it, the root's first. A fork counts as the context that it began as. A later run in a delegate's
+// context has no context around it.
 func (c Context) Lineage(ctx context.Context) ([]string, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil {
@@ -33,11 +33,10 @@ func (c Context) Lineage(ctx context.Context) ([]string, error) {
 	}
 }
 
-// OfDelegate tells whether an event may be of a delegate's own run: that is the first
-// in its context.
+// OfDelegate reports whether an event may be of a delegate's own run: the first in its context.
 func (e *PlanEvent) OfDelegate() bool { return e.First <= 1 }
 
-// firstOrigin is the origin of a context, of a fork that of what it began as.
+// firstOrigin is the origin of a context, or for a fork that of the context that it began as.
 func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
 	for seen := map[string]bool{}; !seen[c.Name]; {
 		seen[c.Name] = true
@@ -50,7 +49,7 @@ func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
 	return store.Origin{}, &DamagedError{c.Name, "what it was forked from is a fork of it"}
 }
 
-// planOfTick is what a context ran when one of its calls was made.
+// planOfTick returns the plan event of the tick of a call.
 func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error) {
 	tick, _, _ := strings.Cut(call, ".")
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan, Newest: true}) {
@@ -65,10 +64,10 @@ func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error)
 	return PlanEvent{}, nil
 }
 
-// RootPlan names what is run where a context is part of the run: a plan's file, or a
-// delegate that was asked by itself. It is empty where nothing has run. Whoever asks a
-// [engine.Runner] for something about a context gives it the registry that goes with this
-// plan; what a delegate's own calls may name, it finds from there.
+// RootPlan names the plan of the run that a context is part of: a plan's file, or a delegate that
+// was called by itself. It is empty where nothing has run. The registry that goes with this plan is
+// the one for a [engine.Runner] that is asked about the context; registries of delegates are found
+// from there.
 func (c Context) RootPlan(ctx context.Context) (string, error) {
 	plans, err := c.Lineage(ctx)
 	if err != nil {

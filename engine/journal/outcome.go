@@ -30,13 +30,14 @@ const (
 	Rejected = "rejected"
 )
 
-// Who tells who has decided something (additions.md, "Decisions have a name").
+// Who names the person or program that decided (engine/PROTOCOL.md, "Decisions have a name").
 type Who struct {
-	By      string `json:"by,omitempty"`      // as the host knows them: a login name, a token
-	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
+	By string `json:"by,omitempty"` // as the host knows them: a login name, a token
+	// As they called themselves, where the host can't tell.
+	Claimed string `json:"claimed,omitempty"`
 }
 
-// longestName is how many bytes the names of who decides may have.
+// longestName bounds each of the two names, in bytes.
 const longestName = 200
 
 // Check refuses names that are too long, or that would move a terminal's cursor.
@@ -52,7 +53,7 @@ func (w Who) Check() error {
 	return nil
 }
 
-// Name is who, for people.
+// Name returns the name for people.
 func (w Who) Name() string {
 	switch {
 	case w.By == "":
@@ -63,20 +64,20 @@ func (w Who) Name() string {
 	return w.By
 }
 
-// Hold is what a person is shown of a call that is held, and what was decided.
-// What was shown is what runs.
+// Hold is a held call as shown to a person, and the decision about it. The arguments shown are
+// those that run.
 type Hold struct {
 	Since     string      `json:"since"`
 	Arguments plan.Values `json:"arguments"`           // its parameters, resolved
-	Scopes    []string    `json:"scopes,omitempty"`    // that it has
-	Granted   plan.Values `json:"granted,omitempty"`   // what they let it see, by kind
+	Scopes    []string    `json:"scopes,omitempty"`    // its scopes
+	Granted   plan.Values `json:"granted,omitempty"`   // values that the scopes grant, by kind
 	Decision  string      `json:"decision,omitempty"`  // Approved, Rejected, or empty for none yet
 	Reason    string      `json:"reason,omitempty"`    // of a rejection
 	Corrected []string    `json:"corrected,omitempty"` // arguments that the person changed
 	Who                   // has decided
 }
 
-// Decision is what a person decides about a held call.
+// Decision is a person's decision about a held call.
 type Decision struct {
 	Context   string
 	Call      string         // "1.2"
@@ -86,7 +87,7 @@ type Decision struct {
 	Who                      // decides
 }
 
-// Word is what is decided: [Approved] or [Rejected].
+// Word is the decision: [Approved] or [Rejected].
 func (d *Decision) Word() string {
 	if d.Reject {
 		return Rejected
@@ -105,9 +106,8 @@ func (e *CorrectionError) Error() string { return "call " + e.Call + ": " + e.Er
 
 func (e *CorrectionError) Unwrap() error { return e.Err }
 
-// Holds lists the calls that are held in a context and in the contexts of its
-// delegates. What the delegates of another context hold, of which it is a fork,
-// is none of its own.
+// Holds lists the calls that are held in a context and in the contexts of its delegates. Delegates
+// of the context that it was forked from do not count.
 func (c Context) Holds(ctx context.Context) ([]Record, error) {
 	records, err := c.Records(ctx)
 	if err != nil {
@@ -138,10 +138,10 @@ func (c Context) heldAmong(ctx context.Context, records []Record) ([]Record, err
 	return all, nil
 }
 
-// HeldCall finds the call of a number that is held in a context, or else the one that
-// a delegate of it holds. What was held in the context itself and decided about stands
-// in front of its delegates' too: who decides twice must not decide about another call.
-// Its error is a [*NoSuchCallError] where none is held, or several delegates hold one.
+// HeldCall finds a held call by its number in a context, or else in the delegates of it. A call of
+// the context itself that was held and decided about takes precedence, so that a second decision
+// does not reach a delegate's call. Its error is a [*NoSuchCallError] where none is held, or
+// several delegates hold one.
 func (c Context) HeldCall(ctx context.Context, call string) (Record, error) {
 	records, err := c.Records(ctx)
 	if err != nil {
@@ -200,8 +200,7 @@ type LazyPlan struct {
 	Since   string `json:"since"`
 }
 
-// Lazy lists the plans that wait to be released, in a context and in those of its
-// delegates.
+// Lazy lists the plans that wait to be released, in a context and in those of its delegates.
 func (c Context) Lazy(ctx context.Context) ([]LazyPlan, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil {
@@ -236,15 +235,15 @@ func (c Context) LazyInside(ctx context.Context) ([]LazyPlan, error) {
 	return all, nil
 }
 
-// releaseEvent is a release of a plan. The first logs don't say of which.
+// releaseEvent is a release of a plan. The first logs lack the tick.
 type releaseEvent struct {
 	Tick int `json:"tick,omitempty"`
 	Who
 }
 
-// released tells whether the run's newest plan was released, up to a position in the
-// journal; 0 is all of it. A release of the plan before may come after the plan, from
-// somebody who was shown that one.
+// released reports whether the run's newest plan was released, up to a position in the journal; 0
+// for all of it. A release of the plan before may come after this plan, from a person who was shown
+// that one.
 func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: eventRelease, After: r.After, At: at}) {
 		if err != nil {
@@ -266,8 +265,8 @@ func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
 // CutSum is how many bytes of a sum stand for a name that would be too long.
 const CutSum = 16
 
-// isCut tells whether a name may be that of a delegate's context whose parents' names
-// were too long to be in it.
+// isCut reports whether a name may belong to a delegate's context whose parents' names were too
+// long to be in it.
 func isCut(name string) bool {
 	sum, _, _ := strings.Cut(name, ".")
 	_, err := hex.DecodeString(sum)
@@ -283,7 +282,7 @@ func Unblamed(why string, event PlanEvent, calls []Record) string {
 	return why
 }
 
-// Blamed tells of a call that makes its run fail.
+// Blamed reports whether the call makes its run fail.
 func (r Record) Blamed() bool { return r.Status == Failed && !r.Unstored }
 
 // ReportedFailure is the call whose failure an error message reports, and that;
@@ -313,8 +312,8 @@ type TickOf struct {
 	Tick    int
 }
 
-// Span is when a call began and settled. One that was refused or skipped began when it
-// settled; nothing is for one that did not.
+// Span is the time from a call's start to its settling. A call that was refused or skipped began
+// when it settled; the zero Span is for one that did not settle.
 type Span struct{ Began, Settled Position }
 
 // Outcome is how it stands, by what its context's journal has of calls.
@@ -323,8 +322,8 @@ func (r *Run) Outcome(name string, records []Record) *Outcome {
 	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, Calls: calls}
 }
 
-// LeftBehind tells of a fire-and-forget call that was at work when its process ended,
-// if that has.
+// LeftBehind reports whether the record is of a fire-and-forget call that was at work when its
+// process ended, if that has.
 func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
 
 // DecisionEvent is a person's decision about a call that had failed, was in doubt or, in a
@@ -342,8 +341,8 @@ const ReasonSkipped = "skipped by a person"
 // ReasonGiven is the reason of a call whose result a person gave.
 const ReasonGiven = "its result was given by a person"
 
-// IsWithin tells whether a context is another one, or that of a delegate in it, however
-// deep. Their names say so, but for those that childOf had to cut.
+// IsWithin reports whether a context is another one, or that of a delegate in it, however deep.
+// Their names show it, except names that childOf had to cut.
 func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 	for range plan.MaxDepth + 1 {
 		if c.Name == other || strings.HasPrefix(c.Name, other+".") {
@@ -369,21 +368,24 @@ func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, er
 	return info.Origin, err == nil, err
 }
 
-// Outcome is how a run ended, or where it stands. Its values are shared, as those of
-// an [plan.Invocation] are, and must not be changed.
+// Outcome is the end of a run, or its state. Its values are shared, as those of a [plan.Invocation]
+// are, and must not be changed.
 type Outcome struct {
-	Context string // empty where the run was stopped before its planner gave a first plan: nothing of it is in the log
+	// Empty where the run was stopped before its planner gave a first plan: nothing of it is in the
+	// log.
+	Context string
 	Status  RunStatus
-	Output  any        // null without one
-	Error   string     // why the run failed, where no single call is to blame
-	Stopped bool       // it was interrupted since its host went ([engine.ErrStopped]): a server goes on with it
+	Output  any    // null without one
+	Error   string // why the run failed, where no single call is to blame
+	// It was interrupted as its host stopped ([engine.ErrStopped]): a server resumes it.
+	Stopped bool
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
-	Stale   []string   // calls that had run without what [engine.Resume].Retry has had run again, and keep their outcome
+	// Calls that ran without the result of a call in [engine.Resume].Retry, and keep their outcome.
+	Stale []string
 }
 
-// NoSuchCallError names a call that is not there, or not as it must be for what
-// is asked.
+// NoSuchCallError names a call that does not exist, or whose status does not allow the request.
 type NoSuchCallError struct {
 	Message string
 	Absent  bool // there is no such call at all

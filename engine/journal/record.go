@@ -17,17 +17,20 @@ type Status string
 
 // The statuses of calls.
 const (
-	Blocked     Status = "blocked"     // something it depends on has not settled
-	Waiting     Status = "waiting"     // something outside the plan is missing
-	Ready       Status = "ready"       // a person has decided about it, and the run has not gone on yet
-	Held        Status = "held"        // it waits for a person to decide
-	Running     Status = "running"     // it has started
-	Done        Status = "done"        // it has settled, and its result is recorded
-	Failed      Status = "failed"      // it has settled without a result
-	Skipped     Status = "skipped"     // it has settled: what it needs was not written
-	Interrupted Status = "interrupted" // it was stopped with its process, and runs again when the run goes on
-	Cancelled   Status = "cancelled"   // it was stopped as somebody gave up its run, and runs again if that goes on
-	InDoubt     Status = "in-doubt"    // it had started when it was stopped, and must not run twice
+	Blocked Status = "blocked" // a call that it depends on has not settled
+	Waiting Status = "waiting" // a value from outside the plan is missing
+	// A person has decided about it, and the run has not been resumed yet.
+	Ready   Status = "ready"
+	Held    Status = "held"    // it waits for a person's decision
+	Running Status = "running" // it has started
+	Done    Status = "done"    // it has settled, and its result is recorded
+	Failed  Status = "failed"  // it has settled without a result
+	Skipped Status = "skipped" // it has settled: a value that it needs was not written
+	// It was stopped with its process, and runs again when the run is resumed.
+	Interrupted Status = "interrupted"
+	// It was stopped as its run was cancelled, and runs again if that is resumed.
+	Cancelled Status = "cancelled"
+	InDoubt   Status = "in-doubt" // it had started when it was stopped, and must not run twice
 )
 
 var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Interrupted, Cancelled, InDoubt}
@@ -35,13 +38,13 @@ var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Sk
 // Statuses lists them.
 func Statuses() []Status { return slices.Clone(statuses) }
 
-// Settled tells whether a call has come to its end.
+// Settled reports whether a call has ended.
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
-// What a call came to that its status alone does not tell, see [Record.Outcome].
+// Outcomes of calls that differ from their status, see [Record.Outcome].
 const (
-	OutcomeHandled  = "handled"  // it failed, and its failure went where the plan has it
-	OutcomeRejected = "rejected" // a person did not let it run, and the plan does not handle that
+	OutcomeHandled  = "handled"  // it failed, and the plan handled its failure
+	OutcomeRejected = "rejected" // a person rejected it, and the plan does not handle that
 )
 
 // Outcomes lists what [Record.Outcome] may be.
@@ -53,8 +56,8 @@ func Outcomes() []string {
 	return all
 }
 
-// Outcome is what a call came to in a word: its status, or where that is done or failed
-// whether it was handled or rejected.
+// Outcome is the outcome of a call in a word: its status, or, for a call that is done or failed,
+// handled or rejected where that applies.
 func (r Record) Outcome() string {
 	switch {
 	case r.Handled != nil:
@@ -65,47 +68,64 @@ func (r Record) Outcome() string {
 	return string(r.Status)
 }
 
-// Is tells whether a call stands in one of some ways: by its status, or its outcome.
+// Is reports whether one of some words is the call's status or outcome.
 func (r Record) Is(words []string) bool {
 	return slices.Contains(words, string(r.Status)) || slices.Contains(words, r.Outcome())
 }
 
-// Record is a call as the journal has it. Every change of its status writes
-// one, and every try of it, so the last of a call tells all. But there is none that a call
-// runs which has ended before that could be seen (see [plan.Speculative]).
+// Record is a call as the journal has it. Every change of its status writes a record, and every
+// attempt, so the last record of a call has its whole state. A call that ended before its start
+// could be seen has no record of the start (see [plan.Speculative]).
 type Record struct {
-	Call           string           `json:"call"` // "1.2": tick and position
-	Context        string           `json:"context,omitempty"`
-	Tick           int              `json:"tick"`
-	Position       int              `json:"position"`
-	Tool           string           `json:"tool"`
-	Status         Status           `json:"status"`
-	Instance       string           `json:"instance,omitempty"`
-	Attempts       int              `json:"attempts"`
-	Started        string           `json:"started,omitempty"`
-	Duration       float64          `json:"duration_ms"`
-	Reads          map[string]int64 `json:"reads,omitempty"`  // reference: the newest seq that its value came from
-	Writes         []string         `json:"writes,omitempty"` // the paths that it wrote
-	Script         string           `json:"script,omitempty"`
-	SHA256         string           `json:"script_sha256,omitempty"`
-	Generation     string           `json:"generation,omitempty"`   // the digest of the scripts that it ran with
-	Error          plan.Values      `json:"error,omitempty"`        // why it failed, or, of one that is tried again, why the last try did
-	Handled        plan.Values      `json:"handled,omitempty"`      // of one that is done, though it failed: code and message of the failure, which went to its last alternative
-	Rests          bool             `json:"rests,omitempty"`        // it runs no more until it is tried again
-	RetryAt        string           `json:"retry_at,omitempty"`     // when that is
-	MaxTries       int              `json:"max_attempts,omitempty"` // of one that has been tried again: how often it is tried at most
-	WaitingOn      []string         `json:"waiting_on,omitempty"`
-	Reason         string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
-	Unstored       bool             `json:"unstored,omitempty"`
-	At             int64            `json:"at,omitempty"`      // the seq as of which it read
-	Child          string           `json:"child,omitempty"`   // the context that its delegate runs in
-	Thought        plan.Values      `json:"thought,omitempty"` // what a latent call without a path thought: call and output
-	Given          plan.Values      `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
-	Retry          bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
-	NotIdempotent  bool             `json:"once,omitempty"`    // it has begun, and its activity must not run twice
-	Before         int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads what does not
-	SupersededUpTo int64            `json:"again,omitempty"`   // of such a call, and of one that is tried again: the seq up to which what it came to counts no more
-	Hold           *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
+	Call     string  `json:"call"` // "1.2": tick and position
+	Context  string  `json:"context,omitempty"`
+	Tick     int     `json:"tick"`
+	Position int     `json:"position"`
+	Tool     string  `json:"tool"`
+	Status   Status  `json:"status"`
+	Instance string  `json:"instance,omitempty"`
+	Attempts int     `json:"attempts"`
+	Started  string  `json:"started,omitempty"`
+	Duration float64 `json:"duration_ms"`
+	// By reference, the newest seq that its value came from.
+	Reads  map[string]int64 `json:"reads,omitempty"`
+	Writes []string         `json:"writes,omitempty"` // the paths that it wrote
+	Script string           `json:"script,omitempty"`
+	SHA256 string           `json:"script_sha256,omitempty"`
+	// Digest of the scripts that it ran with.
+	Generation string `json:"generation,omitempty"`
+	// Why it failed; while it is retried, why the last attempt did.
+	Error plan.Values `json:"error,omitempty"`
+	// Of a call that is done though it failed: code and message of the failure, which went to its
+	// last alternative.
+	Handled plan.Values `json:"handled,omitempty"`
+	// It pauses before the next attempt.
+	Rests   bool   `json:"rests,omitempty"`
+	RetryAt string `json:"retry_at,omitempty"` // time of the next attempt
+	// Of a call that has been retried: the bound on its attempts.
+	MaxTries  int      `json:"max_attempts,omitempty"`
+	WaitingOn []string `json:"waiting_on,omitempty"`
+	// Of a skip: the branch or the failure that caused it.
+	Reason   string `json:"reason,omitempty"`
+	Unstored bool   `json:"unstored,omitempty"`
+	At       int64  `json:"at,omitempty"` // the seq as of which it read
+	// The context that its delegate runs in.
+	Child string `json:"child,omitempty"`
+	// Of a latent call without an output path: call and output.
+	Thought plan.Values `json:"thought,omitempty"`
+	// Of an anonymous delegate's call: the result of its activity.
+	Given plan.Values `json:"given,omitempty"`
+	// Its delegate's failed calls run again.
+	Retry bool `json:"retry,omitempty"`
+	// It has begun, and its activity must not run twice.
+	NotIdempotent bool `json:"once,omitempty"`
+	// Of a call that runs again: the seq as of which it reads values of calls that do not.
+	Before int64 `json:"before,omitempty"`
+	// Of a call that runs again or is retried: the seq up to which its earlier messages are
+	// superseded.
+	SupersededUpTo int64 `json:"again,omitempty"`
+	// Of a call that is or was held for a person.
+	Hold *Hold `json:"hold,omitempty"`
 }
 
 // Entry is the record as the journal has it, which knows the context.
@@ -214,14 +234,13 @@ func (c Context) Records(ctx context.Context) ([]Record, error) {
 	return c.RecordsAt(ctx, 0)
 }
 
-// RecordsAt gives them as they stood when the context had come to a seq; 0 is
-// now.
+// RecordsAt returns them as they were when the context had reached a seq; 0 for now.
 func (c Context) RecordsAt(ctx context.Context, at int64) ([]Record, error) {
 	return c.RecordsFrom(ctx, 0, 0, at)
 }
 
-// RecordsFrom gives those of a tick and later ones, of which the journal tells behind a
-// position.
+// RecordsFrom returns those of a tick and later ones, from the entries after a position in the
+// journal.
 func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Record, error) {
 	if err := store.CheckStoredContext(c.Name); err != nil { // as for the last run
 		return nil, err

@@ -27,7 +27,7 @@ func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) 
 	return err
 }
 
-// Draining is what is recorded of the end before the calls at work have come to theirs.
+// Draining is the event recorded while the calls at work may still end.
 func (e RunEvent) Draining() RunEvent {
 	e.Drains, e.Who = true, Who{}
 	return e
@@ -35,37 +35,43 @@ func (e RunEvent) Draining() RunEvent {
 
 // The journal's events that are not a call's status.
 const (
-	EventPlan     = "plan"     // a tick begins; data is a planEvent
-	EventRun      = "run"      // a tick has come to its end, or to a halt; data is a runEvent
-	eventRelease  = "release"  // a person lets a lazy plan run
-	EventAppend   = "append"   // messages came from outside a run
-	EventDecision = "decision" // a person has decided about a call that had come to something; data is a decisionEvent
+	EventPlan    = "plan"    // a tick begins; data is a PlanEvent
+	EventRun     = "run"     // a tick has ended or halted; data is a RunEvent
+	eventRelease = "release" // a person releases a lazy plan
+	EventAppend  = "append"  // foreign messages were appended
+	// A person has decided about a call that had an outcome; data is a DecisionEvent.
+	EventDecision = "decision"
 )
 
-// PlanEvent is what a tick is made of, beside the plan message.
+// PlanEvent describes a tick, beside the plan message.
 type PlanEvent struct {
-	Tick   int             `json:"tick"`
-	Plan   string          `json:"plan,omitempty"` // the plan's file
-	First  int             `json:"first"`          // the tick that its run began with
-	Seq    int64           `json:"seq"`            // of the plan message; 0 for a tick whose planner gave no good plan
-	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
+	Tick  int    `json:"tick"`
+	Plan  string `json:"plan,omitempty"` // the plan's file
+	First int    `json:"first"`          // the first tick of its run
+	// Of the plan message; 0 for a tick whose planner gave no valid plan.
+	Seq int64 `json:"seq"`
+	// The seq at which references were judged to exist or not.
+	Start  int64           `json:"start"`
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Schema json.RawMessage `json:"schema,omitempty"`
-	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
+	Tools  json.RawMessage `json:"tools,omitempty"` // brought by the plan
 
-	Planner bool             `json:"planner,omitempty"` // a planner is asked again if there is no output
-	Saw     map[string]int64 `json:"saw,omitempty"`     // for each path granted to the planner, the seq of the newest record in its value
+	// A planner is asked again if there is no output.
+	Planner bool `json:"planner,omitempty"`
+	// For each path granted to the planner, the seq of the newest record in its value.
+	Saw     map[string]int64 `json:"saw,omitempty"`
 	Mode    string           `json:"mode,omitempty"`
 	Approve plan.Policy      `json:"approve,omitzero"` // of the run
 
-	Refused *Refusal `json:"refused,omitempty"` // of the planner's solution; nil for a good one
+	// Of the planner's solution; nil for an accepted one.
+	Refused *Refusal `json:"refused,omitempty"`
 }
 
 // Refusal is a planner's solution that was refused, as far as it takes to know it again.
 type Refusal struct {
 	Digest string `json:"digest"`
-	Next   int64  `json:"next"` // the seq after the messages that tell of it
+	Next   int64  `json:"next"` // the seq after the messages about it
 }
 
 // DecodeTools decodes the definitions that the plan brought.
@@ -85,15 +91,16 @@ func DecodeJSON(text json.RawMessage) (any, error) {
 
 // RunEvent is how a run ended, or where it stands.
 type RunEvent struct {
-	Tick     int       `json:"tick"`
-	Status   RunStatus `json:"status"`
-	Output   any       `json:"output"`
-	Error    string    `json:"error,omitempty"`
-	Over     bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
-	Stopped  bool      `json:"stopped,omitempty"` // it was interrupted since its host was stopped
-	Detached bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
-	Drains   bool      `json:"drains,omitempty"`  // it is about to end so: its calls may come to their end yet
-	Who                // has cancelled it
+	Tick   int       `json:"tick"`
+	Status RunStatus `json:"status"`
+	Output any       `json:"output"`
+	Error  string    `json:"error,omitempty"`
+	// The tick has ended, and the planner is to be asked again.
+	Over     bool `json:"over,omitempty"`
+	Stopped  bool `json:"stopped,omitempty"` // it was interrupted as its host was stopped
+	Detached bool `json:"behind,omitempty"`  // fire-and-forget calls went on
+	Drains   bool `json:"drains,omitempty"`  // it is about to end so: its calls may still end
+	Who           // has cancelled it
 }
 
 // RunStatus is how a run stands.
@@ -105,7 +112,7 @@ const (
 	RunDone        RunStatus = "done"
 	RunFailed      RunStatus = "failed"
 	RunWaiting     RunStatus = "waiting"
-	RunInterrupted RunStatus = "interrupted" // it has ended before it came to its end or to a halt
+	RunInterrupted RunStatus = "interrupted" // it stopped before it ended or halted
 	RunCancelled   RunStatus = "cancelled"   // a person or program cancelled it
 
 	// runContinued ends a tick after which the planner is asked again.
@@ -117,10 +124,10 @@ var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunInterrupted, Ru
 // RunStatuses lists them.
 func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
 
-// Finished tells whether a tick has come to its end, so that another can begin.
+// Finished reports whether a tick has ended, so that another can begin.
 func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
 
-// Run is the newest run of a context as its journal tells it.
+// Run is the newest run of a context as its journal has it.
 type Run struct {
 	Status RunStatus
 	Plan   string // the plan's file
@@ -128,34 +135,35 @@ type Run struct {
 	Output any
 	Error  string
 
-	// Stopped tells of an interrupted one that its host went ([engine.ErrStopped]) or died: a
-	// server goes on with it by itself.
+	// Stopped reports that it was interrupted as its host stopped ([engine.ErrStopped]) or died: a
+	// server resumes it by itself.
 	Stopped bool
 
-	// Planner tells that its plan is a function, which is asked at every tick.
+	// Planner reports that its plan is a function, which is asked at every tick.
 	Planner bool
 
-	// Held tells that its plan is lazy, and has not been released by [engine.Release].
+	// Held reports that its plan is lazy, and has not been released by [engine.Release].
 	Held bool
 
 	Event    PlanEvent
-	began    time.Time // its newest tick, as after
+	began    time.Time // start of its newest tick
 	After    int64     // the journal's position of the plan event
 	Over     bool      // its newest tick has ended, and the planner is to be asked again
 	Detached bool      // fire-and-forget calls went on when its newest tick ended
 }
 
-// Unwanted tells whether somebody has cancelled or interrupted it, or nobody has gone on with
-// it in a fork: it goes on if it is resumed, and not by itself.
+// Unwanted reports whether it goes on only if it is resumed, and not by itself: it was cancelled or
+// interrupted on purpose, or it is in an untouched fork.
 func (r *Run) Unwanted() bool {
 	return r.Status == RunCancelled || r.Status == RunInterrupted && !r.Stopped
 }
 
-// LastRun reads what the journal has of a context's newest run. A context in
-// which nothing has run gives the zero Run.
+// LastRun reads a context's newest run from the journal. A context in which nothing has run gives
+// the zero Run.
 func (c Context) LastRun(ctx context.Context) (Run, error) {
 	var run Run
-	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
+	// To the journal an empty name means all contexts.
+	if err := store.CheckStoredContext(c.Name); err != nil {
 		return run, err
 	}
 	entry, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventPlan})

@@ -7,12 +7,11 @@ import (
 	"obelus/store"
 )
 
-// CurrentRun is [Context.LastRun] as of now: a run at which nobody is that has not come to its
-// end or to a halt is interrupted, and one that is only being interrupted or cancelled is
-// running still (additions.md, "Interrupted").
+// CurrentRun is [Context.LastRun] as of now: an unfinished run without a holder is interrupted, and
+// one that is still being interrupted or cancelled is running (engine/PROTOCOL.md, "Interrupted").
 func (c Context) CurrentRun(ctx context.Context) (Run, error) {
 	rests := func(r Run) bool { return r.Status.Finished() || r.Status == RunWaiting }
-	if last, err := c.LastRun(ctx); err != nil || rests(last) { // as most do
+	if last, err := c.LastRun(ctx); err != nil || rests(last) { // the usual case
 		return last, err
 	}
 	for {
@@ -45,8 +44,8 @@ func (c Context) CurrentRun(ctx context.Context) (Run, error) {
 	}
 }
 
-// UntouchedFork tells whether nobody has gone on in a fork with what ran where it was made:
-// messages and decisions may have come to it.
+// UntouchedFork reports whether the context is a fork in which the run of its origin has not been
+// resumed: it may have received messages and decisions.
 func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 	origin, ok, err := c.OriginOf(ctx)
 	if err != nil || !ok || origin.Fork == "" {
@@ -64,13 +63,11 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Forked tells whether an entry is where a fork begins. While it is the newest nothing has
-// come to the fork, and nobody has gone on there.
+// Forked reports whether an entry begins a fork. While it is the newest, the fork is unchanged.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
-// CurrentRecords is [Context.RecordsAt] where that is as of now: of a call that has started and has no outcome, and
-// that nobody runs any more, it tells that it was interrupted, or that it is in doubt where
-// it must not run twice.
+// CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
+// has no holder any more, is interrupted, or in doubt where it must not run twice.
 func (c Context) CurrentRecords(ctx context.Context, at int64) ([]Record, error) {
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
@@ -104,8 +101,8 @@ func (c Context) CurrentRecords(ctx context.Context, at int64) ([]Record, error)
 	}
 }
 
-// interrupt tells of a call at which nobody is any more that it was interrupted. The first
-// logs call one cancelled that was cut off with its process.
+// interrupt marks the record of a call without a holder as interrupted. In the first logs a call
+// that was cut off with its process is cancelled.
 func (r *Record) interrupt(last Run) {
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
 	case r.cutAtRest():
@@ -118,20 +115,20 @@ func (r *Record) interrupt(last Run) {
 	}
 }
 
-// cutAtRest tells of a call that was to be tried again when its run was interrupted.
+// cutAtRest reports whether the call paused before its next attempt when its run was interrupted.
 func (r Record) cutAtRest() bool { return r.Status == Blocked && r.Attempts > 0 && r.Error != nil }
 
-// holding is whether somebody is at a context.
+// holding is whether a context has a holder.
 type holding int
 
 const (
 	held holding = iota
 	unheld
-	changedHands // by somebody who has appended since
+	changedHands // a holder has appended since
 )
 
-// checkHolder tells whether somebody is at a context, or has been since its newest entry
-// in the journal was read.
+// checkHolder reports whether a context has a holder, or has had one since its newest entry in the
+// journal was read.
 func (c Context) checkHolder(ctx context.Context, before store.Entry) (holding, error) {
 	holder, err := c.Log.Holder(ctx, c.Name)
 	if err != nil || holder != "" {
@@ -145,7 +142,8 @@ func (c Context) checkHolder(ctx context.Context, before store.Entry) (holding, 
 }
 
 func (c Context) newestEntry(ctx context.Context) (store.Entry, error) {
-	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
+	// To the journal an empty name means all contexts.
+	if err := store.CheckStoredContext(c.Name); err != nil {
 		return store.Entry{}, err
 	}
 	entry, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name})

@@ -11,12 +11,14 @@ import (
 	"obelus/store"
 )
 
-// Timeline is what a context's journal tells of when things happened there.
+// Timeline gives the times of the events of a context's journal.
 type Timeline struct {
-	Events []Arrival             // in their order
-	Starts map[int]Position      // when each tick began
-	Ends   map[int]Position      // and when it ended
-	Reruns map[string][]Position // in their order, when each call, and each tick with it, was to run again: nothing up to the seq counts since
+	Events []Arrival        // in their order
+	Starts map[int]Position // starts of ticks
+	Ends   map[int]Position // ends of ticks
+	// By call, and by tick: in their order, when it was to run again; its messages up to the seq
+	// are superseded since.
+	Reruns map[string][]Position
 }
 
 // Position is a place in a context's history: the seq to which it had come, and a position
@@ -27,16 +29,15 @@ func (m Position) Before(other Position) bool {
 	return m.Seq < other.Seq || m.Seq == other.Seq && m.N < other.N
 }
 
-// Arrival is where a context stood when a tick ended, or when somebody had appended
-// messages to it.
+// Arrival is a position at which a tick ended, or foreign messages were appended.
 type Arrival struct {
 	Seq      int64
 	Tick     int   // that ended, 0 for an append
 	Messages int64 // that were appended
 }
 
-// ReadTimeline reads what happened in a context, for a run that began with a tick: what was tried
-// again in an earlier one is told of there.
+// ReadTimeline reads the timeline of a context for a run that began with a tick: retries count from
+// that run on.
 func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
 	p := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
@@ -48,7 +49,7 @@ func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) 
 			var data struct {
 				Messages int64 `json:"messages"`
 			}
-			_ = json.Unmarshal([]byte(entry.Data), &data) // what can't be read tells of none
+			_ = json.Unmarshal([]byte(entry.Data), &data) // unreadable data counts as no messages
 			p.Events = append(p.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
 		case EventPlan:
 			plan, err := ReadPlanEvent(entry)
@@ -84,8 +85,7 @@ func (p *Timeline) noteRerun(r *Record, n int64, first int) {
 	}
 }
 
-// TickEndingWith is the tick that a message came with the end of, which it tells of; 0 for one
-// that somebody brought.
+// TickEndingWith returns the tick whose end appended a message; 0 for a foreign message.
 func (p *Timeline) TickEndingWith(seq int64) int {
 	first, _ := slices.BinarySearchFunc(p.Events, seq, func(e Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	for _, e := range p.Events[first:] {
@@ -100,10 +100,10 @@ func (p *Timeline) TickEndingWith(seq int64) int {
 	return 0
 }
 
-// SupersededIn finds what there is in the context that counts no more, for its calls have run
-// again, or are tried again: what they wrote, what told of their failures, and what told
-// that their tick came to nothing. It gives the seqs, with the position in the journal
-// since which each counts no more.
+// SupersededIn finds the messages of the context that are superseded, since their calls have run
+// again or are retried: the writes of the calls, and the reports of their failures and of their
+// ticks' failures. It returns their seqs, with the position in the journal since which each is
+// superseded.
 func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
 	all := map[int64]int64{}
 	if len(p.Reruns) == 0 {
@@ -115,7 +115,7 @@ func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64
 		}
 		whose := m.Call
 		if whose == "" && m.Kind == store.KindError {
-			if tick := p.TickEndingWith(m.Seq); tick > 0 { // nobody brought it
+			if tick := p.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
 				call, _ := ReportedFailure(m)
 				whose = cmp.Or(call, strconv.Itoa(tick))
 			}
@@ -128,8 +128,8 @@ func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64
 	return all, nil
 }
 
-// SupersededFor finds what counts no more for a run that began with a tick, some calls of which
-// are to run again as their records say, which the journal need not have yet.
+// SupersededFor finds the superseded messages for a run that began with a tick and some calls of
+// which run again by their records, which need not be in the journal yet.
 func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (map[int64]int64, error) {
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
 		return nil, nil
@@ -144,9 +144,9 @@ func (c Context) SupersededFor(ctx context.Context, first int, records []Record)
 	return p.SupersededIn(ctx, c)
 }
 
-// Superseded finds the messages of a context, by their seqs, that count no more for a run that
-// begins there, nor for what is appended: in it, a fork, the calls that they are of ran
-// again. They stay in the log, and [store.Resolver] over it heeds them.
+// Superseded finds the messages of a context, by their seqs, that are superseded for a run that
+// begins there, and for appends: in the context, a fork, their calls ran again. They stay in the
+// log, and a [store.Resolver] over it reads them.
 func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
 	all := map[int64]bool{}
 	origin, _, err := c.OriginOf(ctx)

@@ -7,8 +7,8 @@ import (
 	"obelus/store"
 )
 
-// Truncated is a log of which some contexts end at a position in the journal: a delegate's
-// context ends where its call settled, whatever has run in it since.
+// Truncated is a log in which some contexts end at a position in the journal: a delegate's context
+// ends where its call settled, whatever has run in it since.
 type Truncated struct {
 	store.Reader
 	Ends map[string]End // by context

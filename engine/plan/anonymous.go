@@ -9,9 +9,9 @@ import (
 // outerMeta are the meta-properties that are for the parent's call alone.
 var outerMeta = []string{"_delegate", "_instance"}
 
-// anonymous is a request of the call alone, with what it was resolved to. It
-// writes in its room as it would outside; what its activity gave back goes to
-// the parent's call by its record, see [engine.capture].
+// anonymous returns a request of the call alone, with its resolved parameters. It writes in its own
+// context as it would outside; the parent's call gets the result of its activity from the record,
+// see engine.capture.
 func (c *Call) anonymous(in Invocation) *Request {
 	call := map[string]any{}
 	for name, v := range in.Call {
@@ -26,7 +26,7 @@ func (c *Call) anonymous(in Invocation) *Request {
 	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.Definition.plain()}, Calls: []Source{{Call: call, Accepted: true}}}
 }
 
-// plain is the tool's definition without what is for the parent's call alone.
+// plain returns the tool's definition without the meta-properties of the parent's call.
 func (t *Tool) plain() any {
 	object, ok := t.Schema.(map[string]any)
 	if !ok {

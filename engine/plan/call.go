@@ -20,26 +20,26 @@ type Call struct {
 	Line     int    // of the plan file, 0 if not known
 	Tool     string // the tool's name
 
-	// Issued is the call as issued, with consts filled in: what a message that
-	// it writes carries as _call.
+	// Issued is the call as issued, with consts filled in. Messages that it writes carry it as
+	// _call.
 	Issued map[string]any
 
 	Instance string
 	Output   *expr.Output // nil without an output path
 	Method   store.Method // empty unless the call gives one
 
-	written      int // its position in the plan as written: one call there may stand for many
+	written      int // position in the plan as written: one call there may stand for many
 	Definition   *Tool
-	unclear      bool         // what its tool prescribes is not known
-	accepted     bool         // as part of another plan, see [Source]
+	unclear      bool         // the prescriptions of its tool are not known
+	accepted     bool         // accepted as part of another plan, see [Source]
 	Activity     *Registered  // nil for a latent call, unless a model answers it
-	ActivityName string       // the name of that in the registry
-	Delegate     *delegated   // nil for a call that is not handed on
-	Captured     bool         // it is an anonymous delegate's, whose result its parent's call places
+	ActivityName string       // name of the activity in the registry
+	Delegate     *delegated   // nil for a call without a delegate
+	Captured     bool         // it is an anonymous delegate's: the parent's call places its result
 	AsksModel    bool         // it is latent, and a model answers it
 	Params       []param      // sorted by name
-	Refs         []store.Path // what its parameters refer to
-	ScopePaths   []store.Path // what its context holds
+	Refs         []store.Path // references in its parameters
+	ScopePaths   []store.Path // scopes of its context
 
 	Given    any // the result that a latent call brings
 	HasGiven bool
@@ -65,7 +65,7 @@ func Faultf(code, format string, args ...any) error {
 	return &Fault{code, fmt.Errorf(format, args...)}
 }
 
-// NoTool tells what is wrong with a call that names none.
+// NoTool is the error text for a call that names no tool.
 func NoTool(call map[string]any) string {
 	if v, ok := call["_tool"]; ok && v != "" {
 		return "_tool is the name of a tool, not " + store.Describe(v)
@@ -73,7 +73,8 @@ func NoTool(call map[string]any) string {
 	if _, ok := call["tool"]; ok {
 		return `the call has no _tool (did you mean _tool instead of "tool"?)`
 	}
-	for _, other := range []string{"name", "arguments", "function"} { // as models' own calls have them
+	// As models' own calls have them.
+	for _, other := range []string{"name", "arguments", "function"} {
 		if _, ok := call[other]; ok {
 			return `the call has no _tool: a call is {"_tool": NAME}, with its parameters beside that`
 		}
@@ -124,8 +125,8 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	return c, append(errs, c.parseParams()...)
 }
 
-// parseTool finds the call's tool. One that is not known takes anything, so that what
-// else is wrong is told as well.
+// parseTool finds the call's tool. An unknown tool accepts anything, so that the other faults of
+// the call are reported as well.
 func (c *Call) parseTool(given map[string]any, registry *Registry) (known bool, err error) {
 	tool, known := registry.Tool(c.Tool)
 	if known {
@@ -180,8 +181,8 @@ func (c *Call) parseMeta() error {
 	return err
 }
 
-// mayWriteAnywhere tells of a call of which it could not be found out where it writes: its
-// output path or its instance can't be read, or its tool can't, which may say so.
+// mayWriteAnywhere reports whether the paths that the call writes are unknown: its output path or
+// its instance can't be read, or its tool, which may prescribe them.
 func (c *Call) mayWriteAnywhere() bool {
 	if c.Issued == nil {
 		return true
@@ -318,8 +319,8 @@ func (c *Call) parseActivity(registry *Registry) error {
 	return nil
 }
 
-// parseParams compiles the parameters and checks those that hold no reference. It tells of
-// each what is wrong with it.
+// parseParams compiles the parameters and checks those without references. It returns an error for
+// each bad one.
 func (c *Call) parseParams() (errs []error) {
 	for _, name := range jsonvalue.SortedKeys(c.Issued) {
 		if strings.HasPrefix(name, "_") {
@@ -409,8 +410,8 @@ func (c *Call) Template() *expr.Template {
 	return all
 }
 
-// Evaluate gives the call's parameters, but those that have no value and in the
-// place of which something else is put as a whole.
+// Evaluate returns the call's parameters, without those that have no value and are replaced as a
+// whole.
 func (c *Call) Evaluate(ctx context.Context, lookup expr.Lookup, instead map[string]any) (map[string]any, *expr.Missing, error) {
 	params := make(map[string]any, len(c.Issued))
 	var lacking *expr.Missing
@@ -433,8 +434,8 @@ func (c *Call) Evaluate(ctx context.Context, lookup expr.Lookup, instead map[str
 	return params, lacking, nil
 }
 
-// ReplacedBy names the parameters of which corrections put something else in the place of
-// all, with true, or of a part.
+// ReplacedBy names the parameters that corrections replace: true for the whole parameter, false for
+// a part.
 func (c *Call) ReplacedBy(set map[string]any) map[string]bool {
 	if len(set) == 0 {
 		return nil
@@ -457,21 +458,20 @@ func (c *Call) WithMeta(params map[string]any) map[string]any {
 	return params
 }
 
-// latent tells whether no activity runs the call.
+// latent reports whether no activity runs the call.
 func (c *Call) latent() bool { return c.Activity == nil || c.AsksModel }
 
-// IsThought tells whether the call is ephemeral reasoning: shown to latent calls
-// after it, and never stored as data.
+// IsThought reports whether the call is ephemeral reasoning: shown to latent calls after it, and
+// never stored as data.
 func (c *Call) IsThought() bool { return c.latent() && c.Output == nil }
 
-// FireAndForget tells whether the call leaves nothing in the context, and
-// settles when it starts. That of an anonymous delegate is waited for: whether
-// anybody waits for the delegate, its own call tells.
+// FireAndForget reports whether the call leaves nothing in the context, and settles when it starts.
+// The call of an anonymous delegate is waited for: the parent's call decides whether the delegate
+// is.
 func (c *Call) FireAndForget() bool { return !c.latent() && c.Output == nil && !c.Captured }
 
-// ReadsWithout leaves out of what the call has read what only parameters have in the
-// place of which a person has put something else: what is an object or an array may have
-// been corrected in part.
+// ReadsWithout drops from the call's reads those of parameters that a person replaced as a whole;
+// an object or an array may have been corrected in part, and keeps its reads.
 func (c *Call) ReadsWithout(arguments map[string]any, corrected []string, reads map[string]int64) map[string]int64 {
 	if len(corrected) == 0 {
 		return reads

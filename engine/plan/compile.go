@@ -17,8 +17,9 @@ import (
 // valid: its tools are known, its expressions are good, and there is no cycle.
 // It is immutable.
 type Plan struct {
-	Calls    []*Call
-	Warnings []Problem // where it was made to be looked at, by [Compile] or [engine.Runner.Check]
+	Calls []*Call
+	// Set where the plan is compiled for display, by [Compile] or [engine.Runner.Check].
+	Warnings []Problem
 
 	Output *expr.Template // the final output; nil without one
 	Schema *schema.Schema // of the final output; nil accepts all
@@ -27,19 +28,18 @@ type Plan struct {
 
 func Empty() *Plan { return &Plan{Graph: &graph{Writers: map[string]*WriterIndex{}}} }
 
-// Exists tells whether a path has a value in an instance when the plan's tick
-// begins.
+// Exists reports whether a path has a value in an instance when the plan's tick begins.
 type Exists func(path store.Path, instance string) (bool, error)
 
 // NothingExists is a context that is empty.
 func NothingExists(store.Path, string) (bool, error) { return false, nil }
 
-// EverythingExists is a context of which nothing is known: no call depends on one
-// that stands after it.
+// EverythingExists is the [Exists] of a context that is not known: no call depends on one that
+// stands after it.
 func EverythingExists(store.Path, string) (bool, error) { return true, nil }
 
-// Compile makes a plan of a request's calls. What is wrong with it comes as a
-// [*PlanError], all of it at once, warnings behind the errors.
+// Compile makes a plan of a request's calls. Its error is a [*PlanError] with all faults at once,
+// warnings after the errors.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	request, err := request.Normalize()
 	if err != nil {
@@ -48,8 +48,8 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 	return CompileForDisplay(request, registry, exists)
 }
 
-// CompileForDisplay adds what compile leaves out: warnings, that cost more than all else
-// and that nobody sees where a plan runs.
+// CompileForDisplay adds warnings, which cost more than all else and are of no use where a plan
+// runs.
 func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	c := &PlanCompiler{file: request.Name}
 	p, err := c.compile(request, registry, exists)
@@ -110,7 +110,8 @@ func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exis
 		return nil, err
 	}
 	p.Graph = g
-	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure { // it may have made a circle
+	// Its writes may make a circle.
+	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure {
 		for _, cycle := range g.cycles() {
 			c.circular = true
 			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
@@ -125,14 +126,14 @@ func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exis
 	return p, nil
 }
 
-// PlanCompiler gathers what is wrong.
+// PlanCompiler collects the faults of a plan.
 type PlanCompiler struct {
 	file     string
-	checked  map[string]bool // delegates that have been checked, or are being
+	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
 	hints    int  // that were looked for
-	circular bool // calls wait for each other, so that none is before another
-	unsure   bool // a call may write where nobody knows
+	circular bool // calls wait for each other, so that none comes first
+	unsure   bool // the writes of a call are unknown
 	problems []Problem
 }
 
@@ -197,8 +198,8 @@ func (c *PlanCompiler) output(p *Plan, request *Request, registry *Registry) {
 	}
 }
 
-// delegates checks the plans of delegates too, each once, as far as they do not
-// depend on what they will be given.
+// delegates checks the plans of delegates too, each once, as far as they do not depend on their
+// input.
 func (c *PlanCompiler) delegates(p *Plan, registry *Registry) {
 	if c.checked == nil {
 		c.checked = map[string]bool{}
@@ -251,7 +252,8 @@ func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 		all = c.neverEqual(all, p, request, exists)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
+		// The output's, which has no call, comes last.
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1))
 	})
 	return all, nil
 }
@@ -272,7 +274,7 @@ func (c *PlanCompiler) neverEqual(all []Problem, p *Plan, request *Request, exis
 	return all
 }
 
-// unordered warns of calls whose order decides what comes of them, and is left to chance.
+// unordered warns of calls in no order whose order matters.
 func (c *PlanCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
 	for _, pair := range p.Graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
@@ -325,7 +327,8 @@ func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		for _, p := range call.Params {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
-		if len(lacking) > 0 && call.Instance != store.EveryInstance { // it runs for those that are there, and may be none
+		// It runs for each instance there is, maybe none.
+		if len(lacking) > 0 && call.Instance != store.EveryInstance {
 			err := Faultf(CodeUnresolved, "%s", c.nowhere(p.Graph, i, lacking, ": the call will wait for it"))
 			all = c.warn(all, call, err)
 		}
@@ -345,7 +348,7 @@ func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 // maxHints is how often a check looks for what may be meant.
 const maxHints = 100
 
-// nowhere tells of paths that nothing gives for call i, and what then happens.
+// nowhere describes paths that no call and no value gives for call i, and the consequence.
 func (c *PlanCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
 	names := make([]string, len(paths))
 	hint := ""
@@ -360,8 +363,8 @@ func (c *PlanCompiler) nowhere(g *graph, i int, paths []store.Path, then string)
 	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
 }
 
-// spoken are what the schemas of a request's messages speak of, by kind and name: that is
-// expected to come.
+// spoken are the properties that the schemas of a request's messages name, by kind and name: they
+// are expected to come.
 type spoken map[[2]string]bool
 
 func spokenOf(request *Request) spoken {

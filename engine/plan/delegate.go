@@ -10,21 +10,20 @@ import (
 	"obelus/engine/spell"
 )
 
-// Delegate is what a call can be handed to (protocol §8): a request of its own,
-// which runs in a child context.
+// Delegate is a request that a call can be handed to (protocol §8); it runs in a child context.
 type Delegate struct {
 	Request *Request
 
-	// Registry is what its calls may name; nil for the registry of whoever
-	// calls it, whose model answers its latent calls too if it has none.
+	// Registry holds the tools and activities for its calls; nil for the registry of its caller,
+	// whose model answers its latent calls too if it has none.
 	Registry *Registry
 
 	making sync.Mutex
 	made   *Request // nil until it has been received
 }
 
-// normalize is the delegate's request as it is run. Plans that name the delegate
-// are compiled again and again, and it stays what it is.
+// normalize is the delegate's request as it is run. It is made once, though plans that name the
+// delegate are compiled again and again.
 func (d *Delegate) normalize() (_ *Request, err error) {
 	d.making.Lock()
 	defer d.making.Unlock()
@@ -34,8 +33,8 @@ func (d *Delegate) normalize() (_ *Request, err error) {
 	return d.made, err
 }
 
-// RegistryFor is what the delegate's calls may name, called by one whose registry is
-// given. Who answers latent calls there does so here, if nobody else does.
+// RegistryFor returns the registry for the delegate's calls, given that of the caller, whose model
+// answers latent calls if the delegate has none.
 func (d *Delegate) RegistryFor(caller *Registry) *Registry {
 	own := cmp.Or(d.Registry, caller.base, caller)
 	if own.Model != nil || caller.Model == nil {
@@ -55,7 +54,7 @@ func (d *Delegate) toolsFor(caller *Registry, seen map[*Delegate]bool) []string 
 	seen[d] = true
 	request, err := d.normalize()
 	if err != nil {
-		return nil // as its call will tell
+		return nil // its call reports it
 	}
 	own := (&PlanCompiler{}).Tools(request, d.RegistryFor(caller))
 	names := own.Names()
@@ -82,7 +81,7 @@ const Anonymous = "anonymous"
 // MaxDepth bounds how deep delegates call delegates.
 const MaxDepth = 16
 
-// Delegate finds a delegate by what a call names.
+// Delegate finds a delegate by the name in a call.
 func (r *Registry) Delegate(name string) (*Delegate, error) {
 	if d, ok := r.Delegates[name]; ok {
 		return d, d.check(name)
@@ -107,14 +106,13 @@ func (d *Delegate) check(name string) error {
 	return nil
 }
 
-// NamesDelegate tells whether a call says itself who is to do it: then it needs
-// no tool.
+// NamesDelegate reports whether a call names its own delegate: then it needs no tool.
 func NamesDelegate(call map[string]any) bool {
 	name, ok := call["_delegate"].(string)
 	return ok && name != Anonymous
 }
 
-// stoodIn tells whether an activity stands in for the call's delegate.
+// stoodIn reports whether an activity stands in for the call's delegate.
 func (c *Call) stoodIn(registry *Registry) bool {
 	return registry.standIn(c.Tool) != nil && NamesDelegate(c.Issued)
 }
@@ -156,8 +154,8 @@ func (c *Call) parseDelegate(registry *Registry, known bool) error {
 	return nil
 }
 
-// Request is what the call's delegate runs. A planner is held to the tool's
-// _output, so that it is asked again.
+// Request is the request that the call's delegate runs. Its output must fit the tool's _output, so
+// that a planner whose output does not is asked again.
 func (c *Call) Request(in Invocation) *Request {
 	if c.Delegate.Name == Anonymous {
 		return c.anonymous(in)

@@ -8,8 +8,9 @@ import (
 // by their positions, from 1.
 type Wire struct {
 	From, To int
-	Path     store.Path // what To reads and From may write
-	Order    bool       // it only puts the two in order: a scope, or a value that is read before it is written over
+	Path     store.Path // read by To, and perhaps written by From
+	// It only orders the two: a scope, or a value that is read before it is written over.
+	Order bool
 }
 
 // Wires lists the plan's dependencies: one for each reference and each call

@@ -15,9 +15,9 @@ import (
 type edgeKind int
 
 const (
-	dataEdge    edgeKind = iota // it reads what the other may write
-	scopeEdge                   // its scopes hold what the other may write
-	ReadEdge                    // it writes over what the other has still to read
+	dataEdge    edgeKind = iota // it reads a path that the other may write
+	scopeEdge                   // its scopes hold a path that the other may write
+	ReadEdge                    // it writes over a path that the other has still to read
 	ThoughtEdge                 // it is latent, and the other a thought before it
 )
 
@@ -25,7 +25,7 @@ const (
 // numbered from 0.
 type Edge struct {
 	From, To int
-	path     store.Path // what `to` reads; of a readEdge, what `from` reads
+	path     store.Path // read by `to`; of a ReadEdge, read by `from`
 	Kind     edgeKind
 }
 
@@ -44,7 +44,7 @@ type graph struct {
 	blind map[spot][]int // see blindTo; while the graph is built
 
 	backward bool // some call depends on one that stands after it
-	edges    int  // how many there are, up to one more than mostEdges
+	edges    int  // number of edges, up to one more than bounds.MaxEdges
 }
 
 var errTooWide = errors.New("the calls wait for each other in too many ways, more than a million: have fewer of them read what many write, or write to fewer paths")
@@ -54,9 +54,9 @@ type WriterIndex struct {
 	byPath map[store.Path][]int
 	sorted []string // the texts of the paths
 
-	known  map[store.Path][]int // what overlaps the paths that calls refer to
-	higher map[store.Path][]int // what of that is at them or above
-	built  bool                 // nothing more is added to the two, so that they can be read at will
+	known  map[store.Path][]int // writers of paths that overlap the references of calls
+	higher map[store.Path][]int // those of them that write at or above the reference
+	built  bool                 // both maps are complete, and may be read concurrently
 }
 
 func newGraph(calls []*Call, exists Exists) (*graph, error) {
@@ -142,8 +142,8 @@ func (x *WriterIndex) overlapping(path store.Path) []int {
 	return all
 }
 
-// SeenBy lists, in the order of the plan, those of the writers that an instance sees: its
-// own, and those of none. The list may be shared, and must not be changed.
+// SeenBy lists, in the order of the plan, the writers that an instance sees: its own and the global
+// ones. The list may be shared, and must not be changed.
 func (g *graph) SeenBy(instance string, of func(*WriterIndex) []int) []int {
 	all := of(g.Writers[""])
 	if instance != "" {
@@ -195,8 +195,8 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	return err
 }
 
-// DependsOnAny tells whether call j waited for one of a set to look at paths. Of those that
-// stand after it, it finds what they wrote where it waited for them, directly or not.
+// DependsOnAny reports whether call j waited for a call of a set before it read some paths. A call
+// of the set that stands after j counts where j waited for its write, directly or not.
 func (g *graph) DependsOnAny(j int, looked []store.Path, set []bool) bool {
 	var waited map[int]bool
 	return slices.ContainsFunc(looked, func(r store.Path) bool {
@@ -271,8 +271,8 @@ func (g *graph) Downstream(i int) map[int]bool {
 	return follow(i, g.OutOf, func(e Edge) (int, bool) { return e.To, true })
 }
 
-// follow finds the calls to which edges lead from call i, one after another; it is told
-// where an edge leads, and whether it counts.
+// follow finds the calls that edges reach from call i; leads returns the other end of an edge, and
+// whether the edge counts.
 func follow(i int, edges [][]Edge, leads func(Edge) (to int, counts bool)) map[int]bool {
 	all, stack := map[int]bool{}, []int{i}
 	for len(stack) > 0 {
@@ -288,7 +288,7 @@ func follow(i int, edges [][]Edge, leads func(Edge) (to int, counts bool)) map[i
 	return all
 }
 
-// looksAt tells whether the call reads a path or has it in its scopes.
+// looksAt reports whether the call reads a path or has it in its scopes.
 func (c *Call) looksAt(path store.Path) bool {
 	above := func(p store.Path) bool { return p.Contains(path) }
 	return slices.ContainsFunc(c.Refs, above) || slices.ContainsFunc(c.ScopePaths, above)
@@ -309,8 +309,8 @@ func (g *graph) add(e Edge) {
 	g.OutOf[e.From] = append(g.OutOf[e.From], e)
 }
 
-// wireReads adds the edges by which a writer waits until earlier readers have
-// read, but for readers that depend on the writer themselves.
+// wireReads adds the edges by which a writer waits until earlier readers have read, except readers
+// that depend on the writer themselves.
 func (g *graph) wireReads() {
 	var edges []Edge
 	for j, call := range g.calls {
@@ -331,8 +331,8 @@ func (g *graph) wireReads() {
 	}
 }
 
-// readEdges holds the calls after j that write to r until j has read. One that
-// reads there itself waits for the first of them anyway, if it sees that, and is left out.
+// readEdges holds the calls after j that write to r until j has read. A writer that reads there
+// itself waits for the first of them anyway, if it sees its write, and is left out.
 func (g *graph) readEdges(j int, r store.Path) []Edge {
 	_, after := g.SplitWriters(j, r)
 	if len(after) > bounds.ManyWriters && !g.backward {
@@ -347,8 +347,8 @@ func (g *graph) readEdges(j int, r store.Path) []Edge {
 	return edges
 }
 
-// blindTo lists the calls that write to r, as far as an instance sees them, and do not
-// look there, or see nothing of what a writer of another instance leaves there.
+// blindTo lists the calls that write to r, as far as an instance sees them, and do not read there,
+// or see nothing of the writes of another instance there.
 func (g *graph) blindTo(r store.Path, instance, writer string) []int {
 	at := spot{r, instance, writer}
 	blind, ok := g.blind[at]
@@ -362,7 +362,7 @@ func (g *graph) blindTo(r store.Path, instance, writer string) []int {
 	return blind
 }
 
-// spot is a path as an instance sees it, and the instance of who writes there.
+// spot is a path as an instance sees it, and the instance of its writer.
 type spot struct {
 	path             store.Path
 	instance, writer string

@@ -17,7 +17,7 @@ func ExpandInstances(calls []Source, instances []string) []Source {
 			continue
 		}
 		for _, instance := range instances {
-			if instance == "" || instance == store.EveryInstance { // as an older log may have it
+			if instance == "" || instance == store.EveryInstance { // an older log may have it
 				continue
 			}
 			one := make(map[string]any, len(call))

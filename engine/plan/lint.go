@@ -15,7 +15,7 @@ import (
 	"obelus/store"
 )
 
-// slips warn of what a call says and hardly means.
+// slips warns of parts of a call that can hardly be meant.
 func (c *Call) slips() []error {
 	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing(), c.returnless())
 }
@@ -40,7 +40,7 @@ func (c *Call) returnless() []error {
 	return []error{Faultf(CodeTypes, "%s returns no value, so that null is written to %s: %s", of, strings.Join(paths, " and "), mend)}
 }
 
-// replacing warns of a fan-out to two errors, of which the second replaces the first.
+// replacing warns of a fan-out to two errors, the second of which replaces the first.
 func (c *Call) replacing() []error {
 	if c.Output == nil {
 		return nil
@@ -54,11 +54,11 @@ func (c *Call) replacing() []error {
 	return nil
 }
 
-// metaProperties are what a call may say of itself beside its tool.
+// metaProperties are the properties of a call that the protocol defines, beside its tool.
 var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_reasoningForCall", "_scopes"}
 
-// checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: what
-// they ask for would not happen. There is an error for each.
+// checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: they
+// would have no effect. There is an error for each.
 func (c *Call) checkMetaNames() (errs []error) {
 	known := append([]string{"_tool"}, metaProperties...)
 	for _, declared := range jsonvalue.SortedKeys(c.Definition.meta) {
@@ -100,15 +100,15 @@ func (c *Call) misspelled() (warnings []error) {
 	return warnings
 }
 
-// unknown is what the call gives and neither we know nor the tool declares.
+// unknown lists the properties of the call that neither the protocol nor the tool declares.
 func (c *Call) unknown() []string {
 	return slices.DeleteFunc(jsonvalue.SortedKeys(c.Issued), func(name string) bool {
 		return name == "_tool" || slices.Contains(metaProperties, name) || slices.Contains(c.Definition.required, name) || c.Definition.declares(name)
 	})
 }
 
-// notGiven is what the call leaves out of the parameters that the tool declares by
-// name, and of what says where its result goes.
+// notGiven lists the parameters that the tool declares and the call leaves out, and the
+// meta-properties about its output.
 func (c *Call) notGiven() []string {
 	return slices.DeleteFunc(append(c.Definition.parameters(), "_outputPath", "_outputMethod"), func(name string) bool {
 		_, given := c.Issued[name]
@@ -116,8 +116,8 @@ func (c *Call) notGiven() []string {
 	})
 }
 
-// slipOf tells whether a name can only be a slip of another, and not a word of its own,
-// nor the next of a row.
+// slipOf reports whether a name can only be a misspelling of another, and not a word of its own,
+// nor the next of a series.
 func slipOf(name, other string) bool {
 	a, b := plainName(name), plainName(other)
 	if string(a) == string(b) || len(a) == 0 || len(a) > spell.MaxSpelled {
@@ -130,7 +130,7 @@ func slipOf(name, other string) bool {
 	return !numbered(a, b) && spell.Distance(a, b) <= most
 }
 
-// numbered tells of two different names whether only the digits in them differ.
+// numbered reports whether two different names differ only in their digits.
 func numbered(a, b []rune) bool {
 	return slices.Equal(slices.DeleteFunc(slices.Clone(a), unicode.IsDigit), slices.DeleteFunc(slices.Clone(b), unicode.IsDigit))
 }
@@ -140,15 +140,14 @@ func plainName(name string) []rune {
 	return []rune(strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s"))
 }
 
-// insideText finds references in a text: with a key at least, and not the year in which
-// somebody died.
+// insideText finds references in a text: with a key at least, so that a year of death (†1832) is
+// none.
 var insideText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(store.Dagger + `[\p{L}_][\p{L}\p{N}_]*(\.[\p{L}\p{N}_]+|\[\d+\]|\["[^"]*"\])+`)
 })
 
-// unresolvable warns of references in the midst of a text, which is left as it stands
-// (protocol §4). What reads prose, a model or a delegate, may be meant to see them, and
-// ††… is text on purpose.
+// unresolvable warns of references inside a text, which is left as it stands (protocol §4). A
+// reader of prose, a model or a delegate, may be meant to see them, and ††… is text on purpose.
 func (c *Call) unresolvable() (warnings []error) {
 	if c.latent() || c.Delegate != nil {
 		return nil
@@ -200,8 +199,8 @@ func knownPathsOf(p *Plan, request *Request) knownPaths {
 	return known
 }
 
-// daggerless finds the first text in a value that is, but for the †, a path below a kind that
-// the plan or its schemas know. It gives where it stands, and the text.
+// daggerless finds the first text in a value that equals, without its †, a path below a kind that
+// the plan or its schemas know. It returns the place and the text.
 func (k knownPaths) daggerless(v any, name string) (place, text string) {
 	switch v := v.(type) {
 	case string:
@@ -233,7 +232,7 @@ const maxForgotten = 200
 
 func placeIn(name, key string) string { return phrase.Place(name, []string{key}) }
 
-// forgotten is what is said of a text that is a path without its †.
+// forgotten is the warning for a text that is a path without its †.
 func forgotten(at, text string) string {
 	return fmt.Sprintf("%s: %q is a text: did you mean %q, its value?", at, text, store.Dagger+text)
 }

@@ -12,12 +12,11 @@ import (
 // Model answers latent calls: those that no activity runs. It is called from
 // several goroutines at once.
 type Model interface {
-	// Answer gives a call's result, which is held to the question's schema and
-	// may be what the value of a [Result] may be. Its error is a [*Failure] where
-	// a plan may count on it. It has [DefaultTimeout], and is asked once: then ctx
-	// is done, and whatever it gives later is a timeout, which is a failure. A
-	// model that is to be given more time, or asked again, is an [Activity]; one
-	// that is asked again within that time does so itself.
+	// Answer returns a call's result, which is checked against the question's schema; it takes the
+	// types of the value of a [Result]. Its error is a [*Failure] where a plan may handle it. It is
+	// asked once and has [DefaultTimeout]: then ctx is done, and any later answer is a timeout,
+	// which is a failure. A model that needs more time, or repeated questions, is an [Activity];
+	// retries within that time are up to the model.
 	Answer(ctx context.Context, q Question) (any, error)
 }
 
@@ -32,12 +31,12 @@ func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) {
 	return f(ctx, q)
 }
 
-// Question is a latent call as a model is asked it (protocol §5). Its values are
-// those of an [Invocation], shared, and must not be changed: a model that is not to
-// send all of them sends copies.
+// Question is a latent call as put to a model (protocol §5). Its values are those of an
+// [Invocation], shared, and must not be changed: a model that does not send all of them sends
+// copies.
 type Question struct {
-	// Messages is the model's view of the log as the tick began, and of what
-	// the calls that this one depends on wrote since; see [ModelView].
+	// Messages is the model's view of the log as the tick began, and of the writes since of calls
+	// that this one depends on; see [ModelView].
 	Messages []map[string]any
 
 	// Thoughts are the latent calls without an output path before this one in
@@ -59,9 +58,9 @@ func (a asking) Run(ctx context.Context, in Invocation) (Result, error) {
 	return Result{Value: v}, err
 }
 
-// ModelView is what a model sees of a context: its messages without what is
-// hidden from models, those that touch the scopes last and marked as "scoped",
-// the ones to use. Within an instance, those of others are left out.
+// ModelView returns the messages of a context for a model: without those hidden from models, and
+// with those that touch the scopes last, marked as "scoped", the ones to use. Within an instance,
+// messages of other instances are left out.
 func ModelView(messages []*store.Message, scopes []store.Path, instance string) []map[string]any {
 	var view, marked []map[string]any
 	for _, m := range messages {
@@ -79,8 +78,8 @@ func ModelView(messages []*store.Message, scopes []store.Path, instance string) 
 	return append(view, marked...)
 }
 
-// VisibleToModel tells whether a model that is asked for an instance, or for none, sees
-// what belongs to another.
+// VisibleToModel reports whether a model that is asked for an instance, or for none, sees the
+// messages of another.
 func VisibleToModel(whose, instance string) bool {
 	return instance == "" || whose == "" || whose == instance
 }
@@ -90,8 +89,8 @@ func touches(m *store.Message, scopes []store.Path) bool {
 	return ok && slices.ContainsFunc(op.Touches(), func(path store.Path) bool { return slices.ContainsFunc(scopes, path.Overlaps) })
 }
 
-// forModel is a message as a model may see it: what it says and to whom it
-// belongs. That a call wrote it, when and how, is the host's business.
+// forModel is a message as a model sees it: its content and its instance. The call that wrote it,
+// and its date, are the host's business.
 func forModel(m *store.Message) map[string]any {
 	shown := map[string]any{"type": string(m.Type)}
 	text := func(name, v string) {

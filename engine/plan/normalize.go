@@ -14,12 +14,12 @@ import (
 	"obelus/store"
 )
 
-// What a program in Go gives is made JSON once, on its way in ([store.FromGo]).
-// From there on a value is the same whether it has been in the log or not: what
-// a run comes to must not depend on whether it was interrupted.
+// Values of a Go program become JSON once, on their way in ([store.FromGo]). From there on a value
+// is the same whether it has been in the log or not: the outcome of a run must not depend on
+// whether it was interrupted.
 
-// NormalizeResult is what the activity of a name gave back. What scripts give is JSON already, but
-// an embedder may have put something in Go around one.
+// NormalizeResult makes JSON of the result of an activity. Results of scripts are JSON already, but
+// an embedder may have wrapped one in Go.
 func NormalizeResult(name string, res Result, err error) (Result, error) {
 	var wrong error
 	switch {
@@ -66,8 +66,8 @@ func isNilPointer(err error) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// textOnce is an error whose text is read now: that may panic, for which only who called
-// the function is ready.
+// textOnce returns an error whose text is read now: reading it may panic, which only the caller of
+// the function recovers.
 func textOnce(err error) error {
 	text := err.Error()
 	if text == "" {
@@ -96,9 +96,8 @@ func (e *normalizeFailure) Error() string { return e.given.Error() }
 
 func (e *normalizeFailure) Unwrap() []error { return []error{e.failure, e.given} }
 
-// normalizeFields are the fields of a failure. Each may be as deep as a value may:
-// see readable. What others said to an activity may be in any encoding, and is
-// no reason to lose the failure.
+// normalizeFields makes JSON of the fields of a failure. Each may be as deep as a value may: see
+// readable. Texts in another encoding are repaired, so that the failure is not lost.
 func normalizeFields(given map[string]any) (map[string]any, error) {
 	fields := make(map[string]any, len(given))
 	for _, name := range jsonvalue.SortedKeys(given) {
@@ -116,7 +115,7 @@ func normalizeFields(given map[string]any) (map[string]any, error) {
 		fields[ValidText(name)] = value
 	}
 	if len(fields) == 0 {
-		fields["message"] = "failed" // as a script's
+		fields["message"] = "failed" // as for a script's
 	}
 	return fields, nil
 }
@@ -129,14 +128,14 @@ func validTexts(given any) (any, bool) {
 	if text, ok := given.(string); ok {
 		return ValidText(text), true
 	}
-	text, err := json.Marshal(given) // mends those that it writes itself
+	text, err := json.Marshal(given) // repairs texts that it encodes itself
 	if err != nil {
 		return nil, false
 	}
 	var read any
 	d := json.NewDecoder(bytes.NewReader(bytes.ToValidUTF8(text, []byte("\ufffd"))))
 	d.UseNumber()
-	if err := d.Decode(&read); err != nil { // mends half characters
+	if err := d.Decode(&read); err != nil { // repairs half characters
 		return nil, false
 	}
 	v, err := store.FromGo(read, "")
@@ -152,7 +151,7 @@ func NormalizeObject(given map[string]any, name string) (map[string]any, error) 
 	return object, err
 }
 
-// Normalize is what a planner in Go gave.
+// Normalize makes JSON of the solution of a planner in Go.
 func (s *Solution) Normalize() (*Solution, error) {
 	out := *s
 	out.Calls = slices.Clone(s.Calls)
@@ -167,8 +166,7 @@ func (s *Solution) Normalize() (*Solution, error) {
 	return &out, err
 }
 
-// Normalize is the request as it is run. What is wrong with it comes as a
-// [*PlanError].
+// Normalize returns the request as it is run. Its error is a [*PlanError].
 func (r *Request) Normalize() (*Request, error) {
 	out, c := *r, &PlanCompiler{file: r.Name}
 	out.HasOutput = r.HasOutput || r.Output != nil
@@ -203,7 +201,7 @@ func (r *Request) Normalize() (*Request, error) {
 	return &out, nil
 }
 
-// request notes what is wrong beside the calls, if anything is.
+// request records a fault outside the calls, if there is one.
 func (c *PlanCompiler) request(line int, err error) {
 	if err != nil {
 		c.problems = append(c.problems, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
@@ -216,8 +214,7 @@ func toolOf(src Source) string {
 	return tool
 }
 
-// NormalizeMessage makes JSON of what a message of a program in Go holds, and holds it
-// to its form.
+// NormalizeMessage makes JSON of the values of a Go program's message, and checks its form.
 func NormalizeMessage(m *store.Message) (err error) {
 	name := m.Type.Content()
 	if m.Type == store.TypeData && store.ValidKind(m.Kind) {

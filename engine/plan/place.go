@@ -30,7 +30,7 @@ func (e *MessageError) Error() string {
 
 func (e *MessageError) Unwrap() error { return e.Err }
 
-// JoinMethod is how the call's writes join what is there.
+// JoinMethod is the method by which the call's writes join the values there.
 func (c *Call) JoinMethod() store.Method {
 	if c.Method == "" {
 		return store.Set
@@ -38,8 +38,8 @@ func (c *Call) JoinMethod() store.Method {
 	return c.Method
 }
 
-// CorrectionPlace is the place that a correction's key names: an argument that there is, dots and
-// all, or what is inside one.
+// CorrectionPlace is the place that a correction's key names: an existing argument, dots included,
+// or a value inside one.
 func CorrectionPlace(key string, arguments map[string]any) []string {
 	if _, ok := arguments[key]; ok {
 		return []string{key}
@@ -81,7 +81,7 @@ func (c *Call) Place(res *Result, wrong error) (paths []store.Path, value any, e
 	return paths, value, err
 }
 
-// CheckResult holds a result to what the tool says of it.
+// CheckResult checks a result against the tool's schema for it.
 func (c *Call) CheckResult(value any, loose bool) (any, error) {
 	if c.Definition.output == nil {
 		return value, nil
@@ -95,9 +95,8 @@ func (c *Call) CheckResult(value any, loose bool) (any, error) {
 	return value, nil
 }
 
-// placeMessage finds the first alternative whose paths are exactly what a
-// message contains. The paths of one alternative get the values that the
-// message has there, so the value comes as a function of the path.
+// placeMessage finds the first alternative whose paths are exactly those of a message. Each path of
+// the alternative gets the value that the message has there.
 func (c *Call) placeMessage(message map[string]any, loose bool) ([]store.Path, any, error) {
 	kind, _ := message["kind"].(string)
 	data := message["data"]
@@ -118,8 +117,7 @@ func (c *Call) placeMessage(message map[string]any, loose bool) ([]store.Path, a
 // ValuesByPath is a value for each path that is written.
 type ValuesByPath map[store.Path]any
 
-// valuesWithin tells whether data holds a value at each of the paths and nothing
-// beside them.
+// valuesWithin reports whether data holds a value at each of the paths and nothing beside them.
 func valuesWithin(paths []store.Path, kind string, data any) (ValuesByPath, bool) {
 	values := ValuesByPath{}
 	for _, path := range paths {

@@ -28,22 +28,20 @@ type PlannerFunc func(ctx context.Context, ask Ask) (*Solution, error)
 // Plan calls f.
 func (f PlannerFunc) Plan(ctx context.Context, ask Ask) (*Solution, error) { return f(ctx, ask) }
 
-// Ask is what a planner is asked with. Its values are those of an [Invocation],
-// shared, and must not be changed. Texts are as they are: one that begins with † and goes
-// into a solution becomes an expression there, wherever it came from, unless it passes
-// through [Literal].
+// Ask is a question to a planner. Its values are those of an [Invocation], shared, and must not be
+// changed. Texts are as they are: a text that begins with † and goes into a solution becomes an
+// expression there, whatever its source, unless it passes through [Literal].
 type Ask struct {
 	Context string // its name
 	Tick    int    // the tick that is to be planned
 
-	// Kinds holds the value of every kind of the context, or what the request's
-	// scopes grant. Where the context has instances, "_instances" holds the same
-	// for each of them.
+	// Kinds holds the value of every kind of the context, or those that the request's scopes grant.
+	// Where the context has instances, "_instances" holds the same for each of them.
 	Kinds map[string]any
 }
 
-// Solution is what a planner answers: calls, and the final output once it is
-// known. Its values may be anything that [store.FromGo] takes.
+// Solution is a planner's answer: calls, and the final output once it is known. Its values may be
+// anything that [store.FromGo] takes.
 type Solution struct {
 	Calls []Source
 

@@ -12,10 +12,10 @@ import (
 // Policy says which calls are held for a person before they run. The zero
 // Policy holds none.
 type Policy struct {
-	Never  bool     // none, whatever else is said: a start says so where the runner has a policy
+	Never  bool     // hold none, which a start says where the runner has a policy
 	Always bool     // every call
-	Scopes bool     // those that request scopes, beside what their tool prescribes
-	Tools  []string // those of these tools, and those that activities of these names run
+	Scopes bool     // hold calls that request scopes, beside those that their tool prescribes
+	Tools  []string // hold calls of these tools, and calls that activities of these names run
 }
 
 // ParsePolicy reads "never", "always", "scopes", or names of tools with commas
@@ -78,14 +78,14 @@ func (p *Policy) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// PolicyError is a policy that names a tool which nobody knows: it would hold
-// nothing, though a person counts on it.
+// PolicyError is a policy that names an unknown tool: it would hold nothing, though a person relies
+// on it.
 type PolicyError struct{ Message string }
 
 func (e *PolicyError) Error() string { return e.Message }
 
-// Check refuses a policy that names tools which neither the plan nor its
-// delegates know. What a delegate inherits may name tools of others.
+// Check refuses a policy that names tools which neither the plan nor its delegates know. A policy
+// that a delegate inherits may name tools of others.
 func (p Policy) Check(plan *Plan, registry *Registry, depth int) error {
 	if depth > 0 || len(p.Tools) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (p Policy) Check(plan *Plan, registry *Registry, depth int) error {
 		names = append(names, call.Tool)
 	}
 	unknown := func(tool string) bool { return !slices.Contains(names, tool) }
-	if !slices.ContainsFunc(p.Tools, unknown) { // as nearly always
+	if !slices.ContainsFunc(p.Tools, unknown) { // the usual case
 		return nil
 	}
 	seen := map[*Delegate]bool{}
@@ -111,8 +111,8 @@ func (p Policy) Check(plan *Plan, registry *Registry, depth int) error {
 	return nil
 }
 
-// Holds tells whether a call is held under the policy. A thought does nothing
-// that could be approved.
+// Holds reports whether a call is held under the policy. A thought has no effect that could be
+// approved.
 func (p Policy) Holds(c *Call) bool {
 	_, provisioned := c.Definition.consts["_scopes"]
 	named := slices.Contains(p.Tools, c.Tool) || c.Activity != nil && slices.Contains(p.Tools, c.Activity.Name)

@@ -29,7 +29,7 @@ const (
 type Problem struct {
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
-	Call     int    `json:"call,omitempty"` // its position in the plan, from 1
+	Call     int    `json:"call,omitempty"` // position in the plan, from 1
 	Tool     string `json:"tool,omitempty"`
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -57,8 +57,8 @@ func (p Problem) Error() string {
 	return b.String() + p.Message
 }
 
-// PlanError is a plan that is refused whole, with all that is wrong with it. From
-// [Compile] and [engine.Runner.Check] warnings follow the errors; Error tells of errors alone.
+// PlanError is a plan that is refused whole, with all of its faults. From [Compile] and
+// [engine.Runner.Check] warnings follow the errors; Error names errors alone.
 type PlanError struct{ Problems []Problem }
 
 // maxTold is how many problems a text names: what writes plans makes some mistakes in

@@ -13,19 +13,19 @@ import (
 type unorderedPair struct {
 	first, second int
 	path          store.Path
-	reads         bool // the second reads there what the first, by writing elsewhere, replaces
+	reads         bool // the second reads a path that the first replaces by writing elsewhere
 }
 
-// unordered finds calls whose writes overlap and that nothing puts in order,
-// unless all of them push, or only one of the two can come to run. Of the calls
-// that write to one path each is named with one that it stands in no order to.
+// unordered finds calls in no order whose writes overlap, unless all of them push, or only one of
+// the two can run. Of the calls that write to one path each is named with one other that it has no
+// order with.
 func (g *graph) unordered(exists Exists) []unorderedPair {
 	var pairs []unorderedPair
 	o := sync.OnceValue(func() *orderings { return g.orderings(exists) })
 	readers := sync.OnceValue(g.readersOfErrors)
 	for _, instance := range jsonvalue.SortedKeys(g.Writers) {
 		index := g.Writers[instance]
-		var errors []int // whoever writes one replaces the one before, wherever in it that was
+		var errors []int // each error replaces the one before, wherever it was written
 		for _, text := range index.sorted {
 			path := store.MustParsePath(text)
 			if path.Kind() == store.KindError {
@@ -43,7 +43,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			continue
 		}
 		replaced := o().unorderedAt(store.KindPath(store.KindError), errors, errors)
-		if len(replaced) == 0 { // else the readers are spoken of with the writers
+		if len(replaced) == 0 { // else the readers are reported with the writers
 			replaced = g.readBeside(o(), readers()[instance], errors)
 		}
 		pairs = append(pairs, replaced...)
@@ -59,8 +59,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 	return pairs
 }
 
-// pushTogether tells whether all that some calls do where a path is overlapped
-// is to push to it.
+// pushTogether reports whether calls only push where a path is overlapped.
 func (g *graph) pushTogether(group []int, path store.Path) bool {
 	return !slices.ContainsFunc(group, func(i int) bool {
 		return g.calls[i].Method != store.Push || slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool {
@@ -75,8 +74,8 @@ type reader struct {
 	path store.Path
 }
 
-// readersOfErrors lists what calls look at of errors, by the instance that may write it:
-// their own, or none.
+// readersOfErrors lists the reads of errors by calls, by the instance that may write them: their
+// own, or none.
 func (g *graph) readersOfErrors() map[string][]reader {
 	all := map[string][]reader{}
 	for j, call := range g.calls {
@@ -110,16 +109,16 @@ func (g *graph) readBeside(o *orderings, readers []reader, writers []int) (pairs
 	return pairs
 }
 
-// fitsBeside pairs an instance's call with the global ones that decide whether its
-// writes fit: its value wins over theirs whatever the order, but it is checked
-// against what it reads.
+// fitsBeside pairs an instance's call with the global ones that decide whether its writes fit: its
+// value takes precedence over theirs in any order, but it is checked against the value that it
+// reads.
 func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 	call := g.calls[i]
 	if call.Instance == "" || g.Writers[""] == nil {
 		return nil
 	}
 	for _, path := range call.Output.Writes() {
-		if path.Kind() == store.KindError { // which fits whatever is there
+		if path.Kind() == store.KindError { // an error fits any value
 			continue
 		}
 		for _, k := range g.Writers[""].overlapping(path) {
@@ -135,11 +134,11 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 	return pairs
 }
 
-// orderings is what is known of the order in which calls run.
+// orderings are the known orders between calls.
 type orderings struct {
-	place   []int // of each call in an order in which they can run
+	place   []int // of each call, in an order in which they can run
 	reach   []callSet
-	begun   func() []callSet // made for who asks
+	begun   func() []callSet // computed on first use
 	choices []map[int]uint64
 }
 
@@ -153,7 +152,7 @@ func (g *graph) orderings(exists Exists) *orderings {
 	return &orderings{place, g.closure(order, false), begun, g.choices(exists)}
 }
 
-// unordered tells whether both of two calls may run, in either order.
+// unordered reports whether both of two calls may run, in either order.
 func (o *orderings) unordered(a, b int) bool {
 	return !o.reach[a].has(b) && !o.reach[b].has(a) && !exclusive(o.choices[a], o.choices[b])
 }
@@ -238,8 +237,8 @@ type callSet []uint64
 
 func (s callSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
-// closure gives, for each call, the calls that have settled before it starts; or, with
-// begun, that have started. One that has only to be read first may still write later.
+// closure returns, for each call, the calls that have settled before it starts; or, with begun,
+// that have started. A call that only has to be read first may still write later.
 func (g *graph) closure(order []int, begun bool) []callSet {
 	words := (len(g.calls) + 63) / 64
 	reach := make([]callSet, len(g.calls))

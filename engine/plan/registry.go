@@ -18,28 +18,27 @@ import (
 // Activity does the work of calls. A Lua function, a Go function and a model
 // are activities. Run is called from several goroutines at once.
 type Activity interface {
-	// Run does one call. It gives up when ctx is done. Its error is a
-	// [*Failure] where the work was done and came to nothing, which a plan
-	// may count on; any other error is a fault of the machine, which is never
-	// taken for an outcome (protocol §5).
+	// Run does one call. It gives up when ctx is done. Its error is a [*Failure] where the work was
+	// done without success, which a plan may handle; any other error is a fault of the machine,
+	// which is never taken for an outcome (protocol §5).
 	Run(ctx context.Context, in Invocation) (Result, error)
 }
 
-// Speculative is an activity that may do a call before the log has that it has begun: then
-// its outcome tells that too. It may do one, too, before the log has what that reads: where
-// no other call runs, so that the run commits several at once that follow one on the other,
-// and while what it reads is being written. This is asked only of calls that may run twice.
+// Speculative is an activity that can do a call before the log has the call's start: its outcome
+// then records the start too. It may also do a call before the log has the values that the call
+// reads: where no other call runs, so that the run commits several calls in a row at once, and
+// while those values are being written. This is asked only of calls that may run twice.
 type Speculative interface {
 	Activity
 
-	// RunAhead does one call as Run does, as long as nobody can tell. Before anything of
-	// it could be seen outside, or when ctx is done before it has ended, it gives up,
-	// leaves nothing behind, and tells that it has not run: then Run does the call from
-	// the beginning, once the log has what is missing, and calls of the activity do not
-	// run ahead for a while, the longer the oftener they give up. What it has done may
-	// come to nothing, and be done again. ctx is done after a millisecond, and nothing
-	// else of the run may happen meanwhile: what takes long must heed it, and no goroutine
-	// be ended. It is called from several goroutines at once.
+	// Speculate does one call as Run does, as long as no effect of it can be seen outside. Before a
+	// visible effect, or when ctx is done before the call has ended, it gives up, leaves nothing
+	// behind, and reports that the call has not run: Run then does the call from the beginning,
+	// once the log has its start, and calls of the activity are not speculated on for a while, the
+	// longer the more often they give up. A speculated result may be dropped, and the call done
+	// again. ctx is done after a millisecond, and nothing else of the run happens meanwhile: a long
+	// call must heed ctx, and must not end its goroutine. It is called from several goroutines at
+	// once.
 	Speculate(ctx context.Context, in Invocation) (res Result, ran bool, err error)
 }
 
@@ -49,58 +48,54 @@ type ActivityFunc func(ctx context.Context, in Invocation) (Result, error)
 // Run calls f.
 func (f ActivityFunc) Run(ctx context.Context, in Invocation) (Result, error) { return f(ctx, in) }
 
-// Invocation is what an activity receives. Its values are JSON's as package store
-// has them, wherever they come from: nil, bool, string, [json.Number], []any and
-// map[string]any. A number is a [json.Number] with the text that it was written
-// with, so an integer that a Go activity gave back as an int is one too. The values
-// are shared and must not be changed; whoever hands them to a script makes a copy.
+// Invocation is the input of an activity. Its values are JSON as package store has it, wherever
+// they come from: nil, bool, string, [json.Number], []any and map[string]any. A number is a
+// [json.Number] with the text that it was written with, so an integer that a Go activity returned
+// as an int is one too. The values are shared and must not be changed; an adapter to scripts makes
+// copies.
 type Invocation struct {
 	Call    map[string]any // every parameter resolved, and the meta-properties
-	Context map[string]any // what the call's scopes grant, by kind
+	Context map[string]any // values that the call's scopes grant, by kind
 	Tool    any            // the tool's schema
-	Key     string         // context/tick.position: the same at every attempt, of whichever process
+	Key     string         // context/tick.position: the same at every attempt, in any process
 
-	// Attempt is 1 for the first try since the call was begun or gone on with, and
-	// grows as it is retried. A process that died may have tried before, and so may
-	// the call that a person has run again: whether something has been done already
-	// is told by Key alone.
+	// Attempt is 1 for the first try since the call was begun or resumed, and grows as it is
+	// retried. A process that died may have tried before, and so may a call that a person runs
+	// again: only Key identifies the work that was done.
 	Attempt int
 
-	Question *Question // of a latent call that a model answers
+	Question *Question // for a latent call that a model answers
 }
 
-// Result is what an activity gives back.
+// Result is the result of an activity.
 type Result struct {
-	// Value goes to the first alternative of the output path. It may be anything
-	// that encoding/json writes: a struct with its tags, a map or slice of any
-	// type, a number of any, [time.Time], a [json.Marshaler]; [store.FromGo] makes
-	// JSON of it before anybody reads it. What JSON doesn't have (NaN, a channel,
-	// text that is not UTF-8) fails the call, whatever its alternatives. What is
-	// JSON already is not copied, and must not be changed any more.
+	// Value goes to the first alternative of the output path. It may be anything that encoding/json
+	// writes: a struct with its tags, a map or slice of any type, a number of any, [time.Time], a
+	// [json.Marshaler]; [store.FromGo] makes JSON of it before it is read. A value that JSON lacks
+	// (NaN, a channel, text that is not UTF-8) fails the call, whatever its alternatives. A value
+	// that is JSON already is not copied, and must not be changed any more.
 	Value any
 	// To, if it is set, names a path: Value goes to the first alternative that
 	// holds it.
 	To string
-	// Message, if it is not nil, chooses the alternative by what it contains,
-	// and Value and To count for nothing. It is a data message as a script
-	// writes it: "type", "data" and perhaps "kind". What it holds may be what
-	// Value may be.
+	// Message, if it is not nil, chooses the alternative by its content, and Value and To are
+	// ignored. It is a data message as a script writes it: "type", "data" and perhaps "kind". Its
+	// values may be of the types of Value.
 	Message map[string]any
-	// Unseen tells that nothing of the call could be seen outside, and that it may run
-	// again: then it may be recorded together with calls that follow it. This is believed
-	// of a [Speculative] alone.
+	// Pure reports that the call had no effect that can be seen outside, and that it may run again:
+	// it may then be recorded together with calls that follow it. Only a [Speculative] activity may
+	// set it.
 	Pure bool
-	// Loose tells that an empty object in it may be an empty array, as in Lua:
-	// what the schemas say that hold at its place decides ([schema.Schema.Lists]).
+	// Loose reports that an empty object in the value may be an empty array, as in Lua: the schemas
+	// at its place decide ([schema.Schema.Lists]).
 	Loose bool
 }
 
-// Failure is an outcome: the activity ran and says no. Fields become the value
-// that goes to the last of several alternatives; "message" is among them, and the
-// others may be what the value of a [Result] may be. "retry" is false where to try
-// again is of no use. Of text that is not valid UTF-8 the bytes that are not become
-// U+FFFD; what else JSON doesn't have fails the call, whatever its alternatives. An
-// error may wrap one.
+// Failure is an outcome: the activity ran and reports failure. Fields become the value that goes to
+// the last of several alternatives; "message" is among them, and the others may be of the types of
+// the value of a [Result]. "retry" is false where another attempt is of no use. Bytes that are not
+// valid UTF-8 become U+FFFD; any other value that JSON lacks fails the call, whatever its
+// alternatives. An error may wrap one.
 type Failure struct {
 	Fields map[string]any
 	Loose  bool // as of a [Result]
@@ -120,7 +115,7 @@ func (f *Failure) Error() string {
 
 // Registered is an activity under its name, with how it wants to be run.
 type Registered struct {
-	Name     string // in a list; in a [Registry] it has the name that it is found by
+	Name     string // for lists; in a [Registry] its key is its name
 	Activity Activity
 
 	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
@@ -131,17 +126,22 @@ type Registered struct {
 	// is stopped it is left behind; see [engine.Runner.Run].
 	Timeout time.Duration
 
-	Retries       int           // further attempts after a failure
-	Backoff       time.Duration // before the second attempt, doubled for each one after; 0 for DefaultBackoff
-	NotIdempotent bool          // in doubt after a crash, instead of run again
-	Concurrency   int           // how many calls of it one run, with its delegates, makes at once; 0 for no limit of its own
-	StandIn       bool          // it runs its tool's calls also where that names another activity, or they have a delegate by name: in a test
+	Retries int // further attempts after a failure
+	// Pause before the second attempt, doubled for each one after; 0 for DefaultBackoff.
+	Backoff       time.Duration
+	NotIdempotent bool // in doubt after a crash, instead of run again
+	// How many calls of it one run, with its delegates, makes at once; 0 for no limit of its own.
+	Concurrency int
+	// In a test: it runs its tool's calls also where they name another activity or a delegate.
+	StandIn bool
 
-	ReturnsNothing bool // it ends without a value where it does not fail, so that its calls write null: check warns of them
+	// It returns no value where it does not fail, so that its calls write null: check warns of
+	// them.
+	ReturnsNothing bool
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file
-	Code   *store.Code // what its calls run, that file among it; nil for Go
+	Code   *store.Code // the scripts that its calls run, that file among them; nil for Go
 
 	// Latest gives the registry that was loaded last, where scripts are loaded
 	// anew while runs go on; nil for an activity that stays as it is. A call
@@ -149,7 +149,7 @@ type Registered struct {
 	// still the one that its plan was checked by.
 	Latest func() *Registry
 
-	skipped, backoff int32 // see staysBehind; by way of sync/atomic
+	skipped, backoff int32 // see SkipsSpeculation; accessed by sync/atomic
 }
 
 // Defaults of [Registered].
@@ -158,7 +158,8 @@ const (
 	DefaultBackoff = time.Second
 )
 
-// Registry is what a plan's calls may name. It is not changed once it is used.
+// Registry holds the tools, activities and delegates that a plan's calls may name. It is not
+// changed once it is used.
 type Registry struct {
 	Tools      map[string]*Tool
 	Activities map[string]*Registered
@@ -171,8 +172,8 @@ type Registry struct {
 	// Model answers latent calls; nil where there is none.
 	Model Model
 
-	// Schemas are the options of all schemas that a run meets: of tools, of what it
-	// reads and writes, and of its output.
+	// Schemas are the options of all schemas of a run: of tools, of messages that it reads and
+	// writes, and of its output.
 	Schemas []schema.Option
 
 	base *Registry // without the tools that a context or a request brings; nil if it is that itself
@@ -235,8 +236,8 @@ func hasKey(v any, key string) bool {
 	return false
 }
 
-// Check tells what is wrong with how an activity is registered, as whoever runs a
-// plan with a call of it is told.
+// Check reports why the registration of an activity is invalid, in the words for the person who
+// runs a plan with a call of it.
 func (r *Registered) Check() error {
 	nothing := errors.New("it has nothing to run: give it a function")
 	if r == nil {
@@ -284,7 +285,7 @@ func (r *Registry) Tool(name string) (*Tool, bool) {
 	return nil, false
 }
 
-// Names lists what a call may name as its tool, sorted.
+// Names lists the names that a call may have as its tool, sorted.
 func (r *Registry) Names() []string {
 	var names []string
 	for name := range r.Tools {
@@ -304,7 +305,7 @@ func (r *Registry) Names() []string {
 // is, less with each that is not: it may have waited for a processor.
 const maxSkipped = 127
 
-// SkipsSpeculation tells whether the next call of the activity is not to run ahead.
+// SkipsSpeculation reports whether the next call of the activity is not speculated on.
 func (r *Registered) SkipsSpeculation() bool {
 	return atomic.LoadInt32(&r.skipped) > 0 && atomic.AddInt32(&r.skipped, -1) >= 0
 }

@@ -13,20 +13,20 @@ func Message(request *Request) store.Message {
 	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
 }
 
-// Request is what a plan file says: calls, or a planner that gives them, and
-// what goes with them. Its values may be anything that [store.FromGo] takes.
+// Request is the content of a plan file: calls, or a planner that gives them, and their
+// surroundings. Its values may be anything that [store.FromGo] takes.
 type Request struct {
 	Name    string          // the plan file as the user knows it, "plans/refund.lua"
 	Context []store.Message // appended before the plan
 	Calls   []Source        // in the order of the plan
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
-	// Output is the final output, in which references are resolved when all
-	// calls have settled; HasOutput tells a nil that is null from none. As for a call, what is
-	// there of before does not count where a call of the plan may write and has not.
+	// Output is the final output, in which references are resolved when all calls have settled;
+	// HasOutput distinguishes a nil that is null from none. As for a call, an earlier value does
+	// not count where a call of the plan may write and has not.
 	Output     any
 	HasOutput  bool
-	OutputLine int // where it stands in the file, 0 if not known
+	OutputLine int // its line in the file, 0 if not known
 
 	// Schema is the JSON Schema that the final output must fit, or nil.
 	Schema any
@@ -38,7 +38,7 @@ type Request struct {
 	// output, in place of those above.
 	Planner Planner
 
-	// Scopes is what the planner sees; nil for all of the context.
+	// Scopes limit the kinds that the planner sees; nil for all of the context.
 	Scopes []store.Path
 }
 
@@ -48,8 +48,8 @@ func (r *Request) Lists(kind string, v any, options ...schema.Option) any {
 	return r.Declared(kind, options).Lists(v)
 }
 
-// Declared is the schema that the request's messages declare for a kind last; nil for none, and
-// for what is none, which is told when the request is checked.
+// Declared is the schema that the request's messages declare for a kind last; nil for none, and for
+// an invalid one, which is reported when the request is checked.
 func (r *Request) Declared(kind string, options []schema.Option) *schema.Schema {
 	var declared any
 	for _, m := range r.Context {
@@ -67,14 +67,14 @@ func (r *Request) Declared(kind string, options []schema.Option) *schema.Schema 
 // Source is a call as written, and the line of the file that it begins on, 0
 // if that is not known.
 type Source struct {
-	// Call is an object with _tool: a map[string]any, or anything else that
-	// [store.FromGo] makes an object of, such as a struct with tags. Its
-	// parameters may be what the value of a [Result] may be; the activity gets
-	// them as an [Invocation] says. What JSON doesn't have is a [*PlanError]. The
-	// call is not copied, and must not be changed any more.
+	// Call is an object with _tool: a map[string]any, or anything else that [store.FromGo] makes an
+	// object of, such as a struct with tags. Its parameters may be of the types of the value of a
+	// [Result]; the activity gets them as an [Invocation] says. A value that JSON lacks gives a
+	// [*PlanError]. The call is not copied, and must not be changed any more.
 	Call any
 	Line int
 
-	position int  // in the plan as written, from 1; 0 if it is where the call stands
-	Accepted bool // as part of another plan, maybe by an older version: what it has beyond what is known is passed over
+	position int // in the plan as written, from 1; 0 if it is the call's own position
+	// Accepted as part of another plan, maybe by an older version: unknown properties are ignored.
+	Accepted bool
 }

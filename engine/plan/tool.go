@@ -13,8 +13,8 @@ import (
 	"obelus/store"
 )
 
-// Tool is what a call names: a JSON Schema (2020-12) whose properties are the
-// call's parameters. [NewTool] makes it; it is immutable from then on.
+// Tool is a JSON Schema (2020-12) that calls name; its properties are the call's parameters.
+// [NewTool] makes it; it is immutable from then on.
 type Tool struct {
 	Name   string
 	Schema any // as it was given, in JSON's values
@@ -24,15 +24,18 @@ type Tool struct {
 	File string
 	Line int
 
-	made     bool                      // by NewTool: its schema has been compiled into what follows
-	params   *schema.Schema            // of the parameters, meta-properties left out; nil accepts all
+	// Made by NewTool: its schema has been compiled into the fields below.
+	made bool
+	// Of the parameters, meta-properties left out; nil accepts all.
+	params   *schema.Schema
 	required []string                  // parameters and meta-properties that a call must have
-	meta     map[string]*schema.Schema // what a call's own meta-properties must be
-	consts   map[string]any            // what the host fills in where a call gives nothing
-	defaults map[string]any            // properties of the parameters, where some of them have a default
-	output   *schema.Schema            // of the result; nil accepts all
-	Result   any                       // the schema of output in JSON's values
-	activity string                    // the activity that it names; "" for one of its own name
+	meta     map[string]*schema.Schema // schemas of a call's own meta-properties
+	consts   map[string]any            // values that the host fills in where a call gives none
+	// Schemas of the parameters, where some of them have a default.
+	defaults map[string]any
+	output   *schema.Schema // of the result; nil accepts all
+	Result   any            // the schema of output in JSON's values
+	activity string         // the activity that it names; "" for the one of its own name
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"
@@ -114,8 +117,8 @@ func (t *Tool) compile(object map[string]any, options []schema.Option) error {
 	return nil
 }
 
-// OutputSchema is the schema of the result in a tool's schema, nil if it has none. What
-// the tool defines under $defs is there for it.
+// OutputSchema is the schema of the result in a tool's schema, nil if it has none. The tool's $defs
+// are available to it.
 func OutputSchema(tool any) any {
 	object, _ := tool.(map[string]any)
 	if def, ok := object["_output"]; ok {
@@ -148,7 +151,7 @@ func (t *Tool) parameters() []string {
 	return slices.DeleteFunc(jsonvalue.SortedKeys(properties), func(name string) bool { return strings.HasPrefix(name, "_") })
 }
 
-// declares tells whether it says something of a parameter, or of a meta-property.
+// declares reports whether the tool declares a parameter or a meta-property.
 func (t *Tool) declares(name string) bool {
 	if strings.HasPrefix(name, "_") {
 		return t.meta[name] != nil
@@ -160,9 +163,9 @@ func (t *Tool) declares(name string) bool {
 	return property != nil
 }
 
-// Correctable refuses what a person can't set: a meta-property, and a parameter that
-// neither the tool declares nor the call has, if one of those is hardly another. Others
-// are free, as in a plan.
+// Correctable refuses names that a person can't set: a meta-property, and a parameter that neither
+// the tool declares nor the call has, if it resembles one of those. Other names are free, as in a
+// plan.
 func (t *Tool) Correctable(names []string, call map[string]any) error {
 	object, _ := t.Schema.(map[string]any)
 	for _, name := range names {
@@ -179,7 +182,7 @@ func (t *Tool) Correctable(names []string, call map[string]any) error {
 	return nil
 }
 
-// Accepts holds arguments against what the tool takes, and what the log can hold.
+// Accepts checks arguments against the tool's schema, and against the limits of the log.
 func (t *Tool) Accepts(arguments map[string]any) error {
 	if err := store.CheckDepth(arguments); err != nil || t.params == nil {
 		return err
@@ -313,9 +316,8 @@ func (t *Tool) Suggested(property string) any {
 // does not say.
 var resultPaths = []string{store.Dagger + "result", store.Dagger + "state.result"}
 
-// ResultPath is the output path of a call that somebody makes by itself, to try what it
-// gives: what the tool says, else the first of some that it takes. A call of no tool at
-// all has one too.
+// ResultPath is the output path of a single call that is made to try a tool: the path that the tool
+// prescribes, else the first that it accepts. A call without a tool has one too.
 func (t *Tool) ResultPath() string {
 	if t == nil {
 		return resultPaths[0]

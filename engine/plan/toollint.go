@@ -13,8 +13,8 @@ import (
 	"obelus/store"
 )
 
-// Problems lists what is wrong in the tool's schema though it is one: keywords that can only be
-// misspelt, as warnings, and defaults that break what is said of their parameter.
+// Problems lists the faults of a tool's valid schema: keywords that can only be misspelt, as
+// warnings, and defaults that break the schema of their parameter.
 func (t *Tool) Problems() (all []Problem) {
 	object, ok := t.Schema.(map[string]any)
 	if !ok {
@@ -134,8 +134,8 @@ func hasDefaults(properties map[string]any) bool {
 	return false
 }
 
-// SchemaProblems lists what is wrong in the schemas that a request brings, and in those of the
-// tools that its calls name, as [Tool.Problems] says.
+// SchemaProblems lists the faults of the schemas that a request brings, and of the tools that its
+// calls name, as [Tool.Problems] does.
 func (r *Request) SchemaProblems(registry *Registry) (all []Problem) {
 	registry = (&PlanCompiler{}).Tools(r, registry)
 	names := map[string]bool{}

@@ -13,8 +13,8 @@ import (
 	"obelus/store"
 )
 
-// typeChecker compares the types that a plan's tools and schemas tell of (additions.md, "Types
-// across calls").
+// typeChecker compares the types that a plan's tools and schemas declare (engine/PROTOCOL.md,
+// "Types across calls").
 type typeChecker struct {
 	plan     *Plan
 	exists   Exists
@@ -23,8 +23,8 @@ type typeChecker struct {
 	below    map[string]bool  // paths below which a call writes
 }
 
-// newTypeChecker is nil for a plan of which no type is known, and for one that was accepted
-// before: it is in the log.
+// newTypeChecker returns nil for a plan without known types, and for one that is in the log: it was
+// accepted before.
 func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	told := func(call *Call) bool { return call.Definition.Result != nil || call.HasGiven }
 	declares := func(m store.Message) bool { return m.Schema != nil }
@@ -75,7 +75,7 @@ func (c *PlanCompiler) types(p *Plan, request *Request, exists Exists) {
 	}
 }
 
-// neverEqual finds what a call compares in vain.
+// neverEqual finds comparisons in a call that are always true or always false.
 func (t *typeChecker) neverEqual(call int, of *expr.Template, place string) (warnings []error) {
 	of.Each(func(e *expr.Expr) {
 		warnings = append(warnings, t.literals(call, e, place, equalities)...)
@@ -83,7 +83,8 @@ func (t *typeChecker) neverEqual(call int, of *expr.Template, place string) (war
 	return warnings
 }
 
-// result finds what is wrong with what a call gives, by what is declared for where it writes.
+// result checks a call's result type against the schemas that are declared for the paths that it
+// writes.
 func (t *typeChecker) result(call *Call) (wrong []error) {
 	if call.Output == nil || call.JoinMethod() != store.Set || call.Definition.Result == nil {
 		return nil
@@ -99,8 +100,7 @@ func (t *typeChecker) result(call *Call) (wrong []error) {
 	return wrong
 }
 
-// template finds what is wrong with the references of a parameter or an output, at a place
-// where a schema wants something.
+// template checks the references of a parameter or an output against the schema at its place.
 func (t *typeChecker) template(call int, of *expr.Template, place, who string, want schema.Node) (wrong []error) {
 	switch {
 	case of.Expr != nil:
@@ -124,15 +124,15 @@ func (t *typeChecker) template(call int, of *expr.Template, place, who string, w
 	return wrong
 }
 
-// typesAt is what is known of what a call reads at a path: by the _output of the one call that
-// writes it, or, where none does, by what is declared for the kind.
+// typesAt returns the possible values that a call reads at a path: by the _output of the one call
+// that writes it, or, where none does, by the schema declared for the kind.
 func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 	instance := ""
 	if reader >= 0 {
 		instance = t.plan.Calls[reader].Instance
 	}
 	if t.below[path.String()] {
-		return schema.Possible{} // a part of it may be another's
+		return schema.Possible{} // another call may write a part of it
 	}
 	writer, where := -1, store.Path{}
 	for _, above := range path.Prefixes() {
@@ -154,7 +154,7 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 		return schema.Possible{}
 	}
 	for i, alternative := range call.Output.Alternatives {
-		if i > 0 && slices.ContainsFunc(alternative, path.Overlaps) { // a failure may stand there
+		if i > 0 && slices.ContainsFunc(alternative, path.Overlaps) { // it may hold a failure
 			return schema.Possible{}
 		}
 	}
@@ -163,7 +163,8 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 	return k
 }
 
-// declaredAt is what is known of a path by what the request declares for its kind.
+// declaredAt returns the possible values of a path by the schema that the request declares for its
+// kind.
 func (t *typeChecker) declaredAt(path store.Path) schema.Possible {
 	declared := t.declared[path.Kind()]
 	k := schema.Node{Root: declared, At: declared}.Descendant(path.Segments()).Possible()
@@ -171,7 +172,7 @@ func (t *typeChecker) declaredAt(path store.Path) schema.Possible {
 	return k
 }
 
-// resultAt is what is known of a part of what a call gives.
+// resultAt returns the possible values of a part of a call's result.
 func (c *Call) resultAt(segments []string) schema.Possible {
 	if c.HasGiven && c.Definition.output == nil {
 		if v := schema.ValueAt(c.Given, segments); v != nil && !holdsReference(c.Given) {
@@ -182,11 +183,11 @@ func (c *Call) resultAt(segments []string) schema.Possible {
 	return schema.Node{Root: c.Definition.Result, At: c.Definition.Result}.Descendant(segments).Possible()
 }
 
-// mismatch tells what is wrong with an operator between a reference, of whose value something is
-// known, and a literal; nil for nothing.
+// mismatch reports why an operator does not go between a reference, whose possible values are
+// given, and a literal; nil if it may.
 type mismatch func(operator string, path store.Path, got schema.Possible, literal any) error
 
-// literals finds in an expression what is used with a literal that it can't go with.
+// literals finds the literals in an expression that do not go with their operator and reference.
 func (t *typeChecker) literals(call int, e *expr.Expr, place string, wrongly mismatch) (wrong []error) {
 	if !slices.ContainsFunc(e.Reads(), func(path store.Path) bool { return t.typesAt(call, path).Types != nil }) {
 		return nil
@@ -215,7 +216,7 @@ func arithmetic(operator string, path store.Path, got schema.Possible, literal a
 	return nil
 }
 
-// equalities are what is never true, or always.
+// equalities reports a comparison that is never true, or always.
 func equalities(operator string, path store.Path, got schema.Possible, literal any) error {
 	switch {
 	case operator != "==" && operator != "!=" || got.Types == nil:
@@ -247,7 +248,7 @@ func nearValue(literal any, values []any) string {
 	return fmt.Sprintf(" (it is one of %s)", store.EncodeJSON(values))
 }
 
-// holdsReference tells whether there is an expression in a value.
+// holdsReference reports whether there is an expression in a value.
 func holdsReference(v any) bool {
 	t, err := expr.ParseTemplate(v, "")
 	return err != nil || len(t.Reads()) > 0

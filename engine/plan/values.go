@@ -7,8 +7,8 @@ import (
 // Values is a JSON object whose numbers keep their text.
 type Values map[string]any
 
-// JournalDepth bounds the nesting of what the journal has: values as deep as data
-// may be, within records.
+// JournalDepth bounds the nesting of JSON in the journal: values as deep as data may be, within
+// records.
 const JournalDepth = store.MaxDepth + 16
 
 // UnmarshalJSON reads an object.

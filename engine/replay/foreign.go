@@ -12,18 +12,20 @@ import (
 	"obelus/store"
 )
 
-// foreign is what others appended to a context while its run went on, and is not
-// in the twin yet.
+// foreign holds the messages that others appended to a context while its run went on, and that are
+// not in the twin yet.
 type foreign struct {
 	messages []store.Message
-	errors   map[string]int64 // by call, the seq of its error that comes out
+	errors   map[string]int64 // by call, the seq of its error that the replay reports too
 	journal.Timeline
-	former   map[int64]int64 // by seq, what counts no more, with the position in the journal since which
-	unhidden map[int64]int64 // by seq, what of it has arrived and counted then, with its seq in the twin
-	next     int64           // the first position since which any of that counts no more
+	// Superseded messages by seq, with the position in the journal since which each is.
+	former map[int64]int64
+	// Of these, the seqs in the twin of those that were injected before they were superseded.
+	unhidden map[int64]int64
+	next     int64 // the first position since which one of those is superseded
 }
 
-// foreignOf finds what others appended to a context.
+// foreignOf finds the foreign messages of a context.
 func (p *recorded) foreignOf(ctx context.Context, name string) (*foreign, error) {
 	if a, ok := p.foreign[name]; ok {
 		return a, nil
@@ -106,8 +108,8 @@ func (p *recorded) BeginTick(ctx context.Context, view *store.View, name string,
 	return nil
 }
 
-// hide hides in the twin what counted no more at a moment, also of what has just arrived,
-// behind a seq of the twin.
+// hide hides the superseded messages in the twin as of a position, those just injected after a seq
+// of the twin included.
 func (a *foreign) hide(view *store.View, arrived []store.Message, seq int64, now journal.Position) {
 	for n, m := range arrived {
 		if since, former := a.former[m.Seq]; former {
@@ -138,9 +140,8 @@ func (p *recorded) append(ctx context.Context, name string, messages []store.Mes
 	return err
 }
 
-// find finds the messages of a run that no replay brings forth: those that others
-// appended, what was wrong with plans that were refused, which the log does not have,
-// and what calls wrote or failed of that ran again since.
+// find finds the messages of a run that a replay does not produce: foreign ones, faults of refused
+// plans (which are not in the log), and writes and failures of calls that ran again since.
 func (a *foreign) find(ctx context.Context, p *recorded, name string, plans []journal.PlanEvent) error {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
@@ -166,7 +167,9 @@ func (a *foreign) find(ctx context.Context, p *recorded, name string, plans []jo
 			call, _ := journal.ReportedFailure(m)
 			switch {
 			case overcome:
-				clear(a.errors) // those before come as they came, for they would come out behind it
+				// The errors before are injected too, for a replay would report them after this
+				// one.
+				clear(a.errors)
 			case call == "":
 				continue
 			default:
@@ -190,9 +193,9 @@ func (a *foreign) find(ctx context.Context, p *recorded, name string, plans []jo
 	return err
 }
 
-// overcome tells whether an error is one that does not come out: of a call that was
-// tried again since and did not fail of the same, or that a person went on without,
-// or of a tick that went on; or whether somebody appended it.
+// overcome reports whether an error is one that the replay does not report: of a call that was
+// retried since and did not fail in the same way, or that a person went on without, or of a tick
+// that went on; or a foreign message.
 func (p *recorded) overcome(ctx context.Context, name string, m *store.Message, events []journal.Arrival) (bool, error) {
 	call, failure := journal.ReportedFailure(m)
 	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e journal.Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })

@@ -18,8 +18,7 @@ import (
 	"obelus/store/memory"
 )
 
-// Replayed is how a run came out when it was replayed, beside what the log says
-// of it.
+// Replayed is the result of a replay, compared with the log.
 type Replayed struct {
 	Context     string
 	Calls       int // that were compared
@@ -28,18 +27,18 @@ type Replayed struct {
 
 // Difference is one thing that came out otherwise.
 type Difference struct {
-	Call     string `json:"call,omitempty"` // or, without one, a value or the run's own end
-	What     string `json:"what"`           // "issued", as the plan has it, "status", "writes", "output", or a path
+	Call string `json:"call,omitempty"` // empty for a value, or the run's own end
+	// "issued" (the call in the plan), "status", "writes", "output", or a path.
+	What     string `json:"what"`
 	Recorded any    `json:"recorded"`
 	Replayed any    `json:"replayed"`
 }
 
-// Run replays the newest run of a context in memory, with every activity answered from the
-// record, and compares: what the log says must come out. A planner of the request is asked
-// again; without a request the recorded plans are run. Foreign messages are there from when
-// they were. Nothing outside is touched, and nothing is written. Its error is an
-// [*engine.UnfinishedError] for a run that has not ended, and an [*engine.NoPlannerError] for
-// one whose planner the request no longer has.
+// Run replays the newest run of a context in memory, with every activity answered from the record,
+// and compares the result with the log. A planner of the request is asked again; without a request
+// the recorded plans are run. Foreign messages are injected where they were. Nothing outside is
+// touched, and nothing is written. Its error is an [*engine.UnfinishedError] for a run that has not
+// ended, and an [*engine.NoPlannerError] for one whose planner the request no longer has.
 func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
 	last, err := journal.In(r.Log, name).LastRun(ctx)
 	switch {
@@ -63,7 +62,7 @@ func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Reque
 	return p.compare(ctx, name, last, outcome)
 }
 
-// choose seeds the twin, and returns what is run in it: the plans as they are recorded, or the
+// choose seeds the twin, and returns the request that is run in it: the plans as recorded, or the
 // planner of the context's own request.
 func (p *recorded) choose(ctx context.Context, name string, last journal.Run, own *plan.Request) (*plan.Request, error) {
 	start, err := p.seed(ctx, name, last)
@@ -89,8 +88,8 @@ type recorded struct {
 	log  *journal.Truncated
 	twin *memory.Log // where the run runs again
 
-	recordedPlans bool // planners are not asked again: what they gave is in the log
-	errors        bool // the log may have errors that come out twice: of a plan that was refused
+	recordedPlans bool // planners are not asked again: their solutions are in the log
+	errors        bool // the log may have errors that come out twice: of a refused plan
 
 	foreign map[string]*foreign // by context
 
@@ -147,7 +146,7 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 		return nil, err
 	}
 	for i, event := range plans {
-		if event.Seq == 0 { // it was refused, output and all
+		if event.Seq == 0 { // it was refused with its output
 			continue
 		}
 		calls, err := journal.In(p.log, name).PlanMessage(ctx, event.Seq)
@@ -177,9 +176,9 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 	return request, nil
 }
 
-// RunsInside reports whether a delegate's call is answered by what its delegate runs: not
-// where it failed for a reason of its own, maybe before the delegate had ended, or since
-// that waits and nobody goes on with it, nor where what that ran has been pruned.
+// RunsInside reports whether a delegate's call gets its result from the delegate's run: not where
+// the call failed for a reason of its own, maybe before the delegate had ended, or because the
+// delegate waits without a holder, nor where the delegate's context has been pruned.
 func (p *recorded) RunsInside(ctx context.Context, name, call string) bool {
 	record, ok, err := p.Record(ctx, name, call)
 	if err != nil || !ok {
@@ -223,7 +222,7 @@ func (p *recorded) Written(ctx context.Context, name string, record journal.Reco
 	return paths, values, nil
 }
 
-// Request returns what a delegate runs, which needs no release.
+// Request returns the request of a delegate, which needs no release.
 func (p *recorded) Request(name string, request *plan.Request) *plan.Request {
 	ctx := context.Background()
 	run := *request
@@ -280,16 +279,18 @@ func (p *recorded) Span(name, call string) journal.Span {
 		known = map[string]journal.Span{}
 		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
 			if err != nil || entry.Call == "" {
-				continue // what can't be read now is found to be missing when it is asked for
+				continue // unreadable entries are found missing when they are asked for
 			}
 			s, status, now := known[entry.Call], journal.Status(entry.Event), journal.Position{Seq: entry.Seq, N: entry.N}
 			switch {
 			case status.Settled():
 				s = journal.Span{Began: cmp.Or(s.Began, beganBy(entry)), Settled: now}
-			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0): // the first time, or once more
+			// The first time, or once more.
+			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0):
 				s = journal.Span{Began: beganBy(entry)}
 			case status == journal.Blocked:
-				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 { // it is to read anew
+				// It is to read anew.
+				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 {
 					s = journal.Span{}
 				}
 			}
@@ -300,8 +301,8 @@ func (p *recorded) Span(name, call string) journal.Span {
 	return known[call]
 }
 
-// beganBy is when a call began of which an entry is the first to tell: as of when it read, for
-// its start may be recorded later, or not at all. One that was held read before that.
+// beganBy is the start of a call by its first entry: as of the seq that it read at, for its start
+// may be recorded later, or not at all. A call that was held read before that.
 func beganBy(first store.Entry) journal.Position {
 	began := journal.Position{Seq: first.Seq, N: first.N}
 	if r, err := journal.ReadRecord(first); err == nil && r.At != 0 && r.Hold == nil {
@@ -310,11 +311,11 @@ func beganBy(first store.Entry) journal.Position {
 	return began
 }
 
-// compare tells what came out otherwise.
+// compare lists the differences between the record and the replay.
 func (p *recorded) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
 	a, err := p.foreignOf(ctx, name)
 	if err == nil {
-		err = p.append(ctx, name, a.messages) // since it ended
+		err = p.append(ctx, name, a.messages) // those since it ended
 	}
 	if err != nil {
 		return nil, err
@@ -338,7 +339,7 @@ func (p *recorded) compare(ctx context.Context, name string, last journal.Run, o
 		}
 		done.Calls++
 		switch {
-		case ok && was.LeftBehind(): // what became of it the log does not know
+		case ok && was.LeftBehind(): // its outcome is not in the log
 		case !ok || was.Status != r.Status:
 			differ(Difference{Call: r.Call, What: "status", Recorded: was.Status, Replayed: r.Status})
 		case !reflect.DeepEqual(was.Writes, r.Writes):
@@ -362,7 +363,7 @@ func (p *recorded) compare(ctx context.Context, name string, last journal.Run, o
 	return done, nil
 }
 
-// issued tells which calls the plans of a run issue otherwise now, or no more.
+// issued lists the calls that the plans of a run issue differently now, or no more.
 func (p *recorded) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
 	was, err := callsIssued(ctx, p.log, name, first)
 	if err != nil {

@@ -30,16 +30,16 @@ type patience struct {
 	steps int       // of some hundred nanoseconds, since it looked at the time
 	began time.Time // or shortly after
 
-	trial arrayTrial // that the check is for; nil for none
+	trial arrayTrial // the trial that the check is for; nil for none
 }
 
-// errSlow is what a step panics with when it is time.
+// errSlow is the panic of a step after the deadline.
 var errSlow = errors.New("a check against a schema takes too long")
 
-// errStack is what a pattern panics with that would take too much memory.
+// errStack is the panic of a pattern that would take too much memory.
 var errStack = errors.New("a pattern has too many ways to match a text")
 
-// exclusively does something that asks for steps, once nobody else does.
+// exclusively runs a function that charges steps, one at a time.
 func (p *patience) exclusively(do func() error) error {
 	p.mu.Lock()
 	return p.held(do)
@@ -54,7 +54,8 @@ func (p *patience) held(do func() error) (err error) {
 		case nil:
 		case errSlow, errStack:
 			err = failure.(error)
-		default: // a last resort: schemas and values come from anybody, and what they meet is another's code
+		// A last resort: schemas and values come from outside, and the library is another's code.
+		default:
 			err = crash.PanicError("the check against a schema broke", failure)
 		}
 	}()
@@ -87,7 +88,7 @@ func (p *patience) left() time.Duration {
 type schemaCompiler struct {
 	*jsonschema.Compiler
 	patience *patience
-	patterns map[string]*patientPattern // each is asked for twice, to see whether it is one
+	patterns map[string]*patientPattern // each is compiled twice, once to check it
 	left     int                        // of mostInstructions
 
 	ignoreFormats bool
@@ -113,7 +114,7 @@ func compileSchema(schema any, options []Option) (*Schema, error) {
 		return nil, err
 	}
 	roots := []*jsonschema.Schema{compiled}
-	for _, pointer := range dynamicAnchors(schema, "") { // which nothing else need refer to
+	for _, pointer := range dynamicAnchors(schema, "") { // no other schema need refer to it
 		if anchored, err := c.Compile(schemaURL + "#" + pointer); err == nil {
 			roots = append(roots, anchored)
 		}
@@ -121,7 +122,7 @@ func compileSchema(schema any, options []Option) (*Schema, error) {
 	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
 	all, wholes := reached(roots), []*jsonschema.Schema(nil)
 	for _, one := range all {
-		if isWhole(one) { // by what watch takes away
+		if isWhole(one) { // checked by the keywords that watch removes
 			wholes = append(wholes, one)
 		}
 		s.dynamic = s.dynamic || one.DynamicRef != nil || one.RecursiveRef != nil
@@ -132,7 +133,7 @@ func compileSchema(schema any, options []Option) (*Schema, error) {
 	return s, nil
 }
 
-// dynamicAnchors are the pointers to what has one in a schema.
+// dynamicAnchors are the pointers to the subschemas of a schema that have one.
 func dynamicAnchors(v any, pointer string) (all []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -192,7 +193,7 @@ func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 	}
 	format := s.Format
 	if c.ignoreFormats || format != nil && format.Name == "uri-template" {
-		format = nil // older drafts look at it unasked; the library refuses good templates ({?page})
+		format = nil // older drafts assert it always; the library refuses good templates ({?page})
 	}
 	if format != nil && format.Name == "regex" {
 		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}
@@ -273,14 +274,14 @@ func (p *patience) isPattern(v any) error {
 // patientPattern asks for steps while it looks at a text.
 type patientPattern struct {
 	source       string
-	linear       *regex.Pattern  // of these, the one that can tell
-	backtracking *regexp2.Regexp // which only whoever has the patience may use
+	linear       *regex.Pattern  // used where it can decide
+	backtracking *regexp2.Regexp // used only under a deadline
 	patience     *patience
 }
 
 func (p *patientPattern) String() string { return p.source }
 
-// MatchString tells whether a text matches.
+// MatchString reports whether a text matches.
 func (p *patientPattern) MatchString(text string) bool {
 	if p.linear == nil {
 		return p.backtrack(text)

@@ -11,10 +11,10 @@ import (
 	"obelus/engine/internal/regex"
 )
 
-// A pattern of JSON Schema is a regular expression of ECMA-262 with its flag u. One that Go's
-// regexp can express is translated for it, since its time grows with the text alone: a
-// backtracking engine takes exponential time for some of them (^(\w+\s?)+$). What goes beyond,
-// such as lookahead, is left to regexp2, and is bounded by time.
+// A pattern of JSON Schema is a regular expression of ECMA-262 with its flag u. A pattern that Go's
+// regexp can express is translated for it, since its time grows with the text alone: a backtracking
+// engine takes exponential time for some of them (^(\w+\s?)+$). Patterns beyond it, with lookahead
+// for instance, go to regexp2, bounded in time.
 
 // ecmaPattern compiles a pattern: one of the results is nil. A pattern that is not one of
 // ECMA-262 but one of Go's regexp, such as (?i)a, is that.
@@ -95,7 +95,7 @@ var repeat = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 type translator struct {
 	rest   string // of the pattern
 	out    strings.Builder
-	beyond bool // it has what Go's regexp has not, or not in the same way
+	beyond bool // it has a construct that Go's regexp lacks, or defines differently
 }
 
 // translate goes through the pattern. The error is an escape or a group that ECMA-262 does not

@@ -22,7 +22,7 @@ type arrayTrial map[uintptr]*triedArray
 
 type triedArray struct {
 	location []string
-	naming   []*jsonschema.Schema // that look at it and name array as a type
+	naming   []*jsonschema.Schema // those that validate it and name array as a type
 }
 
 // array makes one of them. Its capacity gives it an address of its own.
@@ -98,8 +98,8 @@ func (p *placeTree) addErrors(err error) {
 	}
 }
 
-// replaceEmpty gives a value in which the empty objects at the places are replaced by what a
-// function makes of the place. location is that of the value.
+// replaceEmpty returns a value in which the empty objects at the places are replaced by the results
+// of a function of the place. location is the place of the value.
 func (p *placeTree) replaceEmpty(v any, location []string, replacement func(location []string) any) any {
 	switch given := v.(type) {
 	case map[string]any:

@@ -9,10 +9,11 @@ import (
 	"obelus/engine/internal/jsonvalue"
 )
 
-// ValidationError is what is wrong with a value by its schema.
+// ValidationError describes a value that breaks its schema.
 type ValidationError struct {
-	message      string
-	EmptyObjects [][]string // where in the value an empty object stands and an array is wanted
+	message string
+	// Places in the value where an empty object stands and an array is wanted.
+	EmptyObjects [][]string
 }
 
 func (e *ValidationError) Error() string { return e.message }
@@ -58,7 +59,7 @@ func IsEmptyObject(v any) bool {
 	return ok && len(object) == 0
 }
 
-// ValueAt is what a value holds at a place, nil for nothing.
+// ValueAt returns the value at a place within another, nil if there is none.
 func ValueAt(v any, location []string) any {
 	for _, step := range location {
 		switch within := v.(type) {

@@ -23,10 +23,10 @@ import (
 
 var english = message.NewPrinter(language.English)
 
-// maxReasons is how many things that are wrong one error tells of.
+// maxReasons is the number of faults that one error names.
 const maxReasons = 3
 
-// describeInvalid says what is wrong and where, for the first few leaves.
+// describeInvalid says which rules are broken and where, for the first few leaves.
 func describeInvalid(name string, e *jsonschema.ValidationError) string {
 	var reasons []string
 	more := 0
@@ -42,7 +42,7 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 		case len(reasons) < maxReasons:
 			reasons = append(reasons, phrase.Shorten(phrase.PlacePrefix(name, e.InstanceLocation)+describeKind(e)))
 		default:
-			more++ // to describe them could take as long as what they are about
+			more++ // to describe them could take as long as the values are large
 		}
 	}
 	walk(e)
@@ -52,15 +52,15 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 	return strings.Join(reasons, "; ")
 }
 
-// placed are causes in the order of where they are: the library goes through objects as chance has it,
-// and the same must be told each time.
+// placed orders causes by their places: the library walks objects in random order, and the same
+// text must come out each time.
 func placed(causes []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return slices.SortedStableFunc(slices.Values(causes), func(a, b *jsonschema.ValidationError) int {
 		return cmp.Or(jsonvalue.ComparePlaces(a.InstanceLocation, b.InstanceLocation), cmp.Compare(a.SchemaURL, b.SchemaURL))
 	})
 }
 
-// describeAlternatives says what is wrong with each of some, one of which would do.
+// describeAlternatives says why each of several alternatives fails, where one has to fit.
 func describeAlternatives(name string, causes []*jsonschema.ValidationError) string {
 	var reasons []string
 	for _, cause := range causes[:min(len(causes), maxReasons)] { // as the schema lists them
@@ -74,7 +74,7 @@ func describeAlternatives(name string, causes []*jsonschema.ValidationError) str
 	return phrase.Shorten(strings.Join(reasons, ", or "))
 }
 
-// ofAlternatives tells of a schema of which one of several parts has to fit.
+// ofAlternatives reports whether a kind of error is about alternatives where one has to fit.
 func ofAlternatives(k jsonschema.ErrorKind) bool {
 	switch k.(type) {
 	case *kind.AnyOf, *kind.OneOf:
@@ -107,7 +107,7 @@ func describeKind(e *jsonschema.ValidationError) string {
 		return "unknown " + phrase.QuoteAll(slices.Sorted(slices.Values(k.Properties)))
 	case *kind.Enum:
 		text := e.ErrorKind.LocalizedString(english)
-		if text != "'enum' failed" { // as it is told where arrays or objects are among them
+		if text != "'enum' failed" { // the library's text where arrays or objects are among them
 			return text
 		}
 		values := make([]string, len(k.Want))
@@ -130,8 +130,8 @@ func formatReason(err error) string {
 	return err.Error()
 }
 
-// ofContains tells whether too few elements fit, which the causes, one for each that
-// does not, would tell as if all had to.
+// ofContains reports whether too few elements fit; the causes, one for each element that does not,
+// would read as if all had to.
 func ofContains(k jsonschema.ErrorKind) bool {
 	switch k.(type) {
 	case *kind.Contains, *kind.MinContains:
@@ -140,8 +140,8 @@ func ofContains(k jsonschema.ErrorKind) bool {
 	return false
 }
 
-// describeSize says what is too small, too large, too few or too many; "" if it is
-// nothing of the kind.
+// describeSize describes a value that is too small, too large, too short or too long; "" for any
+// other error.
 func describeSize(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Minimum:
@@ -185,7 +185,7 @@ func mustHave(bound string, want int, what, which string, got int) string {
 	return fmt.Sprintf("must have %s %d %s%s, not %d", bound, want, what, which, got)
 }
 
-// mostBits is how large a whole number is told by all of its digits.
+// mostBits bounds the size of a whole number that is shown with all of its digits.
 const mostBits = 200
 
 func ratText(r *big.Rat) string {

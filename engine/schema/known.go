@@ -8,26 +8,24 @@ import (
 	"obelus/store"
 )
 
-// Possible is what is known of values: their types by JSON's names, and, if they are few, the
-// values themselves. Nothing is known of what has no types.
+// Possible is the set of values that a place may hold: their types by JSON's names, and, if they
+// are few, the values themselves. Without types it holds every value.
 type Possible struct {
 	Types  []string
 	Values []any
-	Where  string // who says so
+	Where  string // the schema or call that says so
 }
 
-// Node is a place in a JSON Schema: what a part of a value must be. Nothing is known of a
-// place without one.
+// Node is a place in a JSON Schema. The zero Node allows every value.
 type Node struct {
 	Root any // what its references are about
 	At   any
 }
 
-// mostKnown is how deep what a schema refers to, or its alternatives, may stand in each other
-// for its types to be known.
+// mostKnown bounds the nesting of references and alternatives that are followed to find types.
 const mostKnown = 16
 
-// Possible is what is known of the values that the schema takes.
+// Possible returns the values that the schema accepts.
 func (s Node) Possible() Possible { return s.possibleWithin(mostKnown) }
 
 func (s Node) possibleWithin(depth int) (k Possible) {
@@ -88,7 +86,7 @@ func (s Node) included() (all []Node) {
 	return all
 }
 
-// referred is what a reference within the schema's document leads to, by keys alone.
+// referred resolves a reference within the schema's document, by keys alone.
 func (s Node) referred(ref string) (Node, bool) {
 	rest, ok := strings.CutPrefix(ref, "#/")
 	at := s.Root
@@ -144,7 +142,7 @@ func TypesOfValues(values []any) (k Possible) {
 	return k
 }
 
-// and is what is known of values of which both are true.
+// and returns the values that are in both.
 func (k Possible) and(other Possible) Possible {
 	switch {
 	case k.Types == nil:
@@ -164,12 +162,12 @@ func (k Possible) and(other Possible) Possible {
 	return both
 }
 
-// sameType tells whether values of one type may be of another.
+// sameType reports whether values of one type may be of another.
 func sameType(a, b string) bool {
 	return a == b || a == "integer" && b == "number" || a == "number" && b == "integer"
 }
 
-// Excludes tells whether no value that is known of may be of some types.
+// Excludes reports whether no possible value is of one of some types.
 func (k Possible) Excludes(types ...string) bool {
 	return len(k.Types) > 0 && len(types) > 0 && !slices.ContainsFunc(k.Types, func(t string) bool {
 		return slices.ContainsFunc(types, func(o string) bool { return sameType(t, o) })

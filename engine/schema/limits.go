@@ -8,16 +8,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// mostChecks bounds how often a schema may look at one value, so that whoever writes it is
-// told, before a check of every value takes too long: where definitions each refer to the
-// one below twice, forty of them would look at it 2⁴⁰ times.
+// mostChecks bounds how often a schema may visit one value, so that its author gets an error before
+// a check of every value takes too long: where each of forty definitions refers to the next twice,
+// a value would be visited 2⁴⁰ times.
 const mostChecks = 100_000
 
 var errChecks = errors.New("not a JSON Schema that can be held against a value: what it refers to would look at one value too often, more than 100000 times")
 
-// checks is how often a schema looks at a value itself; where it, or what it holds for parts
-// of the value, does so too often, more than mostChecks. Of one within itself it knows not
-// how deep a value will be. known is what has been counted.
+// checks counts how often a schema visits a value itself; mostChecks + 1 where it, or a schema for
+// a part of the value, does so too often. A recursive schema counts once for each level, since the
+// depth of the value is not known. known holds the counts so far.
 func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
 		return 0
@@ -46,8 +46,8 @@ const longestChain = 100
 
 var errChain = errors.New("not a JSON Schema that can be held against a value: more than 100 schemas in it stand behind each other for one value")
 
-// chain is the longest by which a schema looks at a value; known are those of others, 0 while
-// they are counted.
+// chain is the longest chain of schemas that visit one value; known holds those found before, 0
+// while they are counted.
 func chain(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
 		return 0
@@ -64,7 +64,7 @@ func chain(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	return n + 1
 }
 
-// chained tells whether a schema, or one for a part of its value, has too long a chain.
+// chained reports whether a schema, or one for a part of its value, has too long a chain.
 func chained(s *jsonschema.Schema) bool {
 	known := map[*jsonschema.Schema]int{}
 	return slices.ContainsFunc(reached([]*jsonschema.Schema{s}), func(s *jsonschema.Schema) bool { return chain(s, known) > longestChain })

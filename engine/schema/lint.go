@@ -11,8 +11,8 @@ import (
 	"obelus/engine/spell"
 )
 
-// olderKeywords are known beside those of JSON Schema 2020-12: those of older drafts, and of
-// OpenAPI.
+// olderKeywords are accepted beside the keywords of JSON Schema 2020-12: they come from older
+// drafts, and from OpenAPI.
 var olderKeywords = strings.Fields(`id definitions dependencies additionalItems $recursiveRef $recursiveAnchor
 	nullable discriminator example externalDocs xml`)
 

@@ -18,7 +18,7 @@ const mostMeasured = 1000
 // measuring are the keywords that look at what numbers count. Of type it is integer.
 var measuring = []string{"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "uniqueItems"}
 
-// measures tells whether a schema, or what it holds, has one of them.
+// measures reports whether a schema, or one within it, has one of them.
 func measures(schema any) bool {
 	switch s := schema.(type) {
 	case map[string]any:

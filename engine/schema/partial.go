@@ -7,21 +7,22 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Of what a declared schema says of an object or an array, most is about one thing in it,
-// and is looked at where that is written. Some is about the value as a whole: how much it
-// has, what it may be, what goes together. Whoever writes below it may break that.
+// A declared schema constrains mostly single parts of an object or an array, and those constraints
+// are checked where the part is written. Others concern the value as a whole: its size, its type,
+// its combinations. A write below the value may break these.
 
-// isWhole tells whether a schema says something of a value that can be judged by nothing
-// in it alone. What there must be at least is no such thing: the rest may come later.
+// isWhole reports whether a schema has a constraint on a value that no part of it alone can break.
+// Lower bounds are no such constraint: the rest may come later.
 func isWhole(s *jsonschema.Schema) bool {
 	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
 		s.MaxProperties != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
 		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil ||
-		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil // the last three in older drafts
+		// The last three in older drafts.
+		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
 }
 
-// wholesOf makes of some schemas what they say of a value as a whole; all are those that
-// there are.
+// wholesOf returns, for some schemas, their constraints on a value as a whole; all are the schemas
+// of the document.
 func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema.Schema {
 	if len(some) == 0 {
 		return nil
@@ -38,20 +39,21 @@ func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema
 	for _, one := range some {
 		whole := outer(g[one])
 		if !countsLeft(one) {
-			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):] // what was one of several
+			// The constraints of one among several.
+			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):]
 		}
 		wholes[one] = whole
 	}
 	return wholes
 }
 
-// countsLeft tells whether a schema says something of what is left by the rest of it.
+// countsLeft reports whether a schema constrains the members that its other keywords leave.
 func countsLeft(s *jsonschema.Schema) bool {
 	return s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil || s.AdditionalItems != nil
 }
 
-// outer is what one schema says of a value, less what it says of that which is in it, and
-// less those that it includes; all of it where it counts what is left.
+// outer returns the constraints of one schema on a value, without those on its members and those of
+// included schemas; all of them where it counts the members left.
 func outer(one *jsonschema.Schema) *jsonschema.Schema {
 	made := *one
 	if countsLeft(one) {
@@ -63,8 +65,8 @@ func outer(one *jsonschema.Schema) *jsonschema.Schema {
 	return &made
 }
 
-// growing are copies of schemas for values that have not come to their end: they want
-// nothing to be there, and of alternatives several may still do.
+// growing holds copies of schemas for values that are not complete: they require no member, and of
+// alternatives several may still apply.
 type growing map[*jsonschema.Schema]*jsonschema.Schema
 
 // grow makes a copy of a schema one for a growing value.
@@ -93,7 +95,7 @@ func (g growing) grow(s *jsonschema.Schema) {
 	s.Dependencies = maps.Clone(s.Dependencies)
 	for name, one := range s.Dependencies {
 		if s.Dependencies[name] = g.any(one); s.Dependencies[name] == nil {
-			delete(s.Dependencies, name) // names of what must be there
+			delete(s.Dependencies, name) // names of required members
 		}
 	}
 	s.AdditionalProperties, s.Items, s.AdditionalItems = g.anyOr(s.AdditionalProperties), g.anyOr(s.Items), g.anyOr(s.AdditionalItems)

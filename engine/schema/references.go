@@ -67,11 +67,12 @@ func (r reference) meansURL(url string) bool {
 	return document != "" && strings.HasSuffix(url, document)
 }
 
-// references are those of a schema, and what they can lead to.
+// references are the references of a schema, and their possible targets.
 type references struct {
 	all     []reference
 	targets []string
-	named   map[string][]string // definitions that are not at the top, as "$defs/name": where they are
+	// Definitions that are not at the top, as "$defs/name": their places.
+	named map[string][]string
 }
 
 func (r *references) collect(v any, location []string) {
@@ -85,7 +86,8 @@ func (r *references) collect(v any, location []string) {
 		for _, key := range jsonvalue.SortedKeys(v) {
 			text, isText := v[key].(string)
 			switch {
-			case slices.Contains([]string{"const", "enum", "default", "examples"}, key): // no schemas
+			// These hold no schemas.
+			case slices.Contains([]string{"const", "enum", "default", "examples"}, key):
 			case slices.Contains(refKeywords, key) && isText:
 				r.all = append(r.all, reference{location, key, text})
 			case (key == "$anchor" || key == "$dynamicAnchor") && isText:
@@ -98,7 +100,7 @@ func (r *references) collect(v any, location []string) {
 	}
 }
 
-// define notes what a keyword defines.
+// define records the definition of a keyword.
 func (r *references) define(keyword string, v any, location []string) {
 	definitions, ok := v.(map[string]any)
 	if !ok || keyword != "$defs" && keyword != "definitions" {

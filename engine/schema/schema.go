@@ -16,14 +16,16 @@ import (
 
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
-	compiled       *jsonschema.Schema
-	measures       bool                                      // it may look at what a number counts
-	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema // what those in it say of a value as a whole, see wholesOf
-	dynamic        bool                                      // what those in it mean depends on the way to them
-	patience       *patience
-	source         any // what it was compiled from; nil for a part of another
-	options        []Option
-	spare          chan *Schema // copies for those who find it in use
+	compiled *jsonschema.Schema
+	measures bool // it may compare a number by its value
+	// Constraints on a value as a whole, by schema, see wholesOf.
+	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema
+	// The meaning of its references depends on the way to them.
+	dynamic  bool
+	patience *patience
+	source   any // the document that it was compiled from; nil for a part of another
+	options  []Option
+	spare    chan *Schema // copies for use while it is busy
 }
 
 // Option changes how values are held against a schema.
@@ -110,8 +112,8 @@ func inSchema(v any) (n int) {
 	return n
 }
 
-// Validate tells what is wrong with a value of JSON, as [store.FromGo] gives it, which
-// the error calls by name.
+// Validate reports why a JSON value, as [store.FromGo] returns it, breaks the schema. The error
+// calls the value by name.
 func (s *Schema) Validate(v any, name string) (err error) {
 	if s.measures {
 		if err := measurable(v, name); err != nil {
@@ -131,8 +133,8 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	return err
 }
 
-// alone does something with the schema that nobody else does meanwhile, or with a copy: one
-// who takes long must not hold up others.
+// alone runs a function with exclusive use of the schema, or of a copy: a check that takes long
+// must not delay others.
 func (s *Schema) alone(do func(s *Schema) error) error {
 	if s.patience.mu.TryLock() {
 		return s.patience.held(func() error { return do(s) })
@@ -175,7 +177,7 @@ func (s *Schema) Property(name string) (property *Schema, allowed bool) {
 			matches := false
 			err := s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
 			if err != nil {
-				return nil, true // as the check of the whole will tell
+				return nil, true // the check of the whole reports it
 			}
 			if matches {
 				all = append(all, p)
@@ -221,7 +223,7 @@ func (s *Schema) Item(i int) *Schema {
 // them counts.
 func (s *Schema) parts() iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
-		if s.compiled.Ref == nil && s.compiled.AllOf == nil { // as nearly always
+		if s.compiled.Ref == nil && s.compiled.AllOf == nil { // the usual case
 			yield(s.compiled)
 			return
 		}
@@ -258,8 +260,8 @@ func (s *Schema) part(compiled *jsonschema.Schema) *Schema {
 	return &Schema{compiled: compiled, measures: s.measures, PartialSchemas: s.PartialSchemas, dynamic: s.dynamic, patience: s.patience}
 }
 
-// holds tells whether a value that the schema takes may be of a type, such as
-// object, and if not, of which types it is.
+// holds reports whether an accepted value may be of a type, such as object, and if not, of which
+// types it is.
 func (s *Schema) holds(types ...string) (want string, ok bool) {
 	for at := range s.parts() {
 		if at.Types != nil && !slices.ContainsFunc(types, func(typ string) bool { return slices.Contains(at.Types.ToStrings(), typ) }) {
@@ -269,10 +271,10 @@ func (s *Schema) holds(types ...string) (want string, ok bool) {
 	return "", true
 }
 
-// Lists gives a value in which an empty object is an empty array where the schema names the
-// type array (by type, const or enum), takes an empty array, and takes no empty object. It
-// is for what comes from a language in which both look alike (surface.md, Values): any other
-// empty object stays one. A nil Schema changes nothing.
+// Lists returns a value in which an empty object is an empty array where the schema names the type
+// array (by type, const or enum), accepts an empty array, and accepts no empty object. It is for
+// values from a language in which both look alike (cmd/SURFACE.md, Values): any other empty object
+// stays one. A nil Schema changes nothing.
 func (s *Schema) Lists(v any) any {
 	if s == nil || !HoldsEmptyObject(v) {
 		return v
@@ -283,7 +285,7 @@ func (s *Schema) Lists(v any) any {
 		return nil
 	})
 	if err != nil {
-		return v // as the check of it will tell
+		return v // the check reports it
 	}
 	return listed
 }
@@ -309,7 +311,7 @@ func (s *Schema) lists(v any) any {
 	return kept.replaceEmpty(v, nil, func([]string) any { return []any{} })
 }
 
-// HoldsEmptyObject tells whether there is an empty object in a value.
+// HoldsEmptyObject reports whether there is an empty object in a value.
 func HoldsEmptyObject(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -325,8 +327,8 @@ func HoldsEmptyObject(v any) bool {
 	return false
 }
 
-// Outline tells what is wrong with a value of which only the type is known, of an object
-// the keys, and of an array how long it is.
+// Outline reports why a value breaks the schema by its type alone, an object by its keys, an array
+// by its length.
 func (s *Schema) Outline(v any, name string) error {
 	typ := store.TypeName(v)
 	if want, ok := s.holds(typ); !ok {

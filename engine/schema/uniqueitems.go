@@ -11,7 +11,7 @@ import (
 	"obelus/store"
 )
 
-// eachScalar is a value with what a function makes of each scalar in it.
+// eachScalar returns a copy of a value with every scalar replaced by the result of a function.
 func eachScalar(v any, of func(scalar any) any) any {
 	switch v := v.(type) {
 	case []any:
@@ -30,13 +30,13 @@ func eachScalar(v any, of func(scalar any) any) any {
 	return of(v)
 }
 
-// rules are what a schema says of a whole value by comparing it: its const and its enum.
-// The library would compare the value with each, and nothing could end that.
+// rules are the constraints that compare a whole value: const and enum. The library's comparison
+// could not be stopped.
 type rules struct {
 	fixed *any
 	text  string // of fixed
 	enum  []any
-	types map[string]bool // of the values of enum
+	types map[string]bool // types of the values of enum
 	texts map[string]bool // and they
 }
 
@@ -57,7 +57,7 @@ func rulesOf(s *jsonschema.Schema) *rules {
 	return r
 }
 
-// misfit is what is wrong with a value by a rule.
+// misfit is a value that breaks a rule.
 type misfit struct{ jsonschema.ErrorKind }
 
 func (m misfit) Error() string { return m.LocalizedString(english) }
@@ -106,10 +106,10 @@ func likeText(v any) string {
 	})))
 }
 
-// alikeNumber is a number without needless zeros, of which the exponent tells the size:
-// of 100, 1e2 and 100.0 it is 1e2.
+// alikeNumber returns a number in one form, without needless zeros and with an exponent: 1e2 for
+// 100, 1e2 and 100.0.
 func alikeNumber(n json.Number) json.Number {
-	mantissa, exponent, _ := exponential(n) // what is not measurable has been refused
+	mantissa, exponent, _ := exponential(n) // numbers that can't be measured were refused before
 	digits, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	exponent -= len(fraction)

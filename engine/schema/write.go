@@ -8,10 +8,10 @@ import (
 	"obelus/store"
 )
 
-// Accepts holds what is written at a path against the schema that is declared for the
-// path's kind, as far as that says something of it, and of what is above it as a whole.
-// value gives what the path, or one above it, has come to by the write: by a method that
-// lets data join what was there, that is what is looked at.
+// Accepts checks a write at a path against the schema that is declared for the path's kind: its
+// constraints on the value written, and on the values above it as a whole. value returns the value
+// of the path, or of one above it, after the write: it is checked where the method joins the data
+// to the value before.
 func (s *Schema) Accepts(path store.Path, method store.Method, data any, value func(store.Path) (any, error)) error {
 	part, err := s.Below(path, value, func(s *Schema, above store.Path) error {
 		for at := range s.parts() {
@@ -39,8 +39,8 @@ func (s *Schema) Accepts(path store.Path, method store.Method, data any, value f
 	return part.AcceptsIn(path, method, data, v)
 }
 
-// AcceptsIn holds what has joined a value by a method, and of the value what is said of it
-// without what is in it: of all of it that would take longer with each that joins.
+// AcceptsIn checks data that has joined a value by a method, and the constraints on the value as a
+// whole: checking all of the value would take longer with each write.
 func (s *Schema) AcceptsIn(path store.Path, method store.Method, data, v any) error {
 	if s.dynamic {
 		return s.holdsAt(path, v)
@@ -96,9 +96,9 @@ func (s *Schema) holdsAt(path store.Path, v any) error {
 	return nil
 }
 
-// Below is what the schema that is declared for a path's kind says of the path, nil for
-// nothing. What a segment is of, an array or an object, is told by the value above it.
-// The schemas on the way are given to a function, which may be nil.
+// Below returns the schema at a path within the schema that is declared for the path's kind; nil
+// for none. The value above a segment decides whether it is an index or a key. Every schema on the
+// way is passed to a function, which may be nil.
 func (s *Schema) Below(path store.Path, value func(store.Path) (any, error), pass func(s *Schema, above store.Path) error) (*Schema, error) {
 	prefixes := path.Prefixes()
 	for n, segment := range path.Segments() {

@@ -31,17 +31,17 @@ func TestHeadOfEvents(t *testing.T) {
 
 // active is the run that the server has under way in a context.
 func (s *site) active(name string) *run {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	return s.server.active[name]
+	s.server.supervisor.mu.Lock()
+	defer s.server.supervisor.mu.Unlock()
+	return s.server.supervisor.active[name]
 }
 
 // cancelled waits until the server knows that a run is not wanted any more.
 func (s *site) cancelled(one *run) {
 	for unasked := false; !unasked; runtime.Gosched() {
-		s.server.mu.Lock()
-		unasked = one.unasked
-		s.server.mu.Unlock()
+		s.server.supervisor.mu.Lock()
+		unasked = one.cancelRequested
+		s.server.supervisor.mu.Unlock()
 	}
 }
 
@@ -91,7 +91,7 @@ func TestABodyTakesRoomUntilItsRunHasBegun(t *testing.T) {
 		status, _ := s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"b","wait":true`+input)
 		answered <- status
 	}()
-	for s.server.gate.waiting.Load() == 0 {
+	for s.server.supervisor.gate.waiting.Load() == 0 {
 		runtime.Gosched()
 	}
 	if s.server.bodies.Load() == 0 {
@@ -123,7 +123,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	<-p.reached
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
-	<-s.server.running.Done()
+	<-s.server.supervisor.running.Done()
 	one := s.active("a")
 	away, leave := context.WithCancel(t.Context())
 	left := make(chan error)

@@ -32,27 +32,26 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 		return listOf(infos, func(info store.ContextInfo) (any, error) {
 			summary, err := history.Summarize(r.Context(), s.log, info)
 			if errors.As(err, new(*journal.DamagedError)) {
-				err = nil // the summary says so, and the others are whole
+				err = nil // the summary says so, and the other contexts are intact
 			}
 			return summary, err
 		})
 	})
 }
 
-// standing is a context by itself: its summary, and of its newest run what those who
-// wait for it are told.
-type standing struct {
+// contextDetail is one context: its summary, and the outcome of its newest run.
+type contextDetail struct {
 	history.Summary
 	Output any    `json:"output"`
 	Error  any    `json:"error"`
-	Stuck  string `json:"stuck,omitempty"` // why the server can't go on with it
+	Stuck  string `json:"stuck,omitempty"` // the reason why the server can't go on with it
 }
 
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
-	return s.respond(w, r, func() (any, error) { return s.standing(r) })
+	return s.respond(w, r, func() (any, error) { return s.contextDetail(r) })
 }
 
-func (s *Server) standing(r *http.Request) (any, error) {
+func (s *Server) contextDetail(r *http.Request) (any, error) {
 	info, err := s.log.Info(r.Context(), r.PathValue("context"))
 	if err != nil {
 		return nil, err
@@ -60,9 +59,9 @@ func (s *Server) standing(r *http.Request) (any, error) {
 	summary, err := history.Summarize(r.Context(), s.log, info)
 	var outcome *journal.Outcome
 	if err == nil {
-		outcome, err = engine.Stands(r.Context(), s.log, info.Context)
+		outcome, err = engine.ReadOutcome(r.Context(), s.log, info.Context)
 	}
-	body := standing{Summary: summary}
+	body := contextDetail{Summary: summary}
 	var damaged *journal.DamagedError
 	switch {
 	case errors.As(err, &damaged):
@@ -73,13 +72,13 @@ func (s *Server) standing(r *http.Request) (any, error) {
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
 	if body.Status == journal.RunRunning || body.Status == journal.RunWaiting || body.Stopped {
-		body.Stuck = s.stuck(info.Context)
+		body.Stuck = s.supervisor.stuckReason(info.Context)
 	}
 	return body, nil
 }
 
-// there gives the context that a request is about, if it is there.
-func (s *Server) there(r *http.Request) (string, error) {
+// existingContext returns the context that a request names. It is an error if there is none.
+func (s *Server) existingContext(r *http.Request) (string, error) {
 	name := r.PathValue("context")
 	_, err := s.log.Head(r.Context(), name)
 	return name, err
@@ -97,7 +96,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if f.At == 0 {
-		f.At = head // it has an end, though the log goes on
+		f.At = head // the answer ends here, though the log goes on
 	}
 	w.Header().Set("Content-Type", "application/json")
 	for begun, more := false, true; more; begun = true {
@@ -113,7 +112,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 					return nil, err
 				}
 				after = m.Seq
-				if l.add(m); len(l.text) >= portion { // the log is let go of while the client takes it
+				if l.add(m); len(l.text) >= portion { // no read of the log is open while the client takes it
 					more = true
 					return l.text, nil
 				}
@@ -138,7 +137,7 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
@@ -155,7 +154,7 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// asked is what get and why are asked for.
+// asked returns the parameters of get and why.
 func asked(r *http.Request) (expr *expr.Expr, at int64, instance string, err error) {
 	q := queryOf(r)
 	at = q.seq("at")
@@ -221,7 +220,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &asked); err != nil {
 		return err
 	}
-	from, err := s.there(r)
+	from, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
@@ -229,7 +228,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	at := int64(0) // as it is now
+	at := int64(0) // 0 is the newest
 	if asked.At != nil {
 		if at = *asked.At; at < 1 {
 			return wrong("at %d: it must be a whole number above 0", at)
@@ -260,6 +259,6 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(s.news)
+	signal(s.supervisor.news)
 	return write(w, http.StatusOK, map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
 }

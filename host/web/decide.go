@@ -30,12 +30,12 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// readSet reads corrections; nil for none.
+// readSet reads corrections. It returns nil for none.
 func readSet(text json.RawMessage) (map[string]any, error) {
 	return readByName("set", "arguments by name", text)
 }
 
-// readByName reads an object that a field holds; nil where it is left out.
+// readByName reads the object in a field. It returns nil if the field is left out.
 func readByName(field, what string, text json.RawMessage) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -70,7 +70,7 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 
 // decide records a decision about a held call, and goes on with its run.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how func(journal.Record, *journal.Decision) error) error {
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 		return err
 	}
 	d := journal.Decision{Context: record.Context, Call: record.Call}
-	if d.Who, err = s.who(by); err != nil {
+	if d.Who, err = s.decider(by); err != nil {
 		return err
 	}
 	if err := how(record, &d); err != nil {
@@ -90,16 +90,16 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 		return err
 	}
 	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
-	if err := s.runner(registry).Decide(r.Context(), d); err != nil {
+	if err := s.supervisor.newRunner(registry).Decide(r.Context(), d); err != nil {
 		return err
 	}
-	tell(s.news)
-	return s.tellDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+	signal(s.supervisor.news)
+	return s.sendDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
-// tellDecision answers with a decision, which is in the log, and that its run is
-// cancelled where it is: then it does not go on by itself.
-func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
+// sendDecision answers with a decision that is in the log. It adds that its run is cancelled, since
+// then the run does not go on by itself.
+func (s *Server) sendDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
 	if root, err := journal.In(s.log, name).Root(r.Context()); err == nil {
 		last, err := journal.In(s.log, root).CurrentRun(r.Context())
 		if err == nil && last.Unwanted() {
@@ -110,30 +110,30 @@ func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name strin
 }
 
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
-	var asked struct { // corrections are of calls
+	var asked struct { // a plan has no corrections
 		By string `json:"by"`
 	}
 	if err := read(r, &asked); err != nil {
 		return err
 	}
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
-	who, err := s.who(asked.By)
+	who, err := s.decider(asked.By)
 	if err != nil {
 		return err
 	}
 	if name, err = engine.Release(r.Context(), s.log, name, who); err != nil {
 		return err
 	}
-	tell(s.news)
-	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
+	signal(s.supervisor.news)
+	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 
-// who is who has sent a request: whoever has the token, or whoever reaches the server if there
-// is none, by the name that they call themselves.
-func (s *Server) who(claimed string) (journal.Who, error) {
+// decider returns the name to record for a request's decision: "token", or "local" if the server
+// has no token, with the claimed name beside it.
+func (s *Server) decider(claimed string) (journal.Who, error) {
 	who := journal.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
 	if s.config.Token != "" {
 		who.By = "token"

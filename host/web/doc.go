@@ -1,6 +1,6 @@
-// Package web serves a project over HTTP: it runs plans on request, shows what
-// the log holds, streams what happens, and takes decisions. It is what obelus
-// serve serves, for programs that embed Obelus too:
+// Package web serves a project over HTTP: it runs plans on request, answers questions about
+// the log, streams events, and takes decisions. The command obelus serve uses it, and
+// programs that embed Obelus can:
 //
 //	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
 //	log, err := sqlite.Open(filepath.Join(dir, ".obelus/log.db"), sqlite.Options{})
@@ -9,13 +9,13 @@
 //	http.ListenAndServe("127.0.0.1:7331", server)
 //
 // It may be mounted elsewhere: with http.StripPrefix, since its paths begin at /v1,
-// and with a writer that can be flushed, which streams of events need. Where the
-// time of a request ends before a run does that it waits for, the answer is that of
-// one that does not wait.
+// and with a writer that can be flushed, which streams of events need. If the time of a
+// request ends before the run that it waits for, it is answered as a request that does
+// not wait.
 //
 // Requests and answers are JSON, in the shapes that the commands print with
-// --json; a list is an array. What a context's delegates hold is listed with the
-// context, and decided about there or in theirs: {"context","call",…} is a call, and
+// --json; a list is an array. Held calls of a context's delegates are listed with the
+// context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
 //	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
@@ -34,52 +34,53 @@
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
 //	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
 //	POST   /v1/contexts/{context}/fork             {"context","at"}
-//	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
+//	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
 //	GET    /healthz, /metrics
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
-// in the log: if the process dies, the next server resumes it. Where as many run as may,
-// the request waits for its turn before that, and is refused (429) where too many wait
-// already. A run that has come to a halt goes on by itself when what it waits for is
-// appended, by this server or by another process; one that could not be recorded
-// (503) when the log can be written again; and one that the scripts of that moment
-// refuse when they, or its plan's file, have been mended.
+// in the log: if the process dies, the next server resumes it. If as many runs as allowed
+// are active, the request first waits for its turn, and is refused (429) if too many wait
+// already. A run that waits goes on by itself when its input is appended, by this server
+// or by another process; a run that could not be recorded (503), when the log can be
+// written again; and a run that the current scripts refuse, when they, or its plan's
+// file, have been mended.
 //
-// Corrections, "set", are arguments by their names, each put in the place of what stands
-// there; dots lead inside: {"set":{"lines.0.amount":5}}.
+// Corrections, "set", are arguments by their names, each of which replaces the present
+// one; dots lead inside: {"set":{"lines.0.amount":5}}.
 //
 // GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
 // # Answers
 //
-// Who waits for a run, or cancels one, gets {"context","status","output","error"}: the
-// error is null or {"code","message"}, its code failed, cancelled, interrupted, or stopped where this
-// server ended and the next one goes on with the run. Who does not wait finds output and
-// error later in GET /v1/contexts/{context}, beside what the list of contexts has; of a
-// run that was cancelled the message may say less. The list's own error is a text, of a
-// context that can't be read: alone it has the code damaged. "stuck" is why scripts as
-// they are now do not let a run go on. A DELETE waits until calls at work have ended, as
-// long as the setting drain lets them; requests for runs of its context that wait for their
-// turn are answered like it, and leave nothing.
+// A request that waits for a run, or cancels one, gets {"context","status","output","error"}:
+// the error is null or {"code","message"}, with the code failed, cancelled, interrupted, or
+// stopped if this server ended and the next one goes on with the run. A client that does
+// not wait finds output and error later in GET /v1/contexts/{context}, beside the fields of
+// the list of contexts; for a run that was cancelled the message may say less. The error in
+// the list is a text, for a context that can't be read: in the context itself it has the
+// code damaged. "stuck" is the reason why the current scripts do not let a run go on. A
+// DELETE waits until running calls have ended, as long as the setting drain lets them;
+// requests for runs of its context that wait for their turn are answered like it, and leave
+// nothing.
 //
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call
 // for a plan. A decision about a run that was cancelled says "status":"cancelled": it
-// counts once the run is resumed. Who decides is recorded as "token", or "local" without one,
-// with what they give as "by" beside it as claimed.
+// counts once the run is resumed. A decision records "token", or "local" if the server has
+// none, as its author, and the "by" of the request beside it as claimed.
 //
 // An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
 // where a plan, a script or a message is refused:
 //
-//	400 request       what was asked can't be meant so
+//	400 request       the request makes no sense
 //	401 token, 403 host, origin
-//	404 not-found, no-context, no-plan, no-call; missing: nothing is at the reference
+//	404 not-found, no-context, no-plan, no-call; missing: the reference has no value
 //	405 method
 //	408 slow          the request did not come in time
-//	409 busy          somebody else runs the context (its lease)
-//	409 unfinished    its last run is not at an end: resume it
-//	409 call          the call, or the plan, is not as it must be for this
-//	409 delegate      the context is part of another's run
+//	409 busy          another process runs the context (its lease)
+//	409 unfinished    its last run has not ended: resume it
+//	409 call          the call, or the plan, is not in the state for this
+//	409 delegate      the context is part of another context's run
 //	409 exists, planner
 //	413 too-large
 //	422 plan, script, message, expression, policy, fork
@@ -87,28 +88,27 @@
 //	500 internal      the server's log says more; 503 where it may pass
 //	503 log           it can't be read or written for now
 //	503 stopping      the server ends
-//	504 time          a handler around this one gives no more
+//	504 time          a handler around this one ended the request
 //
 // # Events
 //
-// A stream begins with what the context has seen, or behind Last-Event-ID, and
-// goes on with what happens, until the client goes or the server ends. There are
+// A stream begins with the events of the context so far, or with the first one after the
+// id in Last-Event-ID, and goes on until the client goes or the server ends. There are
 // message and call events, as in the lists, and run events,
 // {"context","status","plan","tick","output","error","stopped"}, whose error is a text
-// about the run itself: what calls failed with is in theirs. A call that only computes,
-// for less than a millisecond, may have the event of its end alone. Each id is its position in
-// the journal, so that a client that comes back misses nothing and gets nothing twice;
-// an id that the log does not reach, as after an older copy was put back, begins anew.
-// What delegates do is in the streams of their own contexts, which calls name as child.
+// about the run itself; errors of calls are in call events. A call that only computes, for
+// less than a millisecond, may have the event of its end alone. Each id is a position in
+// the journal, so that a client that comes back misses nothing and gets nothing twice; an
+// id beyond the end of the log, as after a backup was restored, begins anew. Delegates
+// have the streams of their own contexts, which calls name as child.
 //
 // # Safety
 //
-// Requests are refused whose Host is not the address that they came to or one of
-// Config.Names, or whose Origin is not that host: no page of another site gets
-// anything out of a server on somebody's machine. With a Config.Token every
-// request but GET /healthz must bring it. What a request may take is bounded in
-// size, what those take together that are being worked on is too, with what is made of
-// them (Config.Bodies), and what of the answers clients have not read yet
-// (Config.Answers); so are runs in number and time, and streams in number. Time for headers and bodies is the
+// A request is refused if its Host is not the address to which it came or one of
+// Config.Names, or if its Origin is not that host: pages of other sites get nothing out of
+// a server on a user's machine. With a Config.Token every request but GET /healthz must
+// bring it. Bodies are bounded in size, each and all together with the values made of them
+// (Config.Bodies), and so are answers that clients have not read yet (Config.Answers), runs
+// in number and time, and streams in number. The time for headers and bodies is the
 // http.Server's: set ReadHeaderTimeout and ReadTimeout.
 package web

@@ -12,11 +12,10 @@ import (
 	"obelus/store"
 )
 
-// keepAlive is how often a stream on which nothing happens says that it is
-// there.
+// keepAlive is the time after which a stream without events sends a comment.
 const keepAlive = 15 * time.Second
 
-// mostStreams bounds how many clients follow contexts: each takes a connection, and memory.
+// mostStreams bounds how many clients follow contexts: each takes a connection and memory.
 const mostStreams = 4096
 
 var errFollowed = &problem{status: http.StatusTooManyRequests, code: "full", message: "too many clients follow contexts", retry: 15}
@@ -25,20 +24,20 @@ var errFollowed = &problem{status: http.StatusTooManyRequests, code: "full", mes
 type stream struct {
 	server *Server
 	w      http.ResponseWriter
-	news   <-chan struct{} // holds something when there may be more
+	news   <-chan struct{} // holds a token when there may be more
 	name   string
-	after  int64 // the position up to which the client has everything
+	after  int64 // the position up to which the client has all events
 	position
-	preface string // to be sent before what is new
+	preface string // sent before new events
 	unsent  []byte
-	begun   bool // the headers have been sent
+	begun   bool // whether the headers have been sent
 }
 
-// position is how far a stream has read.
+// position says how far a stream has read.
 type position struct {
-	seen    int64     // the position of the last entry that was read
+	seen    int64     // the position of the last entry
 	seq     int64     // the seq of the last message
-	created time.Time // the context that was read: one that was pruned and made anew has other messages
+	created time.Time // when the context was created: one that was pruned and made anew has other messages
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
@@ -53,7 +52,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 			return wrong("Last-Event-ID %s: it must be the id of an event", quoted(id))
 		}
 	}
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
@@ -61,10 +60,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
-	news, leave := s.tail.follow(name)
+	news, leave := s.supervisor.subscribers.subscribe(name)
 	defer leave()
 	st := &stream{server: s, w: w, news: news, name: name, after: after}
-	if err := st.find(r.Context()); err != nil {
+	if err := st.findPosition(r.Context()); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -76,7 +75,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	return st.run(r.Context())
 }
 
-// run writes what there is, and then what comes, until the server has drained.
+// run sends the events so far, and then new ones, until the server has drained.
 func (st *stream) run(ctx context.Context) error {
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
@@ -89,15 +88,15 @@ func (st *stream) run(ctx context.Context) error {
 		case <-st.news:
 		case <-ticker.C:
 			st.preface = ": here\n\n"
-		case <-st.server.drained:
-			return st.send(ctx) // what the end of its run brought
+		case <-st.server.supervisor.drained:
+			return st.send(ctx) // the last events of its run
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// send sends what is new.
+// send sends all new events.
 func (st *stream) send(ctx context.Context) error {
 	for more := true; more; {
 		var err error
@@ -108,7 +107,7 @@ func (st *stream) send(ctx context.Context) error {
 	return nil
 }
 
-// sendPortion sends some of what is new. It holds none of it while there is no room.
+// sendPortion sends some of the new events. It holds none of them in memory while there is no room.
 func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	from := st.position
 	read := func() ([]byte, error) {
@@ -118,7 +117,7 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	}
 	var portion []byte
 	var leave func()
-	if st.begun { // there is no other answer: it waits for as long as it takes
+	if st.begun { // no other answer is possible any more, so it waits without a limit
 		portion, leave, err = st.server.streaming.reserve(ctx, st.server.reading, read)
 	} else {
 		portion, leave, err = st.server.reserve(ctx, st.server.streaming, read)
@@ -131,8 +130,8 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	return more, st.flush(portion)
 }
 
-// find finds where the client stands.
-func (st *stream) find(ctx context.Context) (err error) {
+// findPosition sets the position at which the client's events begin.
+func (st *stream) findPosition(ctx context.Context) (err error) {
 	st.server.reading <- struct{}{}
 	defer func() { <-st.server.reading }()
 	info, err := st.server.log.Info(ctx, st.name)
@@ -143,7 +142,7 @@ func (st *stream) find(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if newest.N < st.after { // it is of a log that stood here before, as of a copy that was put back
+	if newest.N < st.after { // an id of another log, which was there before a copy was restored
 		st.after = 0
 		return nil
 	}
@@ -152,22 +151,20 @@ func (st *stream) find(ctx context.Context) (err error) {
 	return err
 }
 
-// portion is how many bytes of events are sent at once, more or less. The log is
-// let go of meanwhile: a client may take its time.
+// portion is about how many bytes of events are sent at once. No read of the log is open meanwhile,
+// since a client may be slow.
 const portion = 64 << 10
 
-// readers is how many answers are read from the log at once. Each takes one connection to
-// it, or two, and all that follow a context are told of news at the same time; and of a large
-// value there are several copies meanwhile.
+// readers is how many answers are read from the log at once. Each takes a connection to it, or two,
+// and several copies of a large value, and all subscribers of a context are notified at once.
 const readers = 4
 
-// read makes a portion of events of what is new: of each entry, the messages
-// that it came with and then itself.
+// read collects a portion of events: for each entry, the messages before it and then itself.
 func (st *stream) read(ctx context.Context) (more bool, err error) {
 	looked := false
 	for entry, err := range st.server.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
 		if err == nil && !looked {
-			looked, err = true, st.look(ctx)
+			looked, err = true, st.checkContext(ctx)
 		}
 		if err != nil {
 			return false, err
@@ -188,8 +185,8 @@ func (st *stream) read(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// look finds whether the context is still the one that was read.
-func (st *stream) look(ctx context.Context) error {
+// checkContext finds out whether the context is still the one that was read.
+func (st *stream) checkContext(ctx context.Context) error {
 	info, err := st.server.log.Info(ctx, st.name)
 	if err == nil && !info.Created.Equal(st.created) {
 		st.created, st.seq = info.Created, 0
@@ -197,8 +194,8 @@ func (st *stream) look(ctx context.Context) error {
 	return err
 }
 
-// messages tells of the messages before an entry, which have the positions
-// before its own. In a log of an older obelus they may have none of their own.
+// messages adds the messages before an entry, which have the positions before its own. In a log of
+// an older obelus they may have no positions.
 func (st *stream) messages(ctx context.Context, entry store.Entry) (more bool, err error) {
 	for m, err := range st.server.log.Messages(ctx, store.Filter{Context: st.name, After: st.seq, At: entry.Seq}) {
 		if err != nil {
@@ -232,13 +229,13 @@ func (st *stream) event(kind string, id int64, data any) {
 	st.unsent = fmt.Appendf(st.unsent, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, store.EncodeJSON(data))
 }
 
-// flush sends a portion, at once.
+// flush sends a portion at once.
 func (st *stream) flush(portion []byte) error {
 	if len(portion) == 0 {
 		return nil
 	}
 	controller := http.NewResponseController(st.w)
-	if !st.begun { // there can still be another answer
+	if !st.begun { // another answer is still possible
 		if err := controller.Flush(); errors.Is(err, http.ErrNotSupported) {
 			return errUnflushable
 		} else if err != nil {

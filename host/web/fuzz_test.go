@@ -148,7 +148,7 @@ func (c *client) do(t *testing.T, method, target, last, body string) *httptest.R
 		}()
 		c.site.server.ServeHTTP(w, r)
 	}()
-	c.site.server.runs.Wait()
+	c.site.server.supervisor.runs.Wait()
 	return w.ResponseRecorder
 }
 

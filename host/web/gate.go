@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// gate bounds how many runs there are at once, and how many wait for their
-// turn.
+// gate bounds how many runs there are at once, and how many wait for their turn.
 type gate struct {
 	places  chan struct{}
 	queue   int64
@@ -20,7 +19,7 @@ func newGate(places, queue int) *gate {
 
 var errFull = &problem{status: http.StatusTooManyRequests, code: "full", message: "too many runs wait for their turn", retry: 1}
 
-// enter waits for a place. patient is who waits however many others do.
+// enter waits for a place. It returns an error if too many wait already, unless patient.
 func (g *gate) enter(ctx context.Context, patient bool) error {
 	select {
 	case g.places <- struct{}{}:

@@ -18,26 +18,26 @@ import (
 	"obelus/host"
 )
 
-// muchMemory is what is given back to the system as soon as a request is over that took it.
-const muchMemory = 32 << 20
+// largeBody is the size of a body from which memory is given back to the system after its request.
+const largeBody = 32 << 20
 
-// small is what of a body always passes, and what of it is made.
-const small = 64 << 10
+// freeBody is how much of a body, and of the values made of it, counts for nothing.
+const freeBody = 64 << 10
 
-// body is that of a request. Once it has been read, the client is waited for no
-// longer: a deadline that passed then would look as if it had gone away.
+// body is a request's body, bounded together with all others. Once it has been read, the read
+// deadline is removed: if it passed later, the client would seem to have gone away.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
-	all        *atomic.Int64 // bytes that all take, beyond the small beginning of each
-	most       int64         // that they may take
+	total      *atomic.Int64 // bytes that all bodies take, beyond freeBody of each
+	limit      int64         // the bytes that they may take together
 	read       int64
 	held       atomic.Int64
 }
 
 var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being worked on are too large together", retry: 1}
 
-// Read reads as far as there is room.
+// Read reads while there is room.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
@@ -50,15 +50,15 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold takes room for so many bytes in all, if there is. One that has more than all may take
-// passes if there is no other.
+// hold takes room for a size in all, and reports whether there was room. A body that is larger than
+// the limit passes if there is no other.
 func (b *body) hold(size int64) bool {
-	for more := size - small - b.held.Load(); more > 0; {
-		taken := b.all.Load()
-		if taken+more > b.most && taken > b.held.Load() {
+	for more := size - freeBody - b.held.Load(); more > 0; {
+		taken := b.total.Load()
+		if taken+more > b.limit && taken > b.held.Load() {
 			return false
 		}
-		if b.all.CompareAndSwap(taken, taken+more) {
+		if b.total.CompareAndSwap(taken, taken+more) {
 			b.held.Add(more)
 			break
 		}
@@ -68,22 +68,22 @@ func (b *body) hold(size int64) bool {
 
 // release gives the room back.
 func (b *body) release() {
-	b.all.Add(-b.held.Swap(0))
+	b.total.Add(-b.held.Swap(0))
 }
 
-// response is an answer under way.
+// response is an answer, with a timeout for each piece that the client takes.
 type response struct {
 	http.ResponseWriter
 	controller *http.ResponseController
-	patience   time.Duration
+	timeout    time.Duration
 	route      string
-	status     int // 0 before the headers are written
+	status     int // 0 until the headers are written
 }
 
-// Unwrap lets an [http.ResponseController] through.
+// Unwrap serves [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -91,19 +91,19 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write gives the client so long to take the next piece, and no longer.
+// Write writes a piece, with a deadline for the client to take it.
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	// Where there is no deadline, as in tests, there is nothing to wait for.
-	_ = w.controller.SetWriteDeadline(time.Now().Add(w.patience))
+	// Without deadlines, as in tests, the client is no network.
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.timeout))
 	return w.ResponseWriter.Write(b)
 }
 
-// FlushError sends what has been written, and the headers before anything has.
+// FlushError sends the data so far, or the headers if there is none.
 func (w *response) FlushError() error {
-	_ = w.controller.SetWriteDeadline(time.Now().Add(w.patience))
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.timeout))
 	err := w.controller.Flush()
 	if w.status == 0 && !errors.Is(err, http.ErrNotSupported) {
 		w.status = http.StatusOK
@@ -111,11 +111,11 @@ func (w *response) FlushError() error {
 	return err
 }
 
-// guarded lets only good requests through, and tells of each.
-func (s *Server) guarded(next http.Handler) http.Handler {
+// guard passes on the requests that may be answered, within bounds, and logs each.
+func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), patience: s.patience.write, route: "refused"}
+		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), timeout: s.timeouts.write, route: "refused"}
 		defer func() {
 			panicked := recover()
 			if panicked != nil && panicked != http.ErrAbortHandler {
@@ -123,7 +123,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 				if w.status == 0 {
 					s.fail(w, r, &problem{status: http.StatusInternalServerError, code: "internal", message: internalText})
 				} else {
-					panicked = http.ErrAbortHandler // the answer has begun
+					panicked = http.ErrAbortHandler // part of the answer has been sent
 				}
 			}
 			s.metrics.request(w.route, w.status, time.Since(start))
@@ -133,18 +133,18 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			}
 		}()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := s.admits(r); err != nil {
+		if err := s.checkRequest(r); err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		if r.Body == nil { // a handler around the server took it away
+		if r.Body == nil { // a handler around the server has removed it
 			r.Body = http.NoBody
 		}
 		if r.Body != http.NoBody {
-			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
-			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, all: &s.bodies, most: s.config.Bodies}
+			_ = w.controller.SetReadDeadline(time.Now().Add(s.timeouts.body))
+			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, total: &s.bodies, limit: s.config.Bodies}
 			defer func() {
-				if body.held.Load() > muchMemory {
+				if body.held.Load() > largeBody {
 					host.ReturnMemory()
 				}
 				body.release()
@@ -155,9 +155,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// admits tells whether a request may be answered at all.
-func (s *Server) admits(r *http.Request) error {
-	if !s.knows(r) {
+// checkRequest returns an error for a request that must not be answered: by its Host, its Origin or
+// its token.
+func (s *Server) checkRequest(r *http.Request) error {
+	if !s.isOwnHost(r) {
 		return &problem{status: http.StatusForbidden, code: "host", message: "this server is not asked for as " + quoted(r.Host) + ": name it by its address, or by a name that it was given"}
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
@@ -177,10 +178,9 @@ func (s *Server) admits(r *http.Request) error {
 	return &problem{status: http.StatusUnauthorized, code: "token", message: "a token is needed: Authorization: Bearer TOKEN"}
 }
 
-// knows tells whether a request asks for this server by a name of its own. A
-// page of another site can make its own name point here, but not the name that
-// the browser sends.
-func (s *Server) knows(r *http.Request) bool {
+// isOwnHost reports whether a request asks for this server by a name of its own. Another site's
+// page can make its own name point here, but can't change the name that the browser sends.
+func (s *Server) isOwnHost(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
@@ -189,7 +189,7 @@ func (s *Server) knows(r *http.Request) bool {
 	if slices.ContainsFunc(s.config.Names, func(own string) bool { return strings.EqualFold(own, name) }) {
 		return true
 	}
-	local := netip.IPv6Loopback() // where it is not known
+	local := netip.IPv6Loopback() // if the local address is unknown
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if port, err := netip.ParseAddrPort(addr.String()); err == nil {
 			local = port.Addr().Unmap()

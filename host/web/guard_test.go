@@ -60,7 +60,7 @@ func listening(t *testing.T, s *site) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server.patience = patience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, write: 100 * time.Millisecond, room: time.Second}
+	s.server.timeouts = clientTimeouts{header: 100 * time.Millisecond, body: 100 * time.Millisecond, write: 100 * time.Millisecond, room: time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Serve(t.Context(), l) }()
 	t.Cleanup(func() {

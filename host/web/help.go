@@ -8,8 +8,8 @@ import (
 //go:embed doc.go
 var source string
 
-// Doc is what this package's page tells clients, in whatever language: what they can
-// ask, and what is answered. It is text for a terminal.
+// Doc returns the part of this package's documentation for clients in any language: the requests
+// and their answers, as text for a terminal.
 func Doc() string {
 	const first, behind = "// Requests and answers", "//\n// # Safety"
 	_, page, _ := strings.Cut(source, first)

@@ -26,7 +26,7 @@ func write(w http.ResponseWriter, status int, v any) error {
 	return writeJSON(w, status, append(store.EncodeJSON(v), '\n'))
 }
 
-// list is the text of an array that is made element by element.
+// list builds the text of an array element by element.
 type list struct {
 	text  []byte
 	begun bool
@@ -47,7 +47,7 @@ func (l *list) end() []byte {
 	return append(l.text, "]\n"...)
 }
 
-// listOf is the array of what each of some elements is made to.
+// listOf returns the text of an array of elements, each converted by shown.
 func listOf[T any](all []T, shown func(T) (any, error)) ([]byte, error) {
 	var l list
 	for _, v := range all {
@@ -60,27 +60,27 @@ func listOf[T any](all []T, shown func(T) (any, error)) ([]byte, error) {
 	return l.end(), nil
 }
 
-// read decodes a request's body, which must be one object with no other fields
-// than those of the value; nothing is an empty one.
+// read decodes a request's body, which must be one object with the fields of the value and no
+// others. An empty body is an empty object.
 func read(r *http.Request, into any) error {
-	defer release(r) // a run that is waited for may take an hour
+	defer release(r) // the answer may take as long as a run
 	return readHeld(r, into)
 }
 
-// release gives the room back that a request's body takes.
+// release gives back the room that a request's body takes.
 func release(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
 		b.release()
 	}
 }
 
-// readHeld is read, after which the body still takes its room.
+// readHeld is read without giving back the body's room.
 func readHeld(r *http.Request, into any) error {
 	body, err := readBody(r)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
-	v, err := store.DecodeGiven(body, store.MaxDepth+1) // what a field holds may be that deep
+	v, err := store.DecodeGiven(body, store.MaxDepth+1) // the value of a field may be as deep as MaxDepth
 	if err != nil {
 		return wrong("the body must be a JSON object: %s", err)
 	}
@@ -98,8 +98,7 @@ func readHeld(r *http.Request, into any) error {
 	return nil
 }
 
-// checkFields refuses fields that a body does not have. To encoding/json "Plan" would be
-// plan too.
+// checkFields returns an error for unknown fields. encoding/json would take "Plan" for "plan".
 func checkFields(v any, body reflect.Type) error {
 	var known []string
 	for i := range body.NumField() {
@@ -111,12 +110,12 @@ func checkFields(v any, body reflect.Type) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		return fmt.Errorf("unknown field %s%s", quoted(name), meant(name, known))
+		return fmt.Errorf("unknown field %s%s", quoted(name), suggestion(name, known))
 	}
 	return nil
 }
 
-// readBody reads all of a request's body. One that breaks off is the client's.
+// readBody reads all of a request's body. A body that breaks off is the client's error.
 func readBody(r *http.Request) ([]byte, error) {
 	text, err := io.ReadAll(r.Body)
 	if b, ok := r.Body.(*body); ok && err == nil && !b.hold(decodedSize(text)) {
@@ -125,12 +124,12 @@ func readBody(r *http.Request) ([]byte, error) {
 	var large *http.MaxBytesError
 	var slow net.Error
 	if err == nil || errors.Is(err, errCrowded) || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
-		return bytes.TrimPrefix(text, []byte("\ufeff")), err // a mark that some editors put before a text
+		return bytes.TrimPrefix(text, []byte("\ufeff")), err // a byte order mark
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)
 }
 
-// kindWanted says what a field of a body must be.
+// kindWanted says which JSON type a field of a body must have.
 func kindWanted(into any, e *json.UnmarshalTypeError) string {
 	body, got := reflect.TypeOf(into).Elem(), store.DescribeType(strings.Replace(e.Value, "bool", "boolean", 1))
 	for i := range body.NumField() {
@@ -139,7 +138,7 @@ func kindWanted(into any, e *json.UnmarshalTypeError) string {
 			continue
 		}
 		want := e.Field + " must be " + jsonType(field.Type)
-		if field.Type != e.Type || strings.Contains(e.Value, " ") { // it is within, or out of range
+		if field.Type != e.Type || strings.Contains(e.Value, " ") { // the error is within the field, or a number is out of range
 			return want
 		}
 		return want + ", not " + got
@@ -147,11 +146,11 @@ func kindWanted(into any, e *json.UnmarshalTypeError) string {
 	return fieldName(e.Field) + " must be " + jsonType(e.Type) + ", not " + got
 }
 
-// jsonType is what a field of a Go type wants, in JSON's words.
+// jsonType names the JSON type for a field of a Go type.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:
-		return "an array of strings" // of all else there is none
+		return "an array of strings" // bodies have no other type
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -171,10 +170,10 @@ func fieldName(field string) string {
 	return field
 }
 
-// anyQuery is of a path whose parameters nobody reads.
+// anyQuery is the query of a route that ignores its parameters.
 const anyQuery = "*"
 
-// checkQuery refuses parameters other than those that are named.
+// checkQuery returns an error for parameters other than those named.
 func checkQuery(r *http.Request, names string) error {
 	if names == anyQuery {
 		return nil
@@ -188,20 +187,20 @@ func checkQuery(r *http.Request, names string) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		return wrong("there is no parameter %s%s", quoted(name), meant(name, known))
+		return wrong("there is no parameter %s%s", quoted(name), suggestion(name, known))
 	}
 	return nil
 }
 
-// meant is a hint to what a name was meant to be, "" where none is near.
-func meant(name string, known []string) string {
+// suggestion returns "did you mean" for a probable spelling mistake, else "".
+func suggestion(name string, known []string) string {
 	if near := spell.Nearest(name, known); near != "" {
 		return " (did you mean " + quoted(near) + "?)"
 	}
 	return ""
 }
 
-// query reads parameters.
+// query reads parameters, and keeps the first error.
 type query struct {
 	values url.Values
 	err    error
@@ -211,7 +210,7 @@ func queryOf(r *http.Request) *query { return &query{values: r.URL.Query()} }
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 
-// after is a position to begin behind, 0 being the beginning.
+// after reads a position after which to begin. 0 is the beginning.
 func (q *query) after() int64 {
 	if q.text("after") == "0" {
 		return 0
@@ -219,7 +218,7 @@ func (q *query) after() int64 {
 	return q.seq("after")
 }
 
-// seq is a whole number above 0, or 0 where there is none.
+// seq reads a whole number above 0. It returns 0 for none.
 func (q *query) seq(name string) int64 {
 	text := q.text(name)
 	if text == "" {
@@ -244,7 +243,7 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// outcomes are words that tell how calls stand, with commas between them.
+// outcomes reads a list of call outcomes, separated by commas.
 func (q *query) outcomes(name string) []string {
 	if q.text(name) == "" {
 		return nil
@@ -252,7 +251,7 @@ func (q *query) outcomes(name string) []string {
 	words := strings.Split(q.text(name), ",")
 	for _, word := range words {
 		if !slices.Contains(journal.Outcomes(), word) {
-			q.err = wrong("%s=%s: there is no such status%s", name, word, meant(word, journal.Outcomes()))
+			q.err = wrong("%s=%s: there is no such status%s", name, word, suggestion(word, journal.Outcomes()))
 		}
 	}
 	return words

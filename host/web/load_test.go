@@ -77,7 +77,7 @@ func TestManyRuns(t *testing.T) {
 		t.Errorf("the heap has %d bytes after %d runs, %d after %d more", early, *runs/10, late, *runs)
 	}
 	goleak.VerifyNone(t, before)
-	if n := len(s.server.active) + len(s.server.gate.places); n != 0 {
+	if n := len(s.server.supervisor.active) + len(s.server.supervisor.gate.places); n != 0 {
 		t.Errorf("%d runs are still held", n)
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,9 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"obelus/engine/journal"
+	"obelus/host"
 )
 
-// metrics are what Prometheus is told, in a registry of the server's own.
+// metrics are the server's metrics for Prometheus, in a registry of their own.
 type metrics struct {
 	handler  http.Handler
 	requests *prometheus.CounterVec
@@ -21,10 +23,10 @@ type metrics struct {
 	calls    *prometheus.HistogramVec
 }
 
-// spans are the buckets of what takes from under a millisecond to minutes.
+// spans are histogram buckets from half a millisecond to minutes.
 var spans = prometheus.ExponentialBuckets(0.0005, 4, 10)
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(h *host.Host, g *gate, streams *atomic.Int64) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}),
@@ -42,12 +44,12 @@ func newMetrics(s *Server) *metrics {
 	}
 	registry.MustRegister(m.requests, m.latency, m.runs, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(s.gate.places)) }),
-		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(s.gate.waiting.Load()) }),
-		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) }),
-		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) }),
+		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(g.places)) }),
+		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(g.waiting.Load()) }),
+		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(streams.Load()) }),
+		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(h.Generation().Number) }),
 		gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
-			if s.config.Host.LastReload().Err != nil {
+			if h.LastReload().Err != nil {
 				return 1
 			}
 			return 0
@@ -69,8 +71,7 @@ func (m *metrics) run(status string, took time.Duration) {
 	m.runs.WithLabelValues(status).Observe(took.Seconds())
 }
 
-// call counts a call that has settled. The names of tools are those of the
-// project's, so there are not many.
+// call counts a settled call. There are few names of tools, since only the project has tools.
 func (m *metrics) call(r journal.Record) {
 	if r.Status.Settled() {
 		m.calls.WithLabelValues(r.Tool, r.Outcome()).Observe(r.Duration / 1000)

@@ -40,7 +40,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	one, err := s.supervisor.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
 		request, registry, err := s.config.Host.Plan(asked.Plan)
 		if notFound(err) {
 			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
@@ -61,15 +61,15 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err := start.MissingInput(ctx, s.log, registry.Schemas...); err != nil {
 			return nil, err
 		}
-		return s.runner(registry).Run(ctx, start)
+		return s.supervisor.newRunner(registry).Run(ctx, start)
 	})
 	if err != nil {
 		return err
 	}
-	return s.tellRun(w, r, one, asked.Wait)
+	return s.sendRun(w, r, one, asked.Wait)
 }
 
-// contextFor is the name that is asked for a new context, or one that no other has.
+// contextFor returns the name that was asked for a new context, or a new name.
 func contextFor(asked *string) (string, error) {
 	if asked == nil {
 		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
@@ -80,7 +80,7 @@ func contextFor(asked *string) (string, error) {
 	return *asked, nil
 }
 
-// start checks what is asked for, but for the plan.
+// start checks the request, except for the plan.
 func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
@@ -103,8 +103,8 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	return start, err
 }
 
-// readInput takes in the input, and lets go of its text. What is made of that takes many
-// times the memory, so it is not made before the run has its turn.
+// readInput decodes the input, and drops its text. The decoded values take many times the memory,
+// so this waits until it is the run's turn.
 func (q *runRequest) readInput(start *engine.Start) (err error) {
 	if !start.HasInput {
 		return nil
@@ -119,10 +119,10 @@ func (q *runRequest) readInput(start *engine.Start) (err error) {
 	return nil
 }
 
-// tellRun answers with a run's end, or, without wait, with that it has begun.
-// A client that goes away leaves the run alone.
-func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait bool) error {
-	begun := one.begun
+// sendRun answers with a run's outcome or, without wait, as soon as it has begun. If the client
+// goes away the run goes on.
+func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, one *run, wait bool) error {
+	begun := one.started
 	if wait {
 		begun = nil
 	}
@@ -130,32 +130,32 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	case <-one.ended:
 	case <-begun:
 	case <-r.Context().Done():
-		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) || !one.hasBegun() {
+		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) || !one.hasStarted() {
 			return r.Context().Err()
 		}
-		begun = one.begun // the time that a handler around this one gives is over, and the run goes on
+		begun = one.started // a handler around this one has ended the request, and the run goes on
 	}
 	select {
 	case <-begun:
-		w.Header().Set("Location", mountedAt(r)+"/v1/contexts/"+one.context)
+		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+one.context)
 		return write(w, http.StatusAccepted, map[string]any{"context": one.context})
 	default:
 	}
 	if one.err != nil {
-		return one.failed()
+		return one.failure()
 	}
 	return s.sendOutcome(w, r, one)
 }
 
-// sendOutcome answers with how a run has ended. Where there is no room to send a large output
-// it answers as without wait, and the client finds it at the context: the run is over, and must
-// not be asked for again.
+// sendOutcome answers with a run's outcome. If there is no room for a large output, it answers as
+// without wait, and the client finds the output at the context: the run is over and must not be
+// started again.
 func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, one *run) error {
 	text := append(store.EncodeJSON(outcomeBody(one.outcome)), '\n')
 	if len(text) > smallPiece {
 		from, size := s.room.of(len(text))
 		if !from.TryAcquire(size) {
-			w.Header().Set("Location", mountedAt(r)+"/v1/contexts/"+one.context)
+			w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+one.context)
 			return write(w, http.StatusAccepted, map[string]any{"context": one.context, "status": one.outcome.Status})
 		}
 		defer from.Release(size)
@@ -163,8 +163,8 @@ func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, one *run) e
 	return writeJSON(w, http.StatusOK, text)
 }
 
-// mountedAt is what a handler around the server has taken off a request's path.
-func mountedAt(r *http.Request) string {
+// mountPrefix returns the part that a handler around the server has removed from a request's path.
+func mountPrefix(r *http.Request) string {
 	given, err := url.ParseRequestURI(r.RequestURI)
 	if err != nil {
 		return ""
@@ -176,24 +176,24 @@ func mountedAt(r *http.Request) string {
 	return prefix
 }
 
-// failed is why a run has no outcome. What of it was recorded before the log could
-// not be written any more is not to be asked for again.
-func (one *run) failed() error {
-	if !one.hasBegun() || !isUnwritable(one.err) {
+// failure returns the error of a run without an outcome. If a part was recorded before the log
+// could not be written any more, it says that the run must not be started again.
+func (one *run) failure() error {
+	if !one.hasStarted() || !isUnwritable(one.err) {
 		return one.err
 	}
-	if one.unwanted {
-		return untold(one.context)
+	if one.cancelledForGood {
+		return unrecordedCancel(one.context)
 	}
-	return stuck("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
+	return unwritableProblem("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
 }
 
-// outcomeBody is how a run stands, for who waited for it.
+// outcomeBody returns the body for a run's outcome.
 func outcomeBody(o *journal.Outcome) map[string]any {
 	return map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
 }
 
-// errorBody is what a run failed of, or null.
+// errorBody returns the error of a run's outcome, or nil.
 func errorBody(o *journal.Outcome) any {
 	message, code := why(o)
 	if message == "" {
@@ -202,8 +202,8 @@ func errorBody(o *journal.Outcome) any {
 	return map[string]any{"code": code, "message": message}
 }
 
-// why tells what a run failed of: itself, or the first of its calls that did. One
-// that waits may hold such a call too.
+// why returns the error of a run: its own, or the error of its first failed call. A waiting run may
+// have such a call too.
 func why(o *journal.Outcome) (message, code string) {
 	code = string(o.Status)
 	switch {
@@ -234,10 +234,10 @@ func why(o *journal.Outcome) (message, code string) {
 type resumeRequest struct {
 	Retry  []string        `json:"retry"`
 	Skip   []string        `json:"skip"`
-	Result json.RawMessage `json:"result"` // by call, what it came to
-	From   string          `json:"from"`   // a call of a fork, to run again with what is downstream
+	Result json.RawMessage `json:"result"` // results by call
+	From   string          `json:"from"`   // a call of a fork, to run again with all calls downstream
 	Set    json.RawMessage `json:"set"`    // corrections of its arguments
-	By     string          `json:"by"`     // who decides that
+	By     string          `json:"by"`     // the name that the client gives itself
 	Wait   bool            `json:"wait"`
 }
 
@@ -257,45 +257,18 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name, err := s.there(r)
+	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
-	who, err := s.who(asked.By)
+	who, err := s.decider(asked.By)
 	if err != nil {
 		return err
 	}
 	how := engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set, Who: who}
-	one, err := s.begin(r.Context(), name, false, s.resuming(how))
+	one, err := s.supervisor.begin(r.Context(), name, false, s.supervisor.resumeFunc(how))
 	if err != nil {
 		return err
 	}
-	return s.tellRun(w, r, one, asked.Wait)
-}
-
-// resuming goes on with a run, by its plan's file as it is now.
-func (s *Server) resuming(how engine.Resume) carrier {
-	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
-		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		request, registry, unread := s.config.Host.Generation().PlanOf(name)
-		how.Request, how.Begun = request, begun
-		outcome, err := s.runner(registry).Resume(ctx, how)
-		var refused *plan.PlanError
-		var unplanned *engine.NoPlannerError
-		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
-			return nil, unread
-		}
-		return outcome, err
-	}
-}
-
-func stuck(format string, args ...any) error {
-	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
-}
-
-func untold(name string) error {
-	return stuck("context %s was told to end, which is recorded when the server can write its log", name)
+	return s.sendRun(w, r, one, asked.Wait)
 }

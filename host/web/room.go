@@ -11,57 +11,59 @@ import (
 	"obelus/store"
 )
 
-// room bounds the bytes of the answers that are being sent, for all clients together: one
-// that does not read keeps what is meant for it in memory until it is given up. Small pieces
-// have room of their own, so that large ones do not keep them waiting.
-type room struct {
-	total int64 // of large pieces, and again of small ones
+// answerRoom bounds the bytes of answers that are being sent, for all clients together: an answer
+// is in memory until its client has read it. Small pieces have room of their own, so that large
+// ones do not delay them.
+type answerRoom struct {
+	total int64 // bytes for large pieces, and again for small ones
 	large *semaphore.Weighted
 	small *semaphore.Weighted
 }
 
-// forStreams is a room that has the large pieces in common with another, and small ones of its
+// forStreams returns a room that shares the large pieces of another one and has small ones of its
 // own: streams are many, and other answers do not wait for them.
-func (o *room) forStreams() *room { return &room{o.total, o.large, semaphore.NewWeighted(o.total)} }
-
-// smallPiece is the size up to which a piece of an answer is small.
-const smallPiece = 2 * portion
-
-func newRoom(total int64) *room {
-	return &room{total, semaphore.NewWeighted(total), semaphore.NewWeighted(total)}
+func (o *answerRoom) forStreams() *answerRoom {
+	return &answerRoom{o.total, o.large, semaphore.NewWeighted(o.total)}
 }
 
-// of gives the room for a piece of so many bytes, and what the piece takes of it: one that is
-// larger than all of it is sent when there is no other.
-func (o *room) of(size int) (*semaphore.Weighted, int64) {
+// smallPiece is the largest size of a small piece.
+const smallPiece = 2 * portion
+
+func newRoom(total int64) *answerRoom {
+	return &answerRoom{total, semaphore.NewWeighted(total), semaphore.NewWeighted(total)}
+}
+
+// of returns the room for a piece, and the part of it that the piece takes. A piece that is larger
+// than the room is sent when there is no other.
+func (o *answerRoom) of(size int) (*semaphore.Weighted, int64) {
 	if size <= smallPiece {
 		return o.small, min(int64(size), o.total)
 	}
 	return o.large, min(int64(size), o.total)
 }
 
-// reserve makes a piece of an answer and finds room for it until leave is called. While there
-// is none nothing is held: what was made is dropped, and made anew once there is room. produce
-// gives the piece, and may be called several times. places bounds how many make one at once.
-func (o *room) reserve(ctx context.Context, places chan struct{}, produce func() ([]byte, error)) (piece []byte, leave func(), err error) {
+// reserve produces a piece of an answer and holds room for it until leave is called. While there is
+// no room, the piece is dropped and produced again later: produce may be called several times.
+// places bounds how many pieces are produced at once.
+func (o *answerRoom) reserve(ctx context.Context, places chan struct{}, produce func() ([]byte, error)) (piece []byte, leave func(), err error) {
 	var reserved *semaphore.Weighted
 	var taken int64
 	drop := func() {
 		if reserved != nil {
 			reserved.Release(taken)
 		}
-		if taken > muchMemory/4 { // of which there were several copies
+		if taken > largeBody/4 { // there were several copies of it
 			host.ReturnMemory()
 		}
 		reserved, taken = nil, 0
 	}
 	for {
-		if piece, err = inPlace(ctx, places, produce); err != nil {
+		if piece, err = withPlace(ctx, places, produce); err != nil {
 			drop()
 			return nil, nil, err
 		}
 		from, need := o.of(len(piece))
-		if reserved == from && need <= taken { // as it was made before
+		if reserved == from && need <= taken { // it still fits into the room that it has
 			return piece, drop, nil
 		}
 		drop()
@@ -77,8 +79,8 @@ func (o *room) reserve(ctx context.Context, places chan struct{}, produce func()
 	}
 }
 
-// inPlace does something once there is a place.
-func inPlace(ctx context.Context, places chan struct{}, do func() ([]byte, error)) ([]byte, error) {
+// withPlace calls do once there is a place.
+func withPlace(ctx context.Context, places chan struct{}, do func() ([]byte, error)) ([]byte, error) {
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
@@ -88,7 +90,7 @@ func inPlace(ctx context.Context, places chan struct{}, do func() ([]byte, error
 	}
 }
 
-// errNoRoom is the answer where the room for answers stays taken.
+// errNoRoom is the answer if no room becomes free in time.
 var errNoRoom = &problem{status: http.StatusTooManyRequests, code: "full", message: "the answers that are being sent are too large together", retry: 5}
 
 // respond answers with a value that is read from the log, as JSON.
@@ -102,7 +104,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (a
 	})
 }
 
-// respondText answers with the text of JSON that is made of what is read from the log.
+// respondText answers with JSON that is read from the log.
 func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
 	text, leave, err := s.reserve(r.Context(), s.room, produce)
 	if err != nil {
@@ -112,9 +114,9 @@ func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce fun
 	return writeJSON(w, http.StatusOK, text)
 }
 
-// reserve is [room.reserve] of an answer that has not begun.
-func (s *Server) reserve(ctx context.Context, from *room, produce func() ([]byte, error)) ([]byte, func(), error) {
-	within, cancel := context.WithTimeoutCause(ctx, s.patience.room, errNoRoom)
+// reserve is [answerRoom.reserve] for an answer that has not begun: it gives up after some time.
+func (s *Server) reserve(ctx context.Context, from *answerRoom, produce func() ([]byte, error)) ([]byte, func(), error) {
+	within, cancel := context.WithTimeoutCause(ctx, s.timeouts.room, errNoRoom)
 	defer cancel()
 	piece, leave, err := from.reserve(within, s.reading, func() ([]byte, error) {
 		piece, err := produce()
@@ -129,7 +131,7 @@ func (s *Server) reserve(ctx context.Context, from *room, produce func() ([]byte
 	return piece, leave, err
 }
 
-// writeJSON answers with JSON.
+// writeJSON answers with the text of JSON.
 func writeJSON(w http.ResponseWriter, status int, text []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -137,9 +139,9 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) error {
 	return err
 }
 
-// decodedSize is about how many bytes what is made of a JSON text takes, beside the text:
-// each value a header, its number or text, and its part of what holds it, twice over where
-// it is checked and converted.
+// decodedSize estimates the bytes that the decoded values of a JSON text take, beside the text: a
+// header for each value, its number or text, and its part of its container, twice over because
+// values are checked and converted.
 func decodedSize(text []byte) int64 {
 	values := bytes.Count(text, []byte{','}) + bytes.Count(text, []byte{':'}) + bytes.Count(text, []byte{'['}) + bytes.Count(text, []byte{'{'})
 	return 2*int64(len(text)) + 128*int64(values)

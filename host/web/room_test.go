@@ -36,7 +36,7 @@ func TestRoom_ClientsThatDoNotRead(t *testing.T) {
 	for _, path := range []string{"/log", "/get?ref=state.a", "/why?ref=state.a", "/events"} {
 		t.Run(path, func(t *testing.T) {
 			s := serve(t, work, nil, func(c *Config) { c.Body, c.Answers = 2*large, 2*large+large/2 })
-			s.server.patience.room, s.server.patience.write = 200*time.Millisecond, time.Minute
+			s.server.timeouts.room, s.server.timeouts.write = 200*time.Millisecond, time.Minute
 			s.expect("POST", "/v1/contexts/a/messages", `{"type":"state","a":"`+strings.Repeat("x", large)+`"}`, 200, `{"context":"a","messages":1,"seq":1}`)
 			s.expect("POST", "/v1/contexts/b/messages", `{"type":"state","a":1}`, 200, `{"context":"b","messages":1,"seq":1}`)
 			addr := strings.TrimPrefix(s.http.URL, "http://")
@@ -51,7 +51,7 @@ func TestRoom_ClientsThatDoNotRead(t *testing.T) {
 			if err := first.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s.server.patience.room = time.Minute // until it is noticed that the first one has gone
+			s.server.timeouts.room = time.Minute // until it is noticed that the first one has gone
 			if status, text := s.ask("GET", "/v1/contexts/a/get?ref=state.a", ""); status != http.StatusOK || len(text) < large {
 				t.Errorf("%d, %d bytes", status, len(text))
 			}

@@ -14,39 +14,38 @@ import (
 	"obelus/host"
 )
 
-// run is one that this server carries out.
+// run is a run that the supervisor carries out.
 type run struct {
 	context string
 	began   time.Time
 	cancel  context.CancelCauseFunc
-	begun   chan struct{} // closed once it is in the log
-	ended   chan struct{} // closed once it has come to an end or to a halt
+	started chan struct{} // closed once the log has the run
+	ended   chan struct{} // closed once the run has ended or halted
 	outcome *journal.Outcome
 	err     error
-	again   bool // something came that it may halt for; under the server's lock
+	hasNews bool // news came that it may halt without; under the supervisor's lock
 
-	generation int // of the scripts when it began
+	generation int // the generation of scripts with which it began
 
-	alone    bool // nobody asked for it
-	unwanted bool // it was told to end for good
+	unattended       bool // no client waits for it
+	cancelledForGood bool // it was cancelled, and does not go on by itself
 
-	unasked bool        // somebody has cancelled it; under the server's lock
-	who     journal.Who // has; likewise
-	over    bool        // too late for that; likewise
+	cancelRequested bool        // a client has cancelled it; under the supervisor's lock
+	who             journal.Who // the client; likewise
+	closed          bool        // it is too late to cancel it; likewise
 }
 
-// hasBegun tells whether something of a run is in the log.
-func (one *run) hasBegun() bool {
+// hasStarted reports whether the log has something of the run.
+func (one *run) hasStarted() bool {
 	select {
-	case <-one.begun:
+	case <-one.started:
 		return true
 	default:
 		return false
 	}
 }
 
-// errTime is why a run is cancelled of which nobody wants that. Who asks for that does so with
-// engine.ErrCancelled.
+// errTime cancels a run that takes too long. Like a client's request it is engine.ErrCancelled.
 var errTime error = &cancelledError{"it took longer than a run may"}
 
 type cancelledError struct{ message string }
@@ -57,22 +56,21 @@ func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
 
 var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stopping", message: "the server is being stopped", retry: 5}
 
-// carrier begins or resumes a run; it calls begun once the run is safe.
-type carrier func(ctx context.Context, begun func()) (*journal.Outcome, error)
+// carryFunc starts or resumes a run. It calls begun once the run is durable.
+type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
 
-// begin carries out a run once it is its turn. One that nobody asked for waits for
-// that however many others do, and finds in the log then that it is cancelled; another
-// may be cancelled while it waits.
-func (s *Server) begin(ctx context.Context, name string, alone bool, carry carrier) (*run, error) {
+// begin carries out a run once it is its turn. An unattended run waits for that however many others
+// do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
+func (s *supervisor) begin(ctx context.Context, name string, alone bool, carry carryFunc) (*run, error) {
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
-	if err := s.enter(ctx, limited, one); err != nil {
+	one := &run{context: name, unattended: alone, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{})}
+	if err := s.admit(ctx, limited, one); err != nil {
 		defer cancel(nil)
 		switch cause := context.Cause(limited); {
 		case cause == nil:
 			return nil, err
 		case errors.Is(cause, engine.ErrCancelled):
-			one.outcome = cancelled(name)
+			one.outcome = cancelledOutcome(name)
 			close(one.ended)
 			return one, nil
 		default:
@@ -82,51 +80,51 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	go func() {
 		defer s.runs.Done()
 		defer cancel(nil)
-		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
+		bounded, stop := context.WithTimeoutCause(limited, s.timeout, errTime)
 		defer stop()
 		s.carryOut(bounded, one, carry)
-		unasked := s.close(one)
+		unasked := s.closeRun(one)
 		if cause := context.Cause(bounded); cause != nil {
-			one.unwanted = errors.Is(cause, engine.ErrCancelled)
-			one.cut(cause)
+			one.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
+			one.describeCancel(cause)
 		}
-		if unasked && one.goesOn() && engine.Cancel(context.Background(), s.log, name, one.who) == nil {
-			one.unwanted = true
-			one.outcome = cancelled(name)
+		if unasked && one.isResumable() && engine.Cancel(context.Background(), s.log, name, one.who) == nil {
+			one.cancelledForGood = true
+			one.outcome = cancelledOutcome(name)
 		}
-		s.end(one)
+		s.finish(one)
 	}()
 	return one, nil
 }
 
-// carryOut carries out a run. A fault of the program costs that run and no other.
-func (s *Server) carryOut(ctx context.Context, one *run, carry carrier) {
+// carryOut carries out a run. A panic costs this run and no other.
+func (s *supervisor) carryOut(ctx context.Context, one *run, carry carryFunc) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			one.outcome, one.err = nil, fmt.Errorf("it broke down: %v", broken)
 			s.logger.Error("a run broke down: this is a fault of the program", "context", one.context, "error", broken, "stack", string(debug.Stack()))
 		}
 	}()
-	one.outcome, one.err = carry(ctx, func() { close(one.begun) })
+	one.outcome, one.err = carry(ctx, func() { close(one.started) })
 }
 
-// goesOn tells whether a run has ended for now only: it waits, or the next server
-// resumes it.
-func (one *run) goesOn() bool {
+// isResumable reports whether the run has ended only for now: it waits, or the next server resumes
+// it.
+func (one *run) isResumable() bool {
 	return one.err == nil && (one.outcome.Status == journal.RunWaiting || one.outcome.Stopped)
 }
 
-// close tells whether somebody has cancelled a run; who does so from now on is told how
-// it ended.
-func (s *Server) close(one *run) bool {
+// closeRun reports whether a client has cancelled the run. A client that cancels it later is told
+// how it ended.
+func (s *supervisor) closeRun(one *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.over = true
-	return one.unasked
+	one.closed = true
+	return one.cancelRequested
 }
 
-// cut says why a run that was told to end has done so, if it has.
-func (one *run) cut(cause error) {
+// describeCancel gives a run that was ended early an outcome with the cause.
+func (one *run) describeCancel(cause error) {
 	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
 		one.outcome, one.err = &journal.Outcome{Status: journal.RunCancelled}, nil
 		if errors.Is(cause, engine.ErrStopped) {
@@ -134,42 +132,42 @@ func (one *run) cut(cause error) {
 		}
 	}
 	switch {
-	case one.err != nil || !isCut(one.outcome) || one.outcome.Error != "":
-	case one.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // it had not begun
+	case one.err != nil || !isEndedEarly(one.outcome) || one.outcome.Error != "":
+	case one.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // the run had not begun
 		one.err = errDraining
 	default:
 		one.outcome.Context, one.outcome.Error, one.outcome.Stopped = one.context, cause.Error(), errors.Is(cause, engine.ErrStopped)
 	}
 }
 
-// isCut tells of an outcome whether the run was ended early.
-func isCut(o *journal.Outcome) bool {
+// isEndedEarly reports whether a run was ended early.
+func isEndedEarly(o *journal.Outcome) bool {
 	return o.Status == journal.RunInterrupted || o.Status == journal.RunCancelled
 }
 
-// enter waits for a run's turn, and makes it one of the server's.
-func (s *Server) enter(ctx, limited context.Context, one *run) error {
-	if !one.alone {
-		s.queue(one, true)
-		defer s.queue(one, false)
+// admit waits for a run's turn, and registers it.
+func (s *supervisor) admit(ctx, limited context.Context, one *run) error {
+	if !one.unattended {
+		s.setQueued(one, true)
+		defer s.setQueued(one, false)
 	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(limited, stop)()
-	if err := s.gate.enter(waiting, one.alone); err != nil {
+	if err := s.gate.enter(waiting, one.unattended); err != nil {
 		return err
 	}
-	s.log.giveBack(s.running, one.context)
-	one.began, one.generation = time.Now(), s.config.Host.Generation().Number
-	err := s.enlist(waiting, one)
+	s.log.releaseLease(s.running, one.context)
+	one.began, one.generation = time.Now(), s.host.Generation().Number
+	err := s.register(waiting, one)
 	if err != nil {
 		s.gate.leave()
 	}
 	return err
 }
 
-// queue notes that a run waits for its turn, or does so no longer.
-func (s *Server) queue(one *run, waits bool) {
+// setQueued records whether a run waits for its turn.
+func (s *supervisor) setQueued(one *run, waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if waits {
@@ -179,43 +177,43 @@ func (s *Server) queue(one *run, waits bool) {
 	}
 }
 
-// enlist makes a run one of the server's, unless its context has one already.
-func (s *Server) enlist(ctx context.Context, one *run) error {
+// register makes a run the active one of its context. It is an error if there is one already.
+func (s *supervisor) register(ctx context.Context, one *run) error {
 	for {
-		before, err := s.tryEnlist(one)
+		before, err := s.tryRegister(one)
 		if before == nil {
 			return err
 		}
-		if err := s.outlast(ctx, before); err != nil {
+		if err := s.waitForEnd(ctx, before); err != nil {
 			return err
 		}
 	}
 }
 
-// tryEnlist gives the run that is in the way.
-func (s *Server) tryEnlist(one *run) (before *run, err error) {
+// tryRegister registers a run, or returns the run in the way.
+func (s *supervisor) tryRegister(one *run) (before *run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
 		return nil, errDraining
 	}
-	if one.unasked {
+	if one.cancelRequested {
 		return nil, &engine.CancelledError{Who: one.who}
 	}
 	if before := s.active[one.context]; before != nil {
 		return before, nil
 	}
-	delete(s.woken, one.context) // it looks at the log from now on
+	delete(s.woken, one.context) // from now on the run itself looks at the log
 	s.active[one.context] = one
 	s.runs.Add(1)
 	return nil, nil
 }
 
-// outlast waits for a run that is all but over: whoever follows its context may
-// know of its end before the server does.
-func (s *Server) outlast(ctx context.Context, before *run) error {
+// waitForEnd waits for a run that is almost over: a client that follows its context may see its end
+// before it is unregistered here. It is an error if the run still holds its context.
+func (s *supervisor) waitForEnd(ctx context.Context, before *run) error {
 	select {
-	case <-before.begun:
+	case <-before.started:
 	case <-before.ended:
 		return nil
 	case <-ctx.Done():
@@ -236,13 +234,13 @@ func (s *Server) outlast(ctx context.Context, before *run) error {
 	}
 }
 
-// end lets go of a run.
-func (s *Server) end(one *run) {
+// finish unregisters a run, and logs how it ended.
+func (s *supervisor) finish(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
 	idle := len(s.active) == 0
-	pause := s.settled(one)
-	again := one.again // whatever comes from now on finds that the run has gone
+	pause := s.keepOrphan(one)
+	again := one.hasNews // news from now on finds no active run
 	s.mu.Unlock()
 	s.gate.leave()
 	close(one.ended)
@@ -254,34 +252,53 @@ func (s *Server) end(one *run) {
 	case pause > 0 && errors.As(one.err, new(*engine.BusyError)):
 		s.logger.Debug("run in use", "context", one.context, "error", one.err)
 		return
-	case pause == s.config.lookAgain: // for the first time
+	case pause == s.lookAgain: // the first try
 		until := "the log can be written"
-		if isOfScripts(one.err) {
+		if isFixedByScripts(one.err) {
 			until = "its scripts are mended"
 		}
 		s.logger.Warn("run stuck: it goes on when "+until, "context", one.context, "took", took, "error", one.err)
 	case pause > 0:
 		s.logger.Debug("run stuck", "context", one.context, "took", took, "error", one.err)
 		return
-	case errors.Is(one.err, errDraining): // the next server begins it, or whoever asked asks again
+	case errors.Is(one.err, errDraining): // the next server begins it, or its client asks again
 		s.logger.Debug("run not begun", "context", one.context, "took", took)
 	case one.err != nil:
 		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
 	}
 	if one.err != nil {
-		s.metrics.run("refused", took)
+		s.observer.run("refused", took)
 		return
 	}
-	s.metrics.run(string(one.outcome.Status), took)
+	s.observer.run(string(one.outcome.Status), took)
 	s.logger.Info("run", "context", one.context, "status", one.outcome.Status, "took", took)
-	if one.outcome.Status == journal.RunWaiting && (again || s.freed(one.context)) {
-		s.goOn(one.context)
+	if one.outcome.Status == journal.RunWaiting && (again || s.isTrue(one.context, journal.Context.ChildDone)) {
+		s.resumeWaiting(one.context)
 	}
 }
 
-// runner is an engine with the settings as they are now.
-func (s *Server) runner(registry *plan.Registry) *engine.Runner {
-	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	r.Observe = s.metrics.call
+// newRunner returns an engine with the settings as they are now.
+func (s *supervisor) newRunner(registry *plan.Registry) *engine.Runner {
+	r := s.host.Generation().Settings().Runner(s.log, registry)
+	r.Observe = s.observer.call
 	return r
+}
+
+// resumeFunc returns a function that resumes a run, by its plan's file as it is now.
+func (s *supervisor) resumeFunc(how engine.Resume) carryFunc {
+	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		request, registry, unread := s.host.Generation().PlanOf(name)
+		how.Request, how.Begun = request, begun
+		outcome, err := s.newRunner(registry).Resume(ctx, how)
+		var refused *plan.PlanError
+		var unplanned *engine.NoPlannerError
+		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+			return nil, unread
+		}
+		return outcome, err
+	}
 }

@@ -40,7 +40,7 @@ func TestQueue(t *testing.T) {
 		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"b","wait":true}`)
 		queued <- text
 	}()
-	for s.server.gate.waiting.Load() == 0 {
+	for s.server.supervisor.gate.waiting.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	r, err := http.Post(s.http.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/double.lua"}`))
@@ -68,8 +68,8 @@ func TestWokenOften(t *testing.T) {
 		s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	time.Sleep(2 * lookEvery)
-	if n := s.server.gate.waiting.Load(); n != 1 {
+	time.Sleep(2 * followInterval)
+	if n := s.server.supervisor.gate.waiting.Load(); n != 1 {
 		t.Errorf("%d wait", n)
 	}
 	close(p.resume)
@@ -85,12 +85,12 @@ func TestCancelQueued(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
 	<-p.reached
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	for s.server.gate.waiting.Load() == 0 {
+	for s.server.supervisor.gate.waiting.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.ask("DELETE", "/v1/runs/a", "")
 	close(p.resume)
-	for s.server.gate.waiting.Load() > 0 || len(s.server.gate.places) > 0 {
+	for s.server.supervisor.gate.waiting.Load() > 0 || len(s.server.supervisor.gate.places) > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
@@ -108,12 +108,12 @@ func TestCancelInQueue(t *testing.T) {
 	<-p.reached
 	answers := make(chan string)
 	queue := func(path, body string) {
-		n := s.server.gate.waiting.Load()
+		n := s.server.supervisor.gate.waiting.Load()
 		go func() {
 			_, text := s.ask("POST", path, body)
 			answers <- text
 		}()
-		for s.server.gate.waiting.Load() == n {
+		for s.server.supervisor.gate.waiting.Load() == n {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -129,7 +129,7 @@ func TestCancelInQueue(t *testing.T) {
 			}
 		}
 	}
-	if n := s.server.gate.waiting.Load(); n != 0 {
+	if n := s.server.supervisor.gate.waiting.Load(); n != 0 {
 		t.Errorf("%d wait", n)
 	}
 	s.refused("DELETE", "/v1/runs/c", "", 404, "no-context")
@@ -150,7 +150,7 @@ func TestDrainQueued(t *testing.T) {
 	go func() {
 		told <- s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b"}`, 503, "stopping")
 	}()
-	for s.server.gate.waiting.Load() == 0 {
+	for s.server.supervisor.gate.waiting.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	drained := make(chan error)
@@ -227,7 +227,7 @@ func TestRefusedRuns(t *testing.T) {
 	before := kept()
 	for range 30_000 {
 		var busy *engine.BusyError
-		if _, err := s.server.begin(t.Context(), "a", false, nil); !errors.As(err, &busy) {
+		if _, err := s.server.supervisor.begin(t.Context(), "a", false, nil); !errors.As(err, &busy) {
 			t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestCancel_DoneByAnotherProcess(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","wait":true}`)
 	reached := make(chan struct{})
-	_, err := s.server.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*journal.Outcome, error) {
+	_, err := s.server.supervisor.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*journal.Outcome, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -409,7 +409,7 @@ func TestAppended(t *testing.T) {
 	// What was not waited for is looked at once.
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
 	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
-	time.Sleep(3 * lookEvery)
+	time.Sleep(3 * followInterval)
 	if waits := s.halts("c"); waits != 2 {
 		t.Errorf("the run has come to a halt %d times, not 2", waits)
 	}

@@ -15,8 +15,8 @@ type scriptFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// getScripts tells what is loaded, and, as long as the files hold something
-// else that does not load, why.
+// getScripts answers with the loaded scripts and, while the files hold scripts that do not load,
+// the error.
 func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 	last := s.config.Host.LastReload()
 	g := last.Generation
@@ -42,16 +42,13 @@ func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusOK, body)
 }
 
-// health tells whether the server takes requests and can read its log.
+// health answers whether the server takes requests and can read its log.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	s.mu.Lock()
-	draining := s.draining
-	s.mu.Unlock()
-	if draining {
+	if s.supervisor.isDraining() {
 		return errDraining
 	}
 	if _, err := s.log.Head(r.Context(), ""); err != nil && !errors.Is(err, store.ErrNoContext) {
-		if r.Context().Err() != nil { // that is nothing about the log
+		if r.Context().Err() != nil { // the error is the request's
 			return err
 		}
 		s.logger.Error("the log can't be read", "error", err)

@@ -16,24 +16,24 @@ import (
 const (
 	idleTimeout = 2 * time.Minute
 	headerBytes = 64 << 10
-	drainGrace  = 5 * time.Second // beside what calls are given
+	drainGrace  = 5 * time.Second // in addition to the setting drain
 )
 
-// patience is how long clients are waited for.
-type patience struct {
-	header time.Duration // until they have sent the headers of a request
-	body   time.Duration // and its body
-	write  time.Duration // until they have taken a piece of the answer
-	room   time.Duration // while others have not, and there is no room for the answer
+// clientTimeouts bound the time for which the server waits for clients.
+type clientTimeouts struct {
+	header time.Duration // for the headers of a request
+	body   time.Duration // for its body
+	write  time.Duration // until the client has taken a piece of the answer
+	room   time.Duration // for room for the answer, while other clients have not taken theirs
 }
 
-var defaultPatience = patience{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second, room: 5 * time.Second}
+var defaultClientTimeouts = clientTimeouts{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second, room: 5 * time.Second}
 
-// Serve answers requests that come to a listener until ctx is done, and then
-// drains. It gives nil, or why it could not go on.
+// Serve answers requests on a listener until ctx is done, and then drains. It returns nil, or the
+// error that ended it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: s.patience.header, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.timeouts.header, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)

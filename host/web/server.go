@@ -7,49 +7,46 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"obelus/engine"
 	"obelus/host"
 	"obelus/store"
 )
 
-// Config is what a program that serves a project decides.
+// Config configures a [Server].
 type Config struct {
-	Host *host.Host // the scripts; who wants them loaded anew calls its Watch
+	Host *host.Host // the project; call its Watch to have changed scripts loaded
 
-	// Log has the contexts. An error of it whose Temporary() bool is true is one
-	// that may pass, as a full disk: what it concerns is tried again.
+	// Log has the contexts. If an error of it has a method Temporary() bool that returns true, as
+	// for a full disk, the operation is tried again later.
 	Log store.Log
 
-	// Token is what requests must bring, as "Authorization: Bearer TOKEN".
-	// Without one whoever reaches the server may do everything.
+	// Token must come with each request, as "Authorization: Bearer TOKEN". Without one every client
+	// that reaches the server may do everything.
 	Token string
 
-	// Names are host names, without ports, by which the server may be asked
-	// for beside the address that a request comes to, and beside localhost
-	// where that is a loopback address.
+	// Names are host names, without ports, by which the server may be asked for, in addition to the
+	// address to which a request comes, and to localhost if that is a loopback address.
 	Names []string
 
-	// Each of these is what the project's setting serve says if it is not above 0, and the
-	// default of that name if that says nothing.
+	// Each of these, if it is not above 0, is taken from the project's setting serve, and otherwise
+	// the default of that name.
 	Body    int64         // bytes of a request
-	Bodies  int64         // bytes that bodies and what is made of them take together
-	Answers int64         // bytes of the large answers that are being sent, and again of the small ones
-	Runs    int           // that run at once
+	Bodies  int64         // bytes that bodies and the values made of them take together
+	Answers int64         // bytes of large answers that are being sent, and again of small ones
+	Runs    int           // runs at once
 	Queue   int           // runs that wait for their turn
 	Timeout time.Duration // of one run, after which it is cancelled
 
-	// NoResume leaves alone what a process that died has left. The default
-	// goes on with it, unless the project's setting says otherwise.
+	// NoResume leaves alone the runs of a process that has died. By default they are resumed,
+	// unless the project's setting says otherwise.
 	NoResume bool
 
-	// Logger is told of requests and runs; nil for nobody.
+	// Logger receives a record of each request and run. Nil discards them.
 	Logger *slog.Logger
 
-	lookAgain time.Duration // how often it looks at what was left; 0 for lookAgain
+	lookAgain time.Duration // time between two looks at orphans; 0 is the constant lookAgain
 }
 
 // Defaults of [Config].
@@ -64,41 +61,24 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config    Config
-	log       *noticed
-	logger    *slog.Logger
-	handler   http.Handler
-	gate      *gate
-	bodies    atomic.Int64 // bytes of bodies that are being worked on, and of what is made of them
-	streams   atomic.Int64 // clients that follow a context
-	tail      *tail
-	reading   chan struct{} // places for answers that are read from the log
-	room      *room         // for answers that are being sent
-	streaming *room         // the same for streams
-	news      chan struct{} // that something was appended here which a run may wait for
-	metrics   *metrics
-	patience  patience
-
-	running context.Context // ends, with a cause, when runs are to end
-	stop    context.CancelCauseFunc
-	tasks   sync.WaitGroup // goroutines of the server
-	runs    sync.WaitGroup
-	drained chan struct{} // closed once they have all ended for good
-	quiet   sync.Once     // closes it
-
-	mu       sync.Mutex
-	active   map[string]*run // by context
-	queued   map[*run]bool   // that somebody asked for and that wait for their turn
-	woken    map[string]bool // contexts whose run waits for its turn to go on by itself
-	draining bool
-
-	leftovers map[string]*leftover // runs that nobody is at, by context
+	config     Config
+	log        *notifyingLog // the supervisor's
+	logger     *slog.Logger
+	handler    http.Handler
+	supervisor *supervisor
+	bodies     atomic.Int64  // bytes of the bodies being worked on, and of the values made of them
+	streams    atomic.Int64  // clients that follow a context
+	reading    chan struct{} // places for answers that are read from the log
+	room       *answerRoom   // for answers that are being sent
+	streaming  *answerRoom   // the same for streams
+	metrics    *metrics
+	timeouts   clientTimeouts
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New makes a server, which begins to resume what a crash left. The caller must
-// call Drain before the log is closed.
+// New returns a server, which begins to resume the runs that a crash left. The caller must call
+// Drain before the log is closed.
 func New(config Config) *Server {
 	serve := config.Host.Generation().Settings().Serve
 	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
@@ -109,62 +89,44 @@ func New(config Config) *Server {
 	config.Timeout = cmp.Or(max(config.Timeout, 0), serve.Timeout, DefaultTimeout)
 	config.NoResume = config.NoResume || serve.NoResume
 	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
-	s := &Server{
-		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{},
-		leftovers: map[string]*leftover{},
-		reading:   make(chan struct{}, readers), room: newRoom(config.Answers), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		gate: newGate(config.Runs, config.Queue),
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
+	s := &Server{
+		config: config, logger: config.Logger, timeouts: defaultClientTimeouts,
+		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
 	}
 	s.streaming = s.room.forStreams()
-	s.log = &noticed{Log: config.Log, tail: s.tail}
-	s.metrics = newMetrics(s)
-	s.running, s.stop = context.WithCancelCause(context.Background())
-	s.handler = s.guarded(s.routes())
-	seen := s.position()
-	s.tasks.Go(func() { s.follow(seen) })
+	gate := newGate(config.Runs, config.Queue)
+	s.metrics = newMetrics(config.Host, gate, &s.streams)
+	s.supervisor = newSupervisor(supervision{
+		host: config.Host, log: config.Log, logger: config.Logger, gate: gate, observer: s.metrics,
+		timeout: config.Timeout, noResume: config.NoResume, lookAgain: config.lookAgain,
+	})
+	s.log = s.supervisor.log
+	s.handler = s.guard(s.routes())
+	s.supervisor.start()
 	return s
 }
 
-// Drain ends the server: it takes no more runs, calls that run may come to their
-// end within the time that the setting drain gives them, and what is left
-// undone is resumed by the next server. Streams end when all runs have. It gives up
-// waiting when ctx is done. A program with an [http.Server] of its own drains first
-// and shuts that down then, which waits for requests: those for streams and for runs
-// end by the drain alone.
-func (s *Server) Drain(ctx context.Context) error {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.stop(engine.ErrStopped)
-	ended := make(chan struct{})
-	go func() {
-		s.runs.Wait()
-		s.quiet.Do(func() { close(s.drained) })
-		s.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Drain ends the server: it takes no more runs, running calls may end within the time of the
+// setting drain, and the next server resumes the rest. Streams end when all runs have ended. Drain
+// gives up waiting when ctx is done. A program with an [http.Server] of its own drains first and
+// then shuts that down, which waits for requests: requests for streams and for runs end by the
+// drain alone.
+func (s *Server) Drain(ctx context.Context) error { return s.supervisor.drain(ctx) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// route is what the server does at a path.
+// route is one path of the server.
 type route struct {
 	pattern string
 	handle  func(http.ResponseWriter, *http.Request) error
-	query   string // the parameters that it takes
+	query   string // the names of its parameters
 }
 
-// table lists the routes, sorted by what they are about. [Doc] tells of them.
+// table lists the routes, by subject. [Doc] describes them.
 func (s *Server) table() []route {
 	return []route{
 		{"GET /healthz", s.health, anyQuery},
@@ -213,7 +175,7 @@ func (s *Server) routes() http.Handler {
 	})
 	mux.HandleFunc("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if written := r.URL.EscapedPath(); path.Clean(written) != written { // the mux would answer with a page
+		if written := r.URL.EscapedPath(); path.Clean(written) != written { // the mux would answer in HTML
 			nothing(w, r)
 			return
 		}
@@ -221,7 +183,7 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// answer makes a handler of a function that may fail.
+// answer returns a handler that turns the error of a function into an answer.
 func (s *Server) answer(route string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.(*response).route = route

@@ -21,8 +21,8 @@ type Log struct {
 	journal  []store.Entry
 	n        int64 // the journal's newest position
 	code     map[string]*store.Code
-	last     time.Time // of the last append, so that the next is later
-	pruned   int64     // the greatest epoch of the leases of contexts that are gone
+	last     time.Time // date of the last append, so that the next is later
+	pruned   int64     // greatest epoch of the leases of pruned contexts
 }
 
 var _ store.Log = (*Log)(nil)
@@ -32,8 +32,8 @@ var _ store.Log = (*Log)(nil)
 type memoryContext struct {
 	info     store.ContextInfo
 	messages []*store.Message
-	rare     []*store.Message // those that hold a schema or are no data: few, and often asked for
-	journal  []int            // which entries of the journal are its own
+	rare     []*store.Message // messages that hold a schema or are not data: few, and often read
+	journal  []int            // indices of its own entries in the journal
 	writes   store.WriteIndex
 	lease    memoryLease
 }
@@ -128,7 +128,7 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 	return a, nil
 }
 
-// newestDate is that of the newest of a context's messages and journal entries.
+// newestDate is the newest date of a context's messages and journal entries.
 func (l *Log) newestDate(c *memoryContext) (newest time.Time) {
 	if n := len(c.messages); n > 0 {
 		newest = c.messages[n-1].Date
@@ -209,8 +209,8 @@ func (l *Log) fork(name string, o store.Origin, now time.Time) (*memoryContext, 
 	return c, nil
 }
 
-// wholeUpTo is how many of the messages ahead of an entry may be parted from it: those
-// before what a call wrote, a plan or an error, of which the entry tells.
+// wholeUpTo is the number of messages ahead of an entry that a fork may separate from it: the
+// messages before the call's write, the plan or the error that the entry is about.
 func wholeUpTo(messages []*store.Message) int64 {
 	n := slices.IndexFunc(messages, func(m *store.Message) bool {
 		return m.Call != "" || m.Type == store.TypePlan || m.Kind == store.KindError
@@ -259,7 +259,7 @@ func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	l.journal = slices.Clone(l.journal)
 	for i := range l.journal {
 		if e := &l.journal[i]; l.contexts[e.Context] == nil {
-			*e = store.Entry{} // its place stays: others are found by theirs
+			*e = store.Entry{} // its place stays: other entries are found by theirs
 		}
 	}
 	return nil
@@ -284,7 +284,7 @@ func (c *memoryContext) add(m *store.Message) {
 	c.writes.AddMessage(m)
 }
 
-// Close implements [store.Log]. What had been appended is gone.
+// Close implements [store.Log]. The contents are gone.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,3 +1,4 @@
+// Package answers prints the rows that a query in SQL gives: as a table, as JSON or as CSV.
 package answers
 
 import (
@@ -14,14 +15,14 @@ import (
 	"obelus/cmd/internal/term"
 )
 
-// Answer is a way of printing what a query gives.
+// Answer prints the rows of a query. Columns is called first and End last.
 type Answer interface {
 	Columns(names []string) error
 	Row(values []any) error
 	End() error
 }
 
-// New returns the way that flags ask for: JSON, CSV, else a table.
+// New returns an answer in JSON, in CSV, or else as a table.
 func New(t *term.Terminal, asJSON, asCSV bool) Answer {
 	switch {
 	case asJSON:
@@ -38,7 +39,7 @@ type jsonAnswer struct {
 	keys []string
 }
 
-// Columns takes the names, and tells those apart that are the same.
+// Columns takes the names, and numbers those that are the same.
 func (j *jsonAnswer) Columns(names []string) error {
 	taken := map[string]bool{}
 	for _, name := range names {
@@ -60,9 +61,9 @@ func (j *jsonAnswer) Row(values []any) error {
 		switch v := v.(type) {
 		case float64:
 			v = max(min(v, math.MaxFloat64), -math.MaxFloat64) // JSON has no infinity
-			b.WriteString(real(v))
+			b.WriteString(formatReal(v))
 		case []byte:
-			b.Write(store.EncodeJSON(cell(v)))
+			b.Write(store.EncodeJSON(formatCell(v)))
 		default:
 			b.Write(store.EncodeJSON(v))
 		}
@@ -72,7 +73,7 @@ func (j *jsonAnswer) Row(values []any) error {
 
 func (*jsonAnswer) End() error { return nil }
 
-// csvAnswer prints what RFC 4180 describes, but for the ends of lines.
+// csvAnswer prints CSV as in RFC 4180, except that lines end with a newline alone.
 type csvAnswer struct{ w *csv.Writer }
 
 func (c *csvAnswer) Columns(names []string) error { return c.w.Write(names) }
@@ -80,7 +81,7 @@ func (c *csvAnswer) Columns(names []string) error { return c.w.Write(names) }
 func (c *csvAnswer) Row(values []any) error {
 	cells := make([]string, len(values))
 	for i, v := range values {
-		cells[i] = cell(v)
+		cells[i] = formatCell(v)
 	}
 	return c.w.Write(cells)
 }
@@ -90,14 +91,15 @@ func (c *csvAnswer) End() error {
 	return c.w.Error()
 }
 
-// tableAnswer prints aligned columns. Their widths are those of the first rows,
-// so that an answer of any length can be printed as it comes.
+// tableAnswer prints aligned columns. The first rows set their widths, so that an answer of any
+// length is printed as it comes.
 type tableAnswer struct {
 	term   *term.Terminal
 	rows   [][]string
 	widths []int
 }
 
+// rowsAhead is how many rows are collected before they are printed.
 const rowsAhead = 1000
 
 func (t *tableAnswer) Columns(names []string) error {
@@ -108,12 +110,12 @@ func (t *tableAnswer) Columns(names []string) error {
 func (t *tableAnswer) Row(values []any) error {
 	cells := make([]string, len(values))
 	for i, v := range values {
-		cells[i] = cell(v)
+		cells[i] = formatCell(v)
 	}
 	return t.add(cells)
 }
 
-// add takes a row, which has as many lines as its highest cell.
+// add collects a row, which has as many lines as its highest cell.
 func (t *tableAnswer) add(cells []string) error {
 	lines := make([][]string, len(cells))
 	height := 1
@@ -136,7 +138,7 @@ func (t *tableAnswer) add(cells []string) error {
 	return t.End()
 }
 
-// End prints the rows that wait.
+// End prints the rows that were collected.
 func (t *tableAnswer) End() error {
 	rows := t.rows
 	t.rows = nil
@@ -144,23 +146,23 @@ func (t *tableAnswer) End() error {
 	return t.term.Columns(rows, t.widths)
 }
 
-// cell is a value as text.
-func cell(v any) string {
+// formatCell returns a value as text.
+func formatCell(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
 		return v
 	case float64:
-		return real(v)
+		return formatReal(v)
 	case []byte:
 		return "x'" + hex.EncodeToString(v) + "'"
 	}
 	return fmt.Sprint(v)
 }
 
-// real is a number with a point, as SQLite writes it too.
-func real(v float64) string {
+// formatReal returns a number with a point, as SQLite writes it.
+func formatReal(v float64) string {
 	if math.IsInf(v, 0) {
 		return strings.TrimPrefix(fmt.Sprint(v), "+")
 	}

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// ReadFileOrStdin reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
-// back what it has for ever.
+// ReadFileOrStdin reads a file, or stdin if its name is "-", until ctx ends: a pipe may never end.
 func ReadFileOrStdin(ctx context.Context, stdin io.Reader, file string) ([]byte, error) {
 	if file != "-" {
 		return readFile(ctx, file)
@@ -28,19 +27,19 @@ func readFile(ctx context.Context, file string) ([]byte, error) {
 	})
 }
 
-// mostRead is more than SQLite keeps in one row.
-const mostRead = 1 << 30
+// maxRead is more than SQLite keeps in one row.
+const maxRead = 1 << 30
 
-// readAll reads to the end, of which a device may have none.
+// readAll reads to the end. It is an error if there is too much, since a device may have no end.
 func readAll(r io.Reader) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(r, mostRead+1))
-	if err == nil && len(content) > mostRead {
-		err = fmt.Errorf("it has more than %d bytes", mostRead)
+	content, err := io.ReadAll(io.LimitReader(r, maxRead+1))
+	if err == nil && len(content) > maxRead {
+		err = fmt.Errorf("it has more than %d bytes", maxRead)
 	}
 	return content, err
 }
 
-// WaitFor reads something, or gives up when ctx ends.
+// WaitFor returns the result of read, or the error of ctx if that ends first.
 func WaitFor[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type answer struct {
 		read T
@@ -60,7 +59,7 @@ func WaitFor[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// PlainError takes from an error of the file system what a person needs.
+// PlainError returns the part of a file system's error that a person needs.
 func PlainError(err error) error {
 	var path *os.PathError
 	var call *os.SyscallError

@@ -1,3 +1,5 @@
+// Package cli reads the command line: words and lists, key=value pairs and inputs, sizes, times and
+// files.
 package cli
 
 import (
@@ -10,7 +12,7 @@ import (
 	"obelus/host"
 )
 
-// Bytes is a flag for a number of bytes, as settings have it: "8MB".
+// Bytes is the value of a flag for a number of bytes, written as in settings: "8MB".
 type Bytes int64
 
 func (b *Bytes) String() string {
@@ -22,7 +24,7 @@ func (b *Bytes) String() string {
 
 func (b *Bytes) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
 
-// Set reads it.
+// Set parses the value.
 func (b *Bytes) Set(text string) error {
 	n, ok := host.ParseSize(text)
 	if !ok {
@@ -32,7 +34,7 @@ func (b *Bytes) Set(text string) error {
 	return nil
 }
 
-// Duration is a flag for a time, in seconds or as "1m30s".
+// Duration is the value of a flag for a duration, in seconds or as "1m30s".
 type Duration time.Duration
 
 func (d *Duration) String() string {
@@ -44,7 +46,7 @@ func (d *Duration) String() string {
 
 func (d *Duration) Type() string { return "duration" }
 
-// Set reads it.
+// Set parses the value.
 func (d *Duration) Set(text string) error {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
 		if *d = Duration(seconds * float64(time.Second)); *d == 0 && seconds != 0 {
@@ -57,8 +59,8 @@ func (d *Duration) Set(text string) error {
 	return err
 }
 
-// Words is a flag's list, split at commas that stand in no quotes: a path may have
-// keys in quotes, and a whole word may stand in them. It may be given more than once.
+// Words is the value of a flag for a list, separated by commas outside of quotes: a path may have
+// keys in quotes, and a whole word may stand in quotes. The flag may be given more than once.
 type Words []string
 
 func (l *Words) String() string { return strings.Join(*l, ",") }

@@ -23,7 +23,7 @@ func ReadInputs(ctx context.Context, stdin io.Reader, inputs []string) (any, err
 	for _, text := range inputs {
 		place, v, err := readInput(ctx, stdin, text)
 		if err == nil {
-			merged, err = layOver(merged, place, v)
+			merged, err = merge(merged, place, v)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -35,9 +35,9 @@ func ReadInputs(ctx context.Context, stdin io.Reader, inputs []string) (any, err
 	return merged, nil
 }
 
-// layOver puts a value at a place in another one, and where both are objects its keys
-// beside what is there. It may change either.
-func layOver(v any, place []string, there any) (any, error) {
+// merge returns v with a value at a place. Where both are objects, the keys of the new one are
+// added to the old one. It may change either.
+func merge(v any, place []string, there any) (any, error) {
 	if len(place) == 0 {
 		over, ok := there.(map[string]any)
 		object, ok2 := v.(map[string]any)
@@ -45,7 +45,7 @@ func layOver(v any, place []string, there any) (any, error) {
 			return there, nil
 		}
 		for key, value := range over {
-			object[key], _ = layOver(object[key], nil, value) // at no place it always fits
+			object[key], _ = merge(object[key], nil, value) // without a place it always fits
 		}
 		return object, nil
 	}
@@ -58,7 +58,7 @@ func layOver(v any, place []string, there any) (any, error) {
 		if i == len(list) {
 			list = append(list, nil)
 		}
-		list[i], err = layOver(list[i], rest, there)
+		list[i], err = merge(list[i], rest, there)
 		return list, err
 	}
 	object, ok := v.(map[string]any)
@@ -66,15 +66,14 @@ func layOver(v any, place []string, there any) (any, error) {
 		object = map[string]any{}
 	}
 	var err error
-	object[key], err = layOver(object[key], rest, there)
+	object[key], err = merge(object[key], rest, there)
 	return object, err
 }
 
-// IsStdin tells of a value of -i that stands for stdin, as curl has it too.
+// IsStdin reports whether a value of -i means stdin.
 func IsStdin(text string) bool { return text == "-" || text == "@-" }
 
-// readInput reads one value of -i, and the place where it is to stand: {…}, @file, - for
-// stdin, key=text or key:=json.
+// readInput reads one value of -i, and its place: {…}, @file, - for stdin, key=text or key:=json.
 func readInput(ctx context.Context, stdin io.Reader, text string) (place []string, v any, err error) {
 	switch {
 	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
@@ -108,7 +107,7 @@ func readPair(text string) (key string, v any, err error) {
 	if !ok || key == "" || key == ":" {
 		return "", nil, errNoPair
 	}
-	if !utf8.ValidString(text) { // what is not text would be stored as something else
+	if !utf8.ValidString(text) { // invalid UTF-8 would be stored as other text
 		return "", nil, fmt.Errorf("it is not valid UTF-8")
 	}
 	v = value
@@ -124,7 +123,7 @@ func readPair(text string) (key string, v any, err error) {
 	return key, v, nil
 }
 
-// ReadFlag reads what a flag says of keys; what it says last of one counts.
+// ReadFlag reads the pairs of a flag. The last one of a key counts.
 func ReadFlag(flag string, pairs []string) (map[string]any, error) {
 	all := map[string]any{}
 	for _, pair := range pairs {
@@ -137,7 +136,7 @@ func ReadFlag(flag string, pairs []string) (map[string]any, error) {
 	return all, nil
 }
 
-// readNested reads a pair; dots in the key lead to a place.
+// readNested reads a pair whose key leads to a place by dots.
 func readNested(text string) (place []string, v any, err error) {
 	key, v, err := readPair(text)
 	return strings.Split(key, "."), v, err
@@ -154,13 +153,13 @@ func decodeObject(text []byte) (any, error) {
 	return v, nil
 }
 
-// ReadPairs merges parameters, key=text or key:=json.
+// ReadPairs reads parameters, key=text or key:=json, into one object.
 func ReadPairs(pairs []string) (map[string]any, error) {
 	var params any = map[string]any{}
 	for _, pair := range pairs {
 		place, v, err := readNested(pair)
 		if err == nil {
-			params, err = layOver(params, place, v)
+			params, err = merge(params, place, v)
 		}
 		if err != nil {
 			return nil, exit.Usagef("%s: %s", pair, err)

@@ -8,6 +8,7 @@ import (
 	"obelus/cmd/internal/exit"
 )
 
+// ReadSince reads the value of --since. The zero time is no limit.
 func ReadSince(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -18,11 +19,11 @@ func ReadSince(text string) (time.Time, error) {
 	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
 }
 
-// mostDays is how long ago a time may be, in days: those of a calendar go no further back.
+// mostDays bounds a number of days: a calendar goes no further back.
 const mostDays = 700_000
 
-// ReadPast reads a time as flags take it: as a span before now, of days perhaps, or as a
-// date, which without a zone is one of the machine's, as times are shown.
+// ReadPast reads a time: a span before now, which may be in days, or a date, which without a zone
+// is in the machine's, as times are shown. ok is false if it is neither.
 func ReadPast(text string) (time.Time, bool) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Split splits a line at blanks, as a shell does: quotes keep them, and a
-// backslash keeps what follows it.
+// Split splits a line at blanks, as a shell does: quotes keep blanks, and a backslash keeps the
+// next character.
 func Split(line string) (words []string, err error) {
 	var word strings.Builder
 	begun, quote := false, byte(0)
@@ -45,7 +45,7 @@ func Split(line string) (words []string, err error) {
 	return words, nil
 }
 
-// Quote is a word as a shell has to be given it.
+// Quote returns a word as a shell takes it.
 func Quote(word string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:=,@%+", r)

@@ -1,4 +1,4 @@
-// Package exit holds the exit statuses of the command, and the errors that a wrong use of it is.
+// Package exit holds the exit statuses of the command, and the error for a wrong use of it.
 package exit
 
 import (
@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// Status is an exit status. As an error it ends a command that has already printed what there was
-// to say: its text is empty.
+// Status is an exit status. It is also an error, without text, that ends a command which has
+// already printed its error.
 type Status int
 
-// The statuses, as SURFACE.md has them.
+// The statuses. SURFACE.md explains them.
 const (
 	Done        Status = 0
 	Failed      Status = 1 // a call or the run failed, a test failed, or a value is missing
@@ -23,7 +23,7 @@ const (
 
 func (Status) Error() string { return "" }
 
-// UsageError is a command that was called wrongly.
+// UsageError is a wrong use of a command.
 type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }

@@ -1,3 +1,5 @@
+// Package human formats values for people: durations, sizes, times, and text that can't move a
+// terminal's cursor.
 package human
 
 import (
@@ -14,7 +16,7 @@ import (
 	"obelus/store"
 )
 
-// Duration is a time span for people: three digits at most.
+// Duration returns a duration with three digits at most.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -29,7 +31,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Time is a time for people: of today the hour, else the day.
+// Time returns a time: of today the hour, else the day.
 func Time(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
@@ -37,6 +39,7 @@ func Time(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
+// OrDash returns a text, or "-" if it is empty.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -44,6 +47,7 @@ func OrDash(text string) string {
 	return text
 }
 
+// Size returns a number of bytes with its unit.
 func Size(bytes int64) string {
 	switch {
 	case bytes < 1<<10:
@@ -54,13 +58,14 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
 }
 
+// FirstLine returns the first line of a text.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSuffix(line, "\r")
 }
 
-// Wrapped breaks a text into indented lines.
-func Wrapped(text string) string {
+// Wrap breaks a text into indented lines of at most 80 columns.
+func Wrap(text string) string {
 	const indent, most = "  ", 80
 	var b strings.Builder
 	column := 0
@@ -80,9 +85,8 @@ func Wrapped(text string) string {
 	return b.String()
 }
 
-// WithoutControls is JSON in which what steers a terminal, or turns the order of
-// what a person reads, is written with a backslash. JSON itself does so below a
-// blank alone.
+// WithoutControls returns JSON in which the characters that steer a terminal, or change the order
+// in which text is shown, are escaped. JSON itself escapes only those below the blank.
 func WithoutControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -95,10 +99,10 @@ func WithoutControls(text string) string {
 	return b.String()
 }
 
-// JSON is a value for a person to read, as JSON on one line.
+// JSON returns a value as JSON on one line, without control characters.
 func JSON(v any) string { return WithoutControls(string(store.EncodeJSON(v))) }
 
-// Printable keeps what would move a terminal's cursor out of a line.
+// Printable replaces the characters of a line that move a terminal's cursor.
 func Printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -111,11 +115,11 @@ func Printable(line string) string {
 	}, line)
 }
 
-// colours are what may change how text looks, and nothing else.
+// colours matches the sequences that change only the colour of text.
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Harmless is printable for text of more than a line, in which colours stay.
-func Harmless(text string) string {
+// PrintableText is [Printable] for text of several lines, in which colours stay.
+func PrintableText(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		var b strings.Builder
@@ -129,11 +133,11 @@ func Harmless(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Widths measures texts as terminals show them, whatever the locale: a Chinese
-// character takes two columns, an accent that follows its letter none.
+// Widths measures texts as terminals show them, whatever the locale: a Chinese character takes two
+// columns, an accent that follows its letter none.
 var Widths = runewidth.Condition{StrictEmojiNeutral: true}
 
-// Cut shortens a text to a number of columns; 0 leaves it whole.
+// Cut shortens a text to a number of columns. 0 leaves it whole.
 func Cut(text string, columns int) string {
 	if columns <= 0 {
 		return text
@@ -141,8 +145,8 @@ func Cut(text string, columns int) string {
 	return Widths.Truncate(text, columns, "…")
 }
 
-// Fit cuts the cells of some columns, of all unless they are given, the widest first,
-// until the rows have a width; 0 is any.
+// Fit cuts the cells of some columns, or of all, the widest first, until the rows have a width. 0
+// leaves them whole.
 func Fit(rows [][]string, width int, columns ...int) {
 	if width == 0 || len(rows) == 0 {
 		return
@@ -175,7 +179,7 @@ func Fit(rows [][]string, width int, columns ...int) {
 	}
 }
 
-// Colours.
+// The colours, as ANSI codes.
 const (
 	Red    = "31"
 	Green  = "32"

@@ -1,5 +1,5 @@
-// Package prune removes whole contexts from a log: it chooses those that a user asked for and that
-// may go, and removes them while others append.
+// Package prune removes whole contexts from a log: it chooses the contexts that a user asked for
+// and that are not in use, and removes them while others append.
 package prune
 
 import (
@@ -14,11 +14,11 @@ import (
 	"obelus/store"
 )
 
-// Choice says which contexts go. What it leaves out does not restrict it.
+// Choice says which contexts go. A zero field does not restrict it.
 type Choice struct {
-	Names    []string  // whole names of root contexts, all of which must be able to go
-	Before   time.Time // those that were last appended to before
-	Statuses []string  // those whose newest run has one of these statuses; "none" is no run
+	Names    []string  // whole names of root contexts; each must be able to go
+	Before   time.Time // contexts that were last appended to before
+	Statuses []string  // contexts whose newest run has one of these statuses; "none" is no run
 	DryRun   bool      // remove nothing
 	Command  string    // how the command is called from here, for hints
 }
@@ -26,9 +26,9 @@ type Choice struct {
 // maxTries is how often contexts are chosen anew when others change the same ones.
 const maxTries = 10
 
-// Remove removes the contexts from a log, with those of their delegates, and chooses anew as long
-// as others change them in between. It returns the root contexts that are gone and how many
-// contexts of delegates went with them, also with an error that ended it.
+// Remove removes the contexts from a log, together with their delegates' contexts, and chooses anew
+// as long as others change them in between. It returns the root contexts that are gone and the
+// number of delegates' contexts that went with them, also with an error that ended it.
 func (c *Choice) Remove(ctx context.Context, log store.Log) (removed []string, delegates int, err error) {
 	for range maxTries {
 		var t *tree
@@ -65,8 +65,8 @@ const (
 	portionPause    = 20 * time.Millisecond
 )
 
-// removeChosen removes root contexts with those of their delegates, unless they have changed since
-// they were chosen: all at once if they are named, else in portions.
+// removeChosen removes root contexts together with their delegates' contexts, unless they have
+// changed since they were chosen: all at once if they are named, else in portions.
 func (c *Choice) removeChosen(ctx context.Context, log store.Log, t *tree, chosen []string) (removed []string, delegates int, err error) {
 	chosen = t.forksFirst(chosen)
 	var portion []store.ContextInfo
@@ -151,8 +151,8 @@ func (c *Choice) mayGo(ctx context.Context, log store.Log, t *tree, name string,
 	}
 }
 
-// findUnfinished finds a run that is unfinished and not cancelled, in a context or in those of its
-// delegates that are part of no other run. It returns the name of its context, or "".
+// findUnfinished finds a run that is unfinished and not cancelled, in a context or in its
+// delegates' contexts that are part of no other run. It returns the name of the context, or "".
 func findUnfinished(ctx context.Context, log store.Log, t *tree, name string, run journal.Run) (context string, _ journal.Run, err error) {
 	untouched, err := isUntouchedFork(ctx, log, name)
 	if err != nil || !isOver(run) && !untouched {

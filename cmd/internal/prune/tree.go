@@ -8,7 +8,7 @@ import (
 	"obelus/store"
 )
 
-// tree holds the contexts of a log, those of delegates below their parents.
+// tree holds the contexts of a log. A delegate's context is below its parent.
 type tree struct {
 	infos    map[string]store.ContextInfo
 	roots    []string            // in the order of the log
@@ -31,7 +31,7 @@ func readTree(ctx context.Context, log store.Log) (*tree, error) {
 	return t, nil
 }
 
-// members lists a context and those of its delegates, however deep.
+// members lists a context and its delegates' contexts, however deep.
 func (t *tree) members(name string) []string {
 	all := []string{name}
 	for _, child := range t.children[name] {

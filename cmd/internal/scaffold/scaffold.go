@@ -1,3 +1,5 @@
+// Package scaffold writes files that the command provides into a project: the files of a new
+// project, and annotations for editors.
 package scaffold
 
 import (
@@ -14,10 +16,12 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// Written is a file of a new project, and what was done to it.
+// Written is a file of a new project. Status says how it was treated, and Text is a format for the
+// status and the file.
 type Written struct{ Status, File, Text string }
 
-// Create writes the files of a new project, and gives those with which it is done.
+// Create writes the files of a new project. It returns the files that were written, also with an
+// error.
 func Create(config host.Config, dir string, files []string) (done []Written, err error) {
 	for _, name := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
@@ -37,10 +41,11 @@ func Create(config host.Config, dir string, files []string) (done []Written, err
 	return append(done, Written{"wrote", filepath.Join(dir, TypesFolder), fmt.Sprintf("%%s %%s: %d files", types)}), nil
 }
 
+// IgnoreFile is the file to which Create adds, if it exists.
 const IgnoreFile = ".gitignore"
 
-// addIgnored adds to a .gitignore what keeps the log out, unless it is there, and
-// says which and how.
+// addIgnored adds the line that keeps the log out of version control to a .gitignore, unless it is
+// there. It returns the status and the text for [Written].
 func addIgnored(file string) (done, text string, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -66,8 +71,8 @@ func addIgnored(file string) (done, text string, err error) {
 	return "added to", "added /.obelus/ to %[2]s", errors.Join(err, f.Close())
 }
 
-// initTypes writes the annotations for editors, and tells how many files. A folder that
-// had scripts before may hold some that do not load: it gets what is known without them.
+// initTypes writes the annotations for editors, and returns the number of files. If the scripts of
+// the folder do not load, it writes the annotations that need no scripts.
 func initTypes(config host.Config, dir string) (files int, err error) {
 	there := config
 	there.FS = os.DirFS(dir)
@@ -82,13 +87,14 @@ func initTypes(config host.Config, dir string) (files int, err error) {
 		return 0, err
 	}
 	for _, f := range stale {
-		if err := f.Settle(dir); err != nil {
+		if err := f.Update(dir); err != nil {
 			return 0, err
 		}
 	}
 	return len(stale), nil
 }
 
+// Files lists the files of a new project.
 func Files() ([]string, error) {
 	var files []string
 	err := fs.WalkDir(scripts.Init(), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -100,6 +106,7 @@ func Files() ([]string, error) {
 	return files, err
 }
 
+// WriteTemplate writes one file of a new project. It is an error if the file exists.
 func WriteTemplate(dir, name string) error {
 	content, err := fs.ReadFile(scripts.Init(), name)
 	if err != nil {

@@ -14,22 +14,23 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// TypesFolder is where the annotations are, below the project.
+// TypesFolder is the folder of the annotations, relative to the project's folder.
 var TypesFolder = filepath.Join(".obelus", "types")
 
-// projectTypes is the file with the project's own tools.
+// projectTypes is the file for the project's own tools.
 const projectTypes = "project.lua"
 
-// typesMark is on the third line of all that types writes.
+// typesMark is on the third line of every file of annotations.
 const typesMark = "-- Written by obelus types"
 
-// TypesFile is a file of annotations that is not as it should be.
+// TypesFile is a file of annotations that is to be written or removed.
 type TypesFile struct {
 	Name    string
-	content []byte // nil for one that should not be there
+	content []byte // nil for a file that is to be removed
 	there   bool
 }
 
+// State says for people in which way the file is out of date.
 func (f TypesFile) State() string {
 	switch {
 	case f.content == nil:
@@ -40,8 +41,8 @@ func (f TypesFile) State() string {
 	return "out of date"
 }
 
-// Settle makes the file as it should be.
-func (f TypesFile) Settle(dir string) error {
+// Update writes or removes the file.
+func (f TypesFile) Update(dir string) error {
 	file := filepath.Join(dir, TypesFolder, f.Name)
 	err := os.Remove(file)
 	if f.content != nil {
@@ -55,6 +56,7 @@ func (f TypesFile) Settle(dir string) error {
 	return nil
 }
 
+// Done says for people how Update changed the file.
 func (f TypesFile) Done() string {
 	if f.content == nil {
 		return "removed"
@@ -62,7 +64,7 @@ func (f TypesFile) Done() string {
 	return "wrote"
 }
 
-// StaleTypes finds what is to be written or removed below a project's folder.
+// StaleTypes returns the files that are to be written or removed in a project's folder.
 func StaleTypes(dir string, g *host.Generation) (stale []TypesFile, err error) {
 	wanted, err := wantedTypes(g)
 	if err != nil {
@@ -79,18 +81,18 @@ func StaleTypes(dir string, g *host.Generation) (stale []TypesFile, err error) {
 			stale = append(stale, f)
 		}
 	}
-	files, _ := filepath.Glob(filepath.Join(dir, TypesFolder, "*.lua")) // its pattern is good
+	files, _ := filepath.Glob(filepath.Join(dir, TypesFolder, "*.lua")) // the pattern is valid
 	for _, file := range files {
 		name := filepath.Base(file)
 		content, err := os.ReadFile(file)
-		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) { // others are somebody's own
+		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) { // files without the mark belong to the user
 			stale = append(stale, TypesFile{Name: name, there: true})
 		}
 	}
 	return stale, nil
 }
 
-// wantedTypes are all files of annotations.
+// wantedTypes returns all files of annotations.
 func wantedTypes(g *host.Generation) (files []TypesFile, err error) {
 	entries, err := fs.ReadDir(scripts.Types(), ".")
 	if err != nil {

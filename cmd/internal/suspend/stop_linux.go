@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopProcess stops the whole process, and returns once it goes on. The signal is for the
-// calling thread, which stops before the call returns: one for the process could reach another
-// thread, after this one has gone on.
+// stopProcess stops the whole process, and returns once it continues. The signal is sent to the
+// calling thread, which stops before the call returns. One that is sent to the process could reach
+// another thread after this one has gone on.
 func stopProcess() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,5 +1,6 @@
 //go:build unix
 
+// Package suspend keeps Ctrl-Z from stopping the process in the middle of a commit.
 package suspend
 
 import (
@@ -12,14 +13,13 @@ import (
 	"obelus/store/sqlite"
 )
 
-// suspendWithin is how long a commit may take until the process stops in its midst.
+// suspendWithin is the time after which the process is stopped even within a commit.
 const suspendWithin = 10 * time.Second
 
-// BetweenCommits has Ctrl-Z stop the process when it is at no commit, until end is
-// called: SQLite's lock for writing would keep everybody else from appending for as long as it
-// is stopped.
+// BetweenCommits has Ctrl-Z stop the process only between two commits, until end is called: while a
+// process is stopped with SQLite's lock, no other process can append.
 func BetweenCommits(log *sqlite.Log) (end func()) {
-	if signal.Ignored(syscall.SIGTSTP) { // as under nohup: it is not to be stopped
+	if signal.Ignored(syscall.SIGTSTP) { // as under nohup
 		return func() {}
 	}
 	signals := make(chan os.Signal, 1)
@@ -27,7 +27,7 @@ func BetweenCommits(log *sqlite.Log) (end func()) {
 	go func() {
 		for range signals {
 			ctx, cancel := context.WithTimeout(context.Background(), suspendWithin)
-			if err := log.Between(ctx, stopProcess); err != nil { // it is read-only, closed, or takes long
+			if err := log.Between(ctx, stopProcess); err != nil { // the log is read-only or closed, or the commit takes long
 				stopProcess()
 			}
 			cancel()

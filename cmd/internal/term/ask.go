@@ -18,39 +18,39 @@ import (
 	"obelus/cmd/internal/view"
 )
 
-// asker asks a person about held calls, one after the other. The answers go
-// through the log, as those of approve and reject do, so that the run finds
-// them there.
-type asker struct {
-	term   *Terminal
-	stdin  io.Reader
-	by     string                                        // who decides: the login name
-	decide func(context.Context, journal.Decision) error // records a decision
-	place  func(journal.Record) string                   // the name of a call in the run
-	typed  chan typedLine                                // what the person types; one reader sends it, once there is a question
-	reads  sync.Once
+// Asker asks a person about held calls, one after the other. The answers go through the log, as the
+// decisions of approve and reject do, and the run finds them there.
+type Asker struct {
+	term     *Terminal
+	stdin    io.Reader
+	by       string                                        // the login name, recorded with each decision
+	decide   func(context.Context, journal.Decision) error // records a decision
+	callName func(journal.Record) string                   // the name of a call in the run
+	typed    chan typedLine                                // lines that the person types, from one reader that starts with the first question
+	reads    sync.Once
 
-	mu       sync.Mutex
-	queue    []journal.Record
-	later    map[string]bool                // calls that the person leaves held, by context/call
-	busy     bool                           // a question is on the terminal
-	asking   string                         // about this call, by context/call
-	overtook map[string]chan journal.Record // by call that is asked about: receives its record when somebody else decides first
+	mu        sync.Mutex
+	queue     []journal.Record
+	postponed map[string]bool                // calls that the person leaves held, by context/call
+	busy      bool                           // a question is on the terminal
+	asking    string                         // the call of the question, as context/call
+	overtaken map[string]chan journal.Record // by context/call: receives the record of a call that another decision releases first
 }
 
-// typedLine is a line, or why there is none.
+// typedLine is a line, or the error of reading it.
 type typedLine struct {
 	text string
 	err  error
 }
 
-// NewAsker returns an asker. decide records what the person who is at stdin decides.
-func NewAsker(t *Terminal, stdin io.Reader, by string, place func(journal.Record) string, decide func(context.Context, journal.Decision) error) *asker {
-	return &asker{term: t, stdin: stdin, by: by, decide: decide, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan journal.Record{}}
+// NewAsker returns an asker. by is recorded with each decision, callName names a call in the run,
+// and decide records a decision.
+func NewAsker(t *Terminal, stdin io.Reader, by string, place func(journal.Record) string, decide func(context.Context, journal.Decision) error) *Asker {
+	return &Asker{term: t, stdin: stdin, by: by, decide: decide, callName: place, typed: make(chan typedLine), postponed: map[string]bool{}, overtaken: map[string]chan journal.Record{}}
 }
 
-// Attend lets a runner hold calls for whoever sits at the terminal.
-func (q *asker) Attend(r *engine.Runner) {
+// Attend has a runner keep held calls for the person at the terminal.
+func (q *Asker) Attend(r *engine.Runner) {
 	observe := r.Observe
 	r.Observe = func(record journal.Record) {
 		observe(record)
@@ -63,37 +63,36 @@ func (q *asker) Attend(r *engine.Runner) {
 	r.Attend = func(record journal.Record) bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return !q.later[record.Context+"/"+record.Call]
+		return !q.postponed[record.Context+"/"+record.Call]
 	}
 }
 
-func (q *asker) add(r journal.Record) {
+func (q *Asker) add(r journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue = append(q.queue, r)
 	if !q.busy {
 		q.busy = true
-		go q.work()
+		go q.askAll()
 	}
 }
 
-// decided ends the question about a call about which somebody else has decided.
-func (q *asker) decided(r journal.Record) {
+// decided ends the question about a call that another decision has released.
+func (q *Asker) decided(r journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	name := r.Context + "/" + r.Call
 	q.queue = slices.DeleteFunc(q.queue, func(one journal.Record) bool { return one.Context+"/"+one.Call == name })
 	if q.asking == name {
 		select {
-		case q.overtook[name] <- r:
+		case q.overtaken[name] <- r:
 		default:
 		}
 	}
 }
 
-// work asks until no question is left. What else there is to tell waits
-// meanwhile.
-func (q *asker) work() {
+// askAll asks until no question is left. Other output waits meanwhile.
+func (q *Asker) askAll() {
 	for {
 		q.mu.Lock()
 		if len(q.queue) == 0 {
@@ -104,7 +103,7 @@ func (q *asker) work() {
 		r := q.queue[0]
 		q.queue = q.queue[1:]
 		q.asking = r.Context + "/" + r.Call
-		q.overtook[q.asking] = make(chan journal.Record, 1)
+		q.overtaken[q.asking] = make(chan journal.Record, 1)
 		q.mu.Unlock()
 		resume := q.term.pause()
 		d, err := q.ask(r)
@@ -116,26 +115,26 @@ func (q *asker) work() {
 		}
 		resume()
 		if overtaken, ok := errors.AsType[*overtakenError](err); ok {
-			q.term.Say("%s", overtaken.Error())
+			q.term.Infof("%s", overtaken.Error())
 			continue
 		}
 		if err != nil {
-			if !errors.Is(err, errLater) {
-				q.term.Fail(err)
+			if !errors.Is(err, errPostponed) {
+				q.term.Error(err)
 			}
 			q.mu.Lock()
-			q.later[r.Context+"/"+r.Call] = true
+			q.postponed[r.Context+"/"+r.Call] = true
 			q.mu.Unlock()
 		}
 	}
 }
 
-// errLater is a person who does not decide now.
-var errLater = errors.New("later")
+// errPostponed means that the person does not decide now.
+var errPostponed = errors.New("later")
 
-// overtakenError is a question that somebody else has answered.
+// overtakenError means that another decision came before the answer.
 type overtakenError struct {
-	call string // its name in the run
+	call string // the call's name in the run
 	hold *journal.Hold
 }
 
@@ -150,36 +149,36 @@ func (e *overtakenError) Error() string {
 	return text
 }
 
-// laterOr is what becomes of a question without an answer.
-func laterOr(err error) error {
+// postponedOr returns the error of a question without an answer.
+func postponedOr(err error) error {
 	if errors.As(err, new(*overtakenError)) {
 		return err
 	}
-	return errLater
+	return errPostponed
 }
 
-// ask shows one call and reads what the person says.
-func (q *asker) ask(r journal.Record) (journal.Decision, error) {
+// ask shows one call and reads the person's decision.
+func (q *Asker) ask(r journal.Record) (journal.Decision, error) {
 	d := journal.Decision{Context: r.Context, Call: r.Call, Who: journal.Who{By: q.by}}
 	t := q.term
-	t.question("%s", q.describe(r))
-	q.forget()
+	t.askf("%s", q.describe(r))
+	q.dropTyped()
 	for {
-		t.question("  approve? %s ", t.Paint(human.Grey, "[y]es, [n]o, [l]ater:"))
-		answer, err := q.read(r)
+		t.askf("  approve? %s ", t.Paint(human.Grey, "[y]es, [n]o, [l]ater:"))
+		answer, err := q.readAnswer(r)
 		if err != nil {
-			return d, laterOr(err)
+			return d, postponedOr(err)
 		}
 		switch strings.ToLower(strings.TrimSpace(answer)) {
 		case "y", "yes":
 			return d, nil
 		case "l", "later":
-			return d, errLater
+			return d, errPostponed
 		case "n", "no":
-			t.question("  why not? ")
-			reason, err := q.read(r)
+			t.askf("  why not? ")
+			reason, err := q.readAnswer(r)
 			if err != nil {
-				return d, laterOr(err)
+				return d, postponedOr(err)
 			}
 			d.Reject, d.Reason = true, reason
 			return d, nil
@@ -187,8 +186,8 @@ func (q *asker) ask(r journal.Record) (journal.Decision, error) {
 	}
 }
 
-// forget drops what was typed before the question was there to be answered.
-func (q *asker) forget() {
+// dropTyped drops the input that was typed before the question was shown.
+func (q *Asker) dropTyped() {
 	if file, ok := q.stdin.(*os.File); ok {
 		dropInput(int(file.Fd()))
 	}
@@ -198,9 +197,9 @@ func (q *asker) forget() {
 	}
 }
 
-// read reads what the person types, to the end of the line, unless somebody else decides about
-// the call before that.
-func (q *asker) read(r journal.Record) (string, error) {
+// readAnswer reads a line that the person types, unless another decision about the call comes
+// first.
+func (q *Asker) readAnswer(r journal.Record) (string, error) {
 	q.reads.Do(func() {
 		go func() {
 			lines := bufio.NewReader(q.stdin)
@@ -215,7 +214,7 @@ func (q *asker) read(r journal.Record) (string, error) {
 		}()
 	})
 	q.mu.Lock()
-	overtook := q.overtook[r.Context+"/"+r.Call]
+	overtook := q.overtaken[r.Context+"/"+r.Call]
 	q.mu.Unlock()
 	select {
 	case line, ok := <-q.typed:
@@ -227,15 +226,14 @@ func (q *asker) read(r journal.Record) (string, error) {
 		}
 		return line.text, line.err
 	case by := <-overtook:
-		return "", &overtakenError{q.place(r), by.Hold}
+		return "", &overtakenError{q.callName(r), by.Hold}
 	}
 }
 
-// describe is a held call for the person who decides: what it is run with, and
-// what it may see.
-func (q *asker) describe(r journal.Record) string {
+// describe returns a held call for the person: its arguments and the data that it may see.
+func (q *Asker) describe(r journal.Record) string {
 	t := q.term
-	r.Call = q.place(r)
+	r.Call = q.callName(r)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s call %s %s wants to run", t.Paint(human.Yellow, "‖"), r.Call, t.Paint(human.Blue, human.Printable(r.Tool)))
 	if r.Instance != "" {
@@ -243,7 +241,7 @@ func (q *asker) describe(r journal.Record) string {
 	}
 	b.WriteByte('\n')
 	for _, name := range view.SortedNames(r.Hold.Arguments) {
-		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name])) // whole: it is what is approved
+		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name])) // not cut, since it is approved as shown
 	}
 	if len(r.Hold.Scopes) > 0 {
 		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), human.JSON(map[string]any(r.Hold.Granted)))

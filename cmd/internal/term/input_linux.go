@@ -2,5 +2,5 @@ package term
 
 import "golang.org/x/sys/unix"
 
-// dropInput drops what was typed on a terminal and nobody has read.
+// dropInput drops the input of a terminal that was typed and not read yet.
 func dropInput(fd int) { _ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }

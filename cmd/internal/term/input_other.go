@@ -2,6 +2,5 @@
 
 package term
 
-// dropInput drops what was typed on a terminal and nobody has read, where there
-// is a way to.
+// dropInput does nothing: here the input of a terminal can't be dropped.
 func dropInput(int) {}

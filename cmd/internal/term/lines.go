@@ -19,54 +19,54 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// pipedLines are the lines of a file or of another program.
-type pipedLines struct{ from *bufio.Reader }
+// PipedLines reads lines from a file or another program.
+type PipedLines struct{ from *bufio.Reader }
 
-func NewPipedLines(r io.Reader) *pipedLines { return &pipedLines{bufio.NewReader(r)} }
+func NewPipedLines(r io.Reader) *PipedLines { return &PipedLines{bufio.NewReader(r)} }
 
-func (l *pipedLines) Read(ctx context.Context, _ bool) (string, error) {
+func (l *PipedLines) Read(ctx context.Context, _ bool) (string, error) {
 	return cli.WaitFor(ctx, func() (string, error) {
 		line, err := l.from.ReadString('\n')
 		if line != "" {
-			err = nil // the last line may have no end
+			err = nil // the last line may have no newline
 		}
 		return strings.TrimRight(line, "\r\n"), err
 	})
 }
 
-func (l *pipedLines) Running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+func (l *PipedLines) Running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 
-// typedLines are the lines that a person types, with editing, history and
-// completion, where the terminal can move its cursor.
-type typedLines struct {
+// TypedLines reads lines that a person types, with editing, history and completion if the terminal
+// can move its cursor.
+type TypedLines struct {
 	term       *Terminal
 	line       *liner.State
-	more       bool              // the line goes on with an input
-	whole, raw liner.ModeApplier // of the terminal, while something runs and while a line is typed
-	history    string            // the file, or empty
+	more       bool              // the line continues an input
+	whole, raw liner.ModeApplier // modes of the terminal while an input runs, and while a line is typed
+	history    string            // the file of the history, or empty
 	interrupts chan os.Signal
 	beforeExit func()     // waits until an interrupted run is recorded
-	pending    chan typed // where a line is being read already
+	pending    chan typed // receives a line that is being read already; nil if none is
 }
 
-// typed is a line that was typed, or why there is none.
+// typed is a line that was typed, or the error of reading it.
 type typed struct {
 	line string
 	err  error
 }
 
-func (l *typedLines) Close() {
+func (l *TypedLines) Close() {
 	signal.Stop(l.interrupts)
 	l.line.Close()
 }
 
-func (l *typedLines) Read(ctx context.Context, more bool) (string, error) {
+func (l *TypedLines) Read(ctx context.Context, more bool) (string, error) {
 	l.more = more
 	prompt := "> "
 	if more {
 		prompt = ">> "
 	}
-	l.term.endLine() // the editor writes its line anew, from the first column on
+	l.term.endLine() // the editor redraws its line from the first column
 	l.raw.ApplyMode()
 	line, err := l.prompt(ctx, prompt)
 	if errors.Is(err, liner.ErrPromptAborted) {
@@ -79,9 +79,9 @@ func (l *typedLines) Read(ctx context.Context, more bool) (string, error) {
 	return line, err
 }
 
-// prompt reads a line. Where the editor leaves the terminal as it is, Ctrl-C is a signal:
-// what was typed is dropped then, and the next line comes from the same reading.
-func (l *typedLines) prompt(ctx context.Context, prompt string) (string, error) {
+// prompt reads a line. If the editor can't control the terminal, Ctrl-C is a signal: the line typed
+// so far is dropped, and the reading that goes on gives the next one.
+func (l *TypedLines) prompt(ctx context.Context, prompt string) (string, error) {
 	var interrupts chan os.Signal
 	if !liner.TerminalSupported() {
 		interrupts = l.interrupts
@@ -100,25 +100,25 @@ func (l *typedLines) prompt(ctx context.Context, prompt string) (string, error) 
 		l.pending = nil
 		return read.line, read.err
 	case <-interrupts:
-		l.term.Tell("") // the terminal shows ^C
+		l.term.Noticef("") // the terminal shows ^C
 		return "", liner.ErrPromptAborted
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-// Running lets an interrupt end one input. The second one ends the program, as
-// it does elsewhere.
-func (l *typedLines) Running(ctx context.Context) (context.Context, func()) {
+// Running returns a context that an interrupt ends, for one input, and a function that ends it. A
+// second interrupt ends the program.
+func (l *TypedLines) Running(ctx context.Context) (context.Context, func()) {
 	l.whole.ApplyMode()
 	select {
-	case <-l.interrupts: // it came too late for the input before
+	case <-l.interrupts: // it was meant for the input before
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended, watched := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(watched) // or it may take what is meant for the next input
+		defer close(watched) // else it might take an interrupt of the next input
 		for n := 0; ; n++ {
 			select {
 			case <-ended:
@@ -129,7 +129,7 @@ func (l *typedLines) Running(ctx context.Context) (context.Context, func()) {
 					l.beforeExit()
 					os.Exit(int(exit.Interrupted))
 				}
-				l.term.Tell("") // the terminal shows ^C
+				l.term.Noticef("") // the terminal shows ^C
 				cancel()
 			}
 		}
@@ -141,12 +141,12 @@ func (l *typedLines) Running(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// MostHistory is how many lines of history are kept.
-const MostHistory = 1000
+// MaxHistory is how many lines of history are kept when the file is shortened.
+const MaxHistory = 1000
 
-// openHistory reads the history, and shortens the file if it is long. A history
-// that can't be kept is no reason not to go on.
-func (l *typedLines) openHistory(file string) {
+// openHistory reads the history, and shortens the file if it is long. Errors only switch the
+// history off.
+func (l *TypedLines) openHistory(file string) {
 	l.history = file
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -156,8 +156,8 @@ func (l *typedLines) openHistory(file string) {
 		return
 	}
 	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-	if len(lines) > 2*MostHistory {
-		lines = lines[len(lines)-MostHistory:]
+	if len(lines) > 2*MaxHistory {
+		lines = lines[len(lines)-MaxHistory:]
 		short := file + ".new"
 		if os.WriteFile(short, []byte(strings.Join(lines, "\n")+"\n"), 0o600) == nil {
 			os.Rename(short, file)
@@ -168,13 +168,13 @@ func (l *typedLines) openHistory(file string) {
 	}
 }
 
-// appendHistory keeps a line at once, so that a session that is killed, or
-// another one at the same time, loses none.
-func (l *typedLines) appendHistory(line string) {
+// appendHistory writes a line at once, so that a session that is killed, and another one at the
+// same time, lose none.
+func (l *TypedLines) appendHistory(line string) {
 	if l.history == "" {
 		return
 	}
-	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) // inputs are nobody else's business
+	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) // readable by the user alone
 	if err != nil {
 		return
 	}
@@ -182,21 +182,23 @@ func (l *typedLines) appendHistory(line string) {
 	f.Close()
 }
 
-// LineReader is where the lines of a session come from. It gives io.EOF where
-// the session is to end, and errDropped for a line that is not wanted.
+// LineReader gives the lines of a session. Read returns io.EOF at the end of the session, and
+// [ErrDropped] for an input that is given up; more says that the line continues an input. Running
+// returns a context for one input, which an interrupt ends, and a function that ends it.
 type LineReader interface {
 	Read(ctx context.Context, more bool) (string, error)
-	// running gives a context for one input, which an interrupt ends.
+	// See the type.
 	Running(ctx context.Context) (context.Context, func())
 }
 
+// ErrDropped means that the person has given up an input.
 var ErrDropped = errors.New("dropped")
 
-// OpenTypedLines prepares the terminal for a session. history is the file of its history, or empty;
-// complete returns the words that can stand at the end of what was typed, and what stands before
-// them; beforeExit is called before a second interrupt ends the process.
-func OpenTypedLines(t *Terminal, history string, complete func(typed string) (head string, words []string), beforeExit func()) (*typedLines, error) {
-	l := &typedLines{term: t, beforeExit: beforeExit, interrupts: make(chan os.Signal, 1)}
+// OpenTypedLines prepares the terminal for a session. history is the file of its history, or empty.
+// complete returns the words that fit at the end of the typed text, and the text before them.
+// beforeExit is called before a second interrupt ends the process.
+func OpenTypedLines(t *Terminal, history string, complete func(typed string) (head string, words []string), beforeExit func()) (*TypedLines, error) {
+	l := &TypedLines{term: t, beforeExit: beforeExit, interrupts: make(chan os.Signal, 1)}
 	var err error
 	if l.whole, err = liner.TerminalMode(); err != nil {
 		return nil, err
@@ -210,7 +212,7 @@ func OpenTypedLines(t *Terminal, history string, complete func(typed string) (he
 	l.line.SetTabCompletionStyle(liner.TabPrints)
 	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
 		runes := []rune(line)
-		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // a text that is pasted may be indented by tabs
+		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // pasted text may be indented by tabs
 			return before, []string{"  "}, string(runes[at:])
 		}
 		head, words = complete(string(runes[:at]))
@@ -219,7 +221,7 @@ func OpenTypedLines(t *Terminal, history string, complete func(typed string) (he
 	if history != "" {
 		l.openHistory(history)
 	}
-	signal.Reset(os.Interrupt) // it ends what runs, not the program
+	signal.Reset(os.Interrupt) // it ends an input, not the program
 	signal.Notify(l.interrupts, os.Interrupt)
 	return l, nil
 }

@@ -13,7 +13,7 @@ func (noMode) ApplyMode() error { return nil }
 
 // TestInterruptEndsTheInputThatRuns holds that none of those before takes it.
 func TestInterruptEndsTheInputThatRuns(t *testing.T) {
-	lines := &typedLines{term: New(io.Discard, io.Discard), whole: noMode{}, interrupts: make(chan os.Signal, 1)}
+	lines := &TypedLines{term: New(io.Discard, io.Discard), whole: noMode{}, interrupts: make(chan os.Signal, 1)}
 	for range 2000 {
 		_, before := lines.Running(t.Context())
 		before()

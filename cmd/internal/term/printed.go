@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// printMark stands before each line that a script prints under serve, so that it is told from
-// the server's own lines, none of which begins so.
+// printMark stands before each line that a script prints under serve. No line of the server itself
+// begins with it.
 const printMark = "| "
 
-// MarkPrinted returns a writer to w for what scripts print, which marks each line.
+// MarkPrinted returns a writer for the output of scripts that marks each line and writes it to w.
 func MarkPrinted(w io.Writer) io.Writer { return printedLines{w} }
 
-// LogPrinted returns a writer for what scripts print, which logs a record for each line.
+// LogPrinted returns a writer for the output of scripts that logs a record for each line.
 func LogPrinted(log *slog.Logger) io.Writer { return printedRecords{log} }
 
-// printedLines marks what scripts print, a line at a time.
+// printedLines marks the lines that scripts print.
 type printedLines struct{ w io.Writer }
 
 func (p printedLines) Write(text []byte) (int, error) {
@@ -31,7 +31,7 @@ func (p printedLines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// printedRecords logs what scripts print, a record for each line.
+// printedRecords logs the lines that scripts print.
 type printedRecords struct{ log *slog.Logger }
 
 func (p printedRecords) Write(text []byte) (int, error) {
@@ -41,8 +41,8 @@ func (p printedRecords) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// linesOf gives the lines of what is printed. A carriage return ends one too, since what
-// follows it would stand at the beginning of a line on a terminal.
+// linesOf returns the lines of a text. A carriage return ends a line too, since a terminal shows
+// the text after it at the beginning of the line.
 func linesOf(text []byte) func(yield func(line string) bool) {
 	plain := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text))
 	return strings.SplitSeq(strings.TrimSuffix(plain, "\n"), "\n")

@@ -13,27 +13,27 @@ import (
 	"obelus/engine/journal"
 )
 
-// Progress shows a run: on a terminal what is done above what runs, with the
-// time that it has taken; elsewhere a line per change.
+// Progress shows a run. On a terminal, finished calls stand above the running ones, which show the
+// time they have taken; elsewhere each change is a line.
 type Progress struct {
 	term    *Terminal
 	json    bool
-	context string // a new context, of which people are told once the run has begun
-	Root    string // the run's own context; calls of others are its delegates'
+	context string // the name of a new context, printed once the run has begun; else empty
+	Root    string // the run's own context; calls of other contexts are its delegates'
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu    sync.Mutex
-	still map[[2]string]bool // in JSON, the calls that were told to run, by context and call
+	mu      sync.Mutex
+	running map[[2]string]bool // in JSON, the calls that were printed as running, by context and call
 }
 
-// liveLines is what moves at the bottom of a terminal: the calls that run.
+// liveLines holds the lines at the bottom of a terminal that are redrawn: the running calls.
 type liveLines struct {
 	running []liveCall
 	paint   func(colour, text string) string
-	drawn   []int // how many columns each line has that stands there
+	widths  []int // the columns of each line that is drawn
 	frame   int
-	still   bool // a question is on the terminal
+	hidden  bool // a question is shown
 }
 
 type liveCall struct {
@@ -45,29 +45,29 @@ type liveCall struct {
 const maxLive = 8
 
 func (l *liveLines) erase(w io.Writer) {
-	if len(l.drawn) == 0 {
+	if len(l.widths) == 0 {
 		return
 	}
 	rows := 0
 	columns, _ := sizeOf(w)
-	for _, drawn := range l.drawn {
+	for _, drawn := range l.widths {
 		rows++
-		if columns > 0 { // a terminal that has become narrower has broken the line
+		if columns > 0 { // a terminal that has become narrower has wrapped the line
 			rows += max(drawn-1, 0) / columns
 		}
 	}
-	fmt.Fprintf(w, "\r\x1b[%dA\x1b[J", rows) // what a person typed has moved the cursor
-	l.drawn = nil
+	fmt.Fprintf(w, "\r\x1b[%dA\x1b[J", rows) // to the first column, since typed text moves the cursor
+	l.widths = nil
 }
 
 func (l *liveLines) draw(w io.Writer) {
-	if l.still {
+	if l.hidden {
 		return
 	}
 	columns, rows := sizeOf(w)
 	most := maxLive
 	switch {
-	case rows == 1: // what has left the screen can't be taken back
+	case rows == 1: // lines that have left the screen can't be erased
 		return
 	case rows > 0:
 		most = min(most, max(rows-2, 0))
@@ -75,7 +75,7 @@ func (l *liveLines) draw(w io.Writer) {
 	var b strings.Builder
 	line := func(mark, text, span string) {
 		fmt.Fprintf(&b, "%s%s%s\n", l.paint(human.Blue, mark), text, l.paint(human.Grey, span))
-		l.drawn = append(l.drawn, human.Widths.StringWidth(mark+text+span))
+		l.widths = append(l.widths, human.Widths.StringWidth(mark+text+span))
 	}
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	for i, c := range l.running {
@@ -91,11 +91,13 @@ func (l *liveLines) draw(w io.Writer) {
 		}
 		line(mark, " "+name+" ", span)
 	}
-	io.WriteString(w, b.String()) // at once, so that it does not flicker
+	io.WriteString(w, b.String()) // in one write, so that it does not flicker
 }
 
+// NewProgress shows the progress of a run on a terminal until End. context is the name of a new
+// context, or empty.
 func NewProgress(t *Terminal, json bool, context string) *Progress {
-	p := &Progress{term: t, json: json, context: context, still: map[[2]string]bool{}}
+	p := &Progress{term: t, json: json, context: context, running: map[[2]string]bool{}}
 	if t.Moves && !t.Quiet && !json {
 		t.live = &liveLines{paint: t.Paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
@@ -122,17 +124,17 @@ func (p *Progress) spin() {
 	}
 }
 
-// Begin names the new context.
+// Begin prints the name of the new context.
 func (p *Progress) Begin() {
 	if p.context != "" {
-		p.term.Say("context %s", p.context)
+		p.term.Infof("context %s", p.context)
 		p.context = ""
 	}
 }
 
-// End leaves the lines of what is done, and takes away what moves.
+// End erases the lines that move, and leaves the lines of finished calls.
 func (p *Progress) End() {
-	p.term.Unpause() // a question that the end of the run has overtaken
+	p.term.Unpause() // the run may have ended before a question was answered
 	if p.stop == nil {
 		return
 	}
@@ -144,7 +146,7 @@ func (p *Progress) End() {
 	p.term.mu.Unlock()
 }
 
-// Observe is told of every change of a call.
+// Observe shows a change of a call.
 func (p *Progress) Observe(r journal.Record) {
 	p.Begin()
 	if p.json {
@@ -153,38 +155,38 @@ func (p *Progress) Observe(r journal.Record) {
 		}
 		return
 	}
-	if r.Status == journal.Blocked || r.Status == journal.Ready { // it will be heard of again
+	if r.Status == journal.Blocked || r.Status == journal.Ready { // another change will follow
 		return
 	}
-	r.Call = p.Place(r)
+	r.Call = p.CallName(r)
 	if p.term.live != nil {
 		p.track(r)
 		if r.Status == journal.Running && !r.Rests {
 			return
 		}
 	}
-	p.term.Say("%s", p.describe(r))
+	p.term.Infof("%s", p.describe(r))
 }
 
-// changes tells whether there is more to a record than that a call runs still.
+// changes reports whether a record says more than that a call is still running.
 func (p *Progress) changes(r journal.Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call, runs := [2]string{r.Context, r.Call}, r.Status == journal.Running
-	if runs && p.still[call] {
+	if runs && p.running[call] {
 		return false
 	}
 	if runs {
-		p.still[call] = true
+		p.running[call] = true
 	} else {
-		delete(p.still, call)
+		delete(p.running, call)
 	}
 	return true
 }
 
-// Place is a call's place in the run: "1.2", or "1.2/1.1" for call 1.1 of the
-// delegate of call 1.2.
-func (p *Progress) Place(r journal.Record) string {
+// CallName returns a call's name in the run: "1.2", or "1.2/1.1" for call 1.1 of the delegate of
+// call 1.2.
+func (p *Progress) CallName(r journal.Record) string {
 	inside, ok := strings.CutPrefix(r.Context, p.Root+".")
 	switch {
 	case r.Context == p.Root || p.Root == "":
@@ -200,7 +202,7 @@ func (p *Progress) Place(r journal.Record) string {
 	return strings.Join(append(calls, r.Call), "/")
 }
 
-// track keeps the list of what runs.
+// track updates the list of running calls.
 func (p *Progress) track(r journal.Record) {
 	p.term.mu.Lock()
 	defer p.term.mu.Unlock()
@@ -216,8 +218,7 @@ func (p *Progress) track(r journal.Record) {
 	l.draw(p.term.Err)
 }
 
-// describe is one line about a call: what has become of it, how long it took,
-// where it wrote or why it did not.
+// describe returns a line about a call: its status, its duration, and its outputs or its error.
 func (p *Progress) describe(r journal.Record) string {
 	mark := statusMarks[r.Status]
 	status := r.Outcome()
@@ -243,7 +244,7 @@ func (p *Progress) describe(r journal.Record) string {
 		parts = append(parts, human.FirstLine(message))
 	}
 	if r.Handled != nil {
-		parts = append(parts, "("+view.Handled(r)+")")
+		parts = append(parts, "("+view.HandledFailure(r)+")")
 	}
 	if len(r.WaitingOn) > 0 {
 		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))
@@ -254,6 +255,7 @@ func (p *Progress) describe(r journal.Record) string {
 	return strings.Join(parts, " ")
 }
 
+// statusMarks are the symbol and the colour of each status.
 var statusMarks = map[journal.Status]struct{ mark, colour string }{
 	journal.Done:        {"✓", human.Green},
 	journal.Failed:      {"✗", human.Red},

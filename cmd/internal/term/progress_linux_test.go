@@ -56,7 +56,7 @@ func TestTerminal_UnendedLineAboveWhatMoves(t *testing.T) {
 	term := &Terminal{Err: &shown, live: &liveLines{running: []liveCall{{"1.1", "write", time.Now()}}, paint: func(_, text string) string { return text }}}
 	term.live.draw(&shown)
 	term.Write([]byte("abc"))
-	term.Say("done")
+	term.Infof("done")
 	if got := shown.String(); !strings.Contains(got, "\x1b[1A\x1b[Jabc\n⠋ 1.1 write") || !strings.Contains(got, "\x1b[1A\x1b[Jdone\n⠋") {
 		t.Errorf("%q", got)
 	}

@@ -1,13 +1,12 @@
-package term
-
-// All that people read is written here. The rules:
+// Package term is the terminal of the command: everything that people read is written here, and
+// everything that a person types is read here. The rules:
 //
 //   - Data goes to stdout, everything for people to stderr.
-//   - An error begins with "obelus: ", is lower case, says where, what, and
-//     what to do, and shows nothing of how the program is built.
-//   - Colour and what moves are for terminals only; NO_COLOR is respected.
-//   - A value is JSON, keys sorted: one line on a pipe, indented on a
-//     terminal.
+//   - An error begins with "obelus: ", is lower case, says where, what, and what to do, and shows
+//     nothing of how the program is built.
+//   - Colour and lines that move are for terminals only; NO_COLOR is respected.
+//   - A value is JSON, keys sorted: one line on a pipe, indented on a terminal.
+package term
 
 import (
 	"bytes"
@@ -26,23 +25,23 @@ import (
 	"obelus/cmd/internal/human"
 )
 
-// Terminal is where a command writes. Its methods may be called from several
-// goroutines at once.
+// Terminal writes the output of a command. Its methods are safe for concurrent use.
 type Terminal struct {
-	mu         sync.Mutex
-	Out        io.Writer
-	Err        io.Writer
-	Quiet      bool
-	OutTTY     bool
-	ErrTTY     bool
-	Moves      bool // lines of stderr can be taken back
-	colour     bool
-	live       *liveLines    // what moves at the bottom of stderr; nil without
-	paused     *bytes.Buffer // what is to be told once a question has its answer; nil without one
-	unanswered bool          // the cursor stands behind a question
-	begun      bool          // a script has begun a line of stderr and not ended it
+	mu       sync.Mutex
+	Out      io.Writer
+	Err      io.Writer
+	Quiet    bool
+	OutTTY   bool
+	ErrTTY   bool
+	Moves    bool // lines of stderr can be erased
+	colour   bool
+	live     *liveLines    // lines at the bottom of stderr that move; nil for none
+	paused   *bytes.Buffer // output that waits for the answer to a question; nil without a question
+	asking   bool          // the cursor is behind a question
+	lineOpen bool          // a script has left a line of stderr without its end
 }
 
+// New returns a terminal that writes to stdout and stderr.
 func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err, OutTTY: IsTerminal(out), ErrTTY: IsTerminal(err)}
 	t.Moves = t.ErrTTY && os.Getenv("TERM") != "dumb"
@@ -50,12 +49,13 @@ func New(out, err io.Writer) *Terminal {
 	return t
 }
 
+// IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width is how many columns stdout has; 0 where lines are not to be cut.
+// Width returns the columns of stdout, or 0 if lines are not to be cut.
 func (t *Terminal) Width() int { return widthOf(t.Out) }
 
 func widthOf(w io.Writer) int {
@@ -63,7 +63,7 @@ func widthOf(w io.Writer) int {
 	return columns
 }
 
-// sizeOf is how many columns and rows a terminal has; 0 where there is none.
+// sizeOf returns the columns and rows of a terminal, or 0 if it is none.
 func sizeOf(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {
@@ -73,7 +73,7 @@ func sizeOf(w io.Writer) (columns, rows int) {
 	return 0, 0
 }
 
-// Value prints JSON on stdout.
+// Value prints a value as JSON on stdout.
 func (t *Terminal) Value(v any) error {
 	text := store.EncodeJSON(v)
 	if t.OutTTY {
@@ -100,40 +100,39 @@ func (t *Terminal) Line(text string) error {
 	return err
 }
 
-// Say tells a person something, unless it was asked to be quiet.
-func (t *Terminal) Say(format string, args ...any) {
+// Infof prints a message for a person, unless quiet.
+func (t *Terminal) Infof(format string, args ...any) {
 	if !t.Quiet {
-		t.Tell(format, args...)
+		t.Noticef(format, args...)
 	}
 }
 
-// Tell is say for what must be known in any case.
-func (t *Terminal) Tell(format string, args ...any) {
-	t.writeLine(human.Harmless(fmt.Sprintf(format, args...)))
+// Noticef prints a message for a person, even if quiet.
+func (t *Terminal) Noticef(format string, args ...any) {
+	t.writeLine(human.PrintableText(fmt.Sprintf(format, args...)))
 }
 
-// endLine ends the line that a script has left without an end.
+// endLine ends the line that a script has left without its end.
 func (t *Terminal) endLine() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.begun {
-		t.put("\n")
+	if t.lineOpen {
+		t.writeLocked("\n")
 	}
 }
 
-// writeLine writes a line of its own.
+// writeLine writes a line to stderr.
 func (t *Terminal) writeLine(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.begun {
+	if t.lineOpen {
 		line = "\n" + line
 	}
-	t.put(line + "\n")
+	t.writeLocked(line + "\n")
 }
 
-// Fail tells of an error; a line of it each with the program's name, but for
-// what is indented below it.
-func (t *Terminal) Fail(err error) {
+// Error prints an error. Each line of it begins with the program's name, except for indented ones.
+func (t *Terminal) Error(err error) {
 	first := true
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line = human.Printable(strings.TrimSuffix(line, "\r")); line == "" {
@@ -147,7 +146,7 @@ func (t *Terminal) Fail(err error) {
 	}
 }
 
-// Write is for what scripts print: to stderr, above what moves.
+// Write writes the output of scripts: to stderr, above the lines that move.
 func (t *Terminal) Write(text []byte) (int, error) {
 	t.write(string(text))
 	return len(text), nil
@@ -156,22 +155,22 @@ func (t *Terminal) Write(text []byte) (int, error) {
 func (t *Terminal) write(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(text)
+	t.writeLocked(text)
 }
 
-// put writes for one that has the lock.
-func (t *Terminal) put(text string) {
+// writeLocked writes to stderr while the caller holds the lock.
+func (t *Terminal) writeLocked(text string) {
 	if text == "" {
 		return
 	}
-	t.begun = !strings.HasSuffix(text, "\n")
+	t.lineOpen = !strings.HasSuffix(text, "\n")
 	if t.paused != nil {
 		t.paused.WriteString(text)
 		return
 	}
 	if t.live != nil {
-		if t.begun { // what stands in the line of what moves would go with it
-			text, t.begun = text+"\n", false
+		if t.lineOpen { // erasing the lines that move would erase it too
+			text, t.lineOpen = text+"\n", false
 		}
 		t.live.erase(t.Err)
 		defer t.live.draw(t.Err)
@@ -179,31 +178,30 @@ func (t *Terminal) put(text string) {
 	io.WriteString(t.Err, text)
 }
 
-// pause keeps everything but questions off stderr, until the function that it
-// gives is called.
+// pause keeps all output but questions back until resume is called.
 func (t *Terminal) pause() (resume func()) {
 	t.endLine()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live != nil {
 		t.live.erase(t.Err)
-		t.live.still = true
+		t.live.hidden = true
 	}
 	t.paused = &bytes.Buffer{}
 	return t.Unpause
 }
 
-// Unpause tells what was kept back. Without a pause it does nothing.
+// Unpause prints the output that was kept back. Without a pause it does nothing.
 func (t *Terminal) Unpause() {
 	t.mu.Lock()
 	text := t.paused
 	t.paused = nil
-	if t.unanswered {
+	if t.asking {
 		io.WriteString(t.Err, "\n")
-		t.unanswered = false
+		t.asking = false
 	}
 	if t.live != nil {
-		t.live.still = false
+		t.live.hidden = false
 	}
 	t.mu.Unlock()
 	if text != nil {
@@ -211,24 +209,24 @@ func (t *Terminal) Unpause() {
 	}
 }
 
-// question writes a part of a question that is being asked.
-func (t *Terminal) question(format string, args ...any) {
+// askf writes a part of a question.
+func (t *Terminal) askf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
-	t.unanswered = !strings.HasSuffix(text, "\n")
+	t.asking = !strings.HasSuffix(text, "\n")
 	io.WriteString(t.Err, text)
 }
 
-// answered tells that a person has ended the line of a question.
+// answered records that the person has ended the line of a question.
 func (t *Terminal) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unanswered = false
+	t.asking = false
 }
 
-// Interrupted takes away the ^C that the terminal shows, and what moves: whatever
-// is written next begins a line. It waits for no terminal that stands still.
+// Interrupted erases the ^C that the terminal shows, and the lines that move, so that the next
+// output begins a line. It gives up after 100 ms if the terminal is blocked.
 func (t *Terminal) Interrupted(by os.Signal) {
 	if !t.ErrTTY || by != os.Interrupt {
 		return
@@ -239,7 +237,7 @@ func (t *Terminal) Interrupted(by os.Signal) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		switch {
-		case t.unanswered: // whoever ends the question ends its line
+		case t.asking: // Unpause ends the line of the question
 		case !t.Moves:
 			io.WriteString(t.Err, "\n")
 		default:
@@ -255,6 +253,7 @@ func (t *Terminal) Interrupted(by os.Signal) {
 	}
 }
 
+// Paint colours a text, if the terminal shows colours.
 func (t *Terminal) Paint(colour, text string) string {
 	if !t.colour {
 		return text
@@ -262,14 +261,13 @@ func (t *Terminal) Paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Table prints rows in columns on stdout, the last one cut at the terminal's
-// width.
+// Table prints rows in columns on stdout, the last one cut at the terminal's width.
 func (t *Terminal) Table(header []string, rows [][]string) error {
 	return t.Columns(append([][]string{header}, rows...), make([]int, len(header)))
 }
 
-// Columns prints rows in columns on stdout, which are as wide as their widest
-// cells and as they were before.
+// Columns prints rows in columns on stdout. Each column is as wide as its widest cell and at least
+// as wide as widths says, which it updates.
 func (t *Terminal) Columns(rows [][]string, widths []int) error {
 	for _, row := range rows {
 		for i, cell := range row {

@@ -20,8 +20,8 @@ func TestFit(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	var shown strings.Builder
-	(&Terminal{Err: &shown}).Fail(errors.New("too\x1b[2J much\n  below"))
-	if got := human.Harmless("\x1b[31mred\x1b[0m \x1b[2J\r\nmore"); got != "\x1b[31mred\x1b[0m \ufffd[2J\nmore" {
+	(&Terminal{Err: &shown}).Error(errors.New("too\x1b[2J much\n  below"))
+	if got := human.PrintableText("\x1b[31mred\x1b[0m \x1b[2J\r\nmore"); got != "\x1b[31mred\x1b[0m \ufffd[2J\nmore" {
 		t.Errorf("%q", got)
 	}
 	if got := shown.String(); got != "obelus: too\ufffd[2J much\n  below\n" {

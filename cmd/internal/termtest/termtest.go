@@ -1,2 +1,3 @@
-// Package termtest opens terminals for tests, with a person at the other end. It does so on Linux alone.
+// Package termtest opens terminals for tests, with a person at the other end. It does so only on
+// Linux.
 package termtest

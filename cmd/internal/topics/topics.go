@@ -1,3 +1,4 @@
+// Package topics holds the texts of help that are about no command.
 package topics
 
 import (
@@ -13,6 +14,7 @@ import (
 	"obelus/scripts"
 )
 
+// The texts of topics.
 var (
 	//go:embed texts/activities.txt
 	Activities string
@@ -22,13 +24,12 @@ var (
 	Settings string
 )
 
-// Commands are what help tells of beside the commands, sorted: what one writes, rather
-// than types. Nothing runs under their names.
+// Commands returns the topics of help beside the commands, sorted. They do not run.
 func Commands() []*cobra.Command {
 	modules := &cobra.Command{Use: "modules", Short: "what scripts can require"}
 	server := &cobra.Command{Use: "server", Short: "what obelus serve can be asked over HTTP, and answers"}
 	for c, text := range map[*cobra.Command]func() string{modules: modulesTopic, server: web.Doc} {
-		c.SetHelpFunc(func(c *cobra.Command, _ []string) { // no other start of the program makes it
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) { // the text is made only when it is asked for
 			_, _ = io.WriteString(c.OutOrStdout(), text())
 		})
 	}
@@ -41,7 +42,7 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// Complete has help complete topics beside the commands.
+// Complete has help complete topics beside commands.
 func Complete(help *cobra.Command) {
 	commands := help.ValidArgsFunction
 	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -55,7 +56,7 @@ func Complete(help *cobra.Command) {
 	}
 }
 
-// modulesTopic tells of the modules what their annotations for editors do.
+// modulesTopic returns the text about modules, from their annotations for editors.
 func modulesTopic() string {
 	var b strings.Builder
 	b.WriteString(`Modules of the project lie in lib/, and then in activities/: require "a.b" finds
@@ -75,13 +76,13 @@ a permission perhaps, comes as nil and why; a wrong argument raises.
 		b.WriteString(moduleText(string(annotations)))
 	}
 	if err != nil {
-		panic(err) // they are embedded
+		panic(err) // the files are embedded
 	}
 	return b.String()
 }
 
-// moduleText makes text for people of a module's annotations: a block for each function
-// and each table with fields, between empty lines.
+// moduleText returns a module's annotations as text for people: a block for each function and each
+// table with fields.
 func moduleText(annotations string) string {
 	var b strings.Builder
 	module := ""
@@ -102,14 +103,15 @@ func moduleText(annotations string) string {
 	return b.String()
 }
 
-// annotation is what a block of LuaCATS says.
+// annotation is one block of LuaCATS annotations.
 type annotation struct {
 	said, fields   []string
-	class, of      string // its name, and that of the class whose fields it has too
-	function       string // its name with the parenthesis behind it
+	class, of      string // its name, and the name of the class whose fields it inherits
+	function       string // its name
 	params, result []string
 }
 
+// readAnnotation parses one block.
 func readAnnotation(block string) (a annotation) {
 	for line := range strings.Lines(block) {
 		line = strings.TrimRight(line, "\n")
@@ -137,7 +139,7 @@ func readAnnotation(block string) (a annotation) {
 	return a
 }
 
-// signature is the head of a function, or the name of a table.
+// signature returns the head of a function, or the name of a table.
 func (a annotation) signature() string {
 	if a.function == "" && a.of != "" {
 		return a.class + ", with the fields of " + a.of
@@ -152,8 +154,8 @@ func (a annotation) signature() string {
 	return text
 }
 
-// cutType parts a type from what is said behind it. Blanks within brackets, and behind a
-// colon or a comma, are its own.
+// cutType separates a type from its description. Blanks within brackets, and after a colon or a
+// comma, belong to the type.
 func cutType(text string) (kind, said string) {
 	depth := 0
 	for i, c := range text {

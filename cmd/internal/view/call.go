@@ -1,3 +1,5 @@
+// Package view draws results of the engine as text for people: calls, graphs, messages, problems
+// and explanations.
 package view
 
 import (
@@ -11,16 +13,16 @@ import (
 	"obelus/engine/plan"
 )
 
-// Title is a call's tool, and the instance that it is for.
+// Title returns a call's tool, and its instance.
 func Title(tool, instance string) string {
 	return human.Printable(strings.TrimSpace(tool + " " + instance))
 }
 
-// barWidth is how many columns the time of all calls takes.
+// barWidth is the number of columns for the time of all calls.
 const barWidth = 24
 
-// Bars draw when each call ran, from where the first began to where the last
-// ended.
+// Bars returns a bar for each call that shows when it ran, from the start of the first call to the
+// end of the last.
 func Bars(records []journal.Record) []string {
 	var first, last time.Time
 	began := make([]time.Time, len(records))
@@ -32,7 +34,7 @@ func Bars(records []journal.Record) []string {
 		if first.IsZero() || began[i].Before(first) {
 			first = began[i]
 		}
-		if end := began[i].Add(Took(r)); end.After(last) {
+		if end := began[i].Add(Elapsed(r)); end.After(last) {
 			last = end
 		}
 	}
@@ -42,12 +44,12 @@ func Bars(records []journal.Record) []string {
 		if began[i].IsZero() {
 			continue
 		}
-		at := func(t time.Time) int { // the clock may have been set by years meanwhile
+		at := func(t time.Time) int { // a clock that was set back or forward may make it very large
 			return int(float64(t.Sub(first)) / float64(span) * barWidth)
 		}
 		from := min(max(at(began[i]), 0), barWidth-1)
 		to, bar := from+1, "▏"
-		if end := min(at(began[i].Add(Took(r))), barWidth); end > from {
+		if end := min(at(began[i].Add(Elapsed(r))), barWidth); end > from {
 			to, bar = end, strings.Repeat("█", end-from)
 		}
 		all[i] = strings.Repeat("·", from) + bar + strings.Repeat("·", barWidth-to)
@@ -55,12 +57,13 @@ func Bars(records []journal.Record) []string {
 	return all
 }
 
-// Took is how long a call took.
-func Took(r journal.Record) time.Duration {
+// Elapsed returns the duration of a call.
+func Elapsed(r journal.Record) time.Duration {
 	return time.Duration(r.Duration * float64(time.Millisecond))
 }
 
-// FailedAttempt says what has become of a call that failed and is tried again, before why.
+// FailedAttempt returns the beginning of a line about a call that failed and is retried; the reason
+// follows it.
 func FailedAttempt(r journal.Record) string {
 	text := fmt.Sprintf("attempt %d", r.Attempts)
 	if r.MaxTries > 0 {
@@ -75,8 +78,8 @@ func FailedAttempt(r journal.Record) string {
 	return text + ": "
 }
 
-// Handled says of what a call failed that is done.
-func Handled(r journal.Record) string {
+// HandledFailure returns the failure of a call that is done because its failure was handled.
+func HandledFailure(r journal.Record) string {
 	message, _ := r.Handled["message"].(string)
 	if r.Handled["code"] == journal.Rejected {
 		return "rejected: " + human.FirstLine(message)
@@ -84,7 +87,7 @@ func Handled(r journal.Record) string {
 	return "failed: " + human.FirstLine(message)
 }
 
-// Arguments is what a held call is to be run with, on one line.
+// Arguments returns the arguments of a held call on one line.
 func Arguments(h *journal.Hold) string {
 	var parts []string
 	for _, name := range SortedNames(h.Arguments) {
@@ -93,6 +96,7 @@ func Arguments(h *journal.Hold) string {
 	return strings.Join(parts, " ")
 }
 
+// SortedNames returns the names of values, sorted.
 func SortedNames(v plan.Values) []string {
 	var names []string
 	for name := range v {

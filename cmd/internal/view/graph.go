@@ -10,15 +10,15 @@ import (
 	"obelus/engine/plan"
 )
 
-// Graph is a plan that is drawn, with how its calls came out, by position, where they did.
-// Of a run of several rounds each is one.
+// Graph is a plan to be drawn, with the records of its calls by position, if it has run. A run of
+// several rounds has one for each.
 type Graph struct {
 	Plan  *plan.Plan
 	Ran   map[int]journal.Record
-	Round int // its tick; 0 for a plan that is drawn alone
+	Round int // the tick; 0 for a plan that is drawn alone
 }
 
-// name is a call's name in what is drawn: its position, with the tick of a round before it.
+// name returns a call's name in the drawing: its position, after the tick if there are several.
 func (d Graph) name(position int) string {
 	if d.Round == 0 {
 		return fmt.Sprint(position)
@@ -26,15 +26,17 @@ func (d Graph) name(position int) string {
 	return fmt.Sprintf("%d.%d", d.Round, position)
 }
 
-// id is a call's name within a drawing.
+// id returns a call's identifier in the drawing.
 func (d Graph) id(position int) string { return "c" + strings.ReplaceAll(d.name(position), ".", "_") }
 
+// Format draws graphs as text in some format.
 type Format func(all []Graph) string
 
+// Formats are the formats by name.
 var Formats = map[string]Format{"dot": DOT, "mermaid": Mermaid, "text": Text}
 
-// Text lists the calls with what they read and from whom, and where they
-// write.
+// Text lists calls with the paths that they read, the calls those come from, and the paths that
+// they write.
 func Text(all []Graph) string {
 	var b strings.Builder
 	for i, one := range all {
@@ -42,15 +44,15 @@ func Text(all []Graph) string {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintf(&b, "round %d%s\n", one.Round, without(one.Plan))
+			fmt.Fprintf(&b, "round %d%s\n", one.Round, emptyNote(one.Plan))
 		}
 		writeText(&b, one)
 	}
 	return b.String()
 }
 
-// without says of a plan that it has no calls.
-func without(plan *plan.Plan) string {
+// emptyNote returns a note for a plan without calls.
+func emptyNote(plan *plan.Plan) string {
 	if len(plan.Calls) == 0 {
 		return ": no calls"
 	}
@@ -98,7 +100,7 @@ func writeText(b *strings.Builder, d Graph) {
 	}
 }
 
-// outcome is how a call came out: its status, and how long it took or why not.
+// outcome returns a call's status, with its duration or its error.
 func outcome(ran map[int]journal.Record, position int) string {
 	r, ok := ran[position]
 	if !ok {
@@ -107,11 +109,11 @@ func outcome(ran map[int]journal.Record, position int) string {
 	text := r.Outcome()
 	message, _ := r.Error["message"].(string)
 	if r.Handled != nil {
-		message = Handled(r)
+		message = HandledFailure(r)
 	}
 	switch {
 	case r.Started != "" && r.Status.Settled():
-		text += " in " + human.Duration(Took(r))
+		text += " in " + human.Duration(Elapsed(r))
 	case len(r.WaitingOn) > 0:
 		text += " for " + human.Printable(strings.Join(r.WaitingOn, " "))
 	}
@@ -121,14 +123,14 @@ func outcome(ran map[int]journal.Record, position int) string {
 	return text
 }
 
-// outcomeColours are those of drawn calls, for light and dark paper alike.
+// outcomeColours are the colours of drawn calls, for light and dark backgrounds.
 var outcomeColours = map[string]string{
 	string(journal.Done): "#2e7d32", string(journal.Failed): "#c62828", string(journal.Skipped): "#9e9e9e", string(journal.Waiting): "#ef6c00",
 	string(journal.Held): "#ef6c00", string(journal.InDoubt): "#c62828", string(journal.Running): "#1565c0", string(journal.Interrupted): "#6a1b9a",
 	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
 }
 
-// writes is a call's output path as written, on one line, its alternatives and fan-outs.
+// writes returns a call's output path as written, on one line.
 func writes(c *plan.Call) string {
 	if c.Output == nil {
 		return "nothing"
@@ -140,12 +142,13 @@ func writes(c *plan.Call) string {
 	return text
 }
 
+// Mermaid draws graphs for Mermaid.
 func Mermaid(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for _, d := range all {
 		if d.Round != 0 {
-			fmt.Fprintf(&b, "  subgraph r%d[\"round %[1]d%s\"]\n", d.Round, without(d.Plan))
+			fmt.Fprintf(&b, "  subgraph r%d[\"round %[1]d%s\"]\n", d.Round, emptyNote(d.Plan))
 		}
 		writeMermaid(&b, d)
 		if d.Round != 0 {
@@ -179,12 +182,13 @@ func mermaidText(text string) string {
 	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(human.Printable(text))
 }
 
+// DOT draws graphs for Graphviz.
 func DOT(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  node [shape=box];\n")
 	for _, d := range all {
 		if d.Round != 0 {
-			fmt.Fprintf(&b, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", d.Round, without(d.Plan))
+			fmt.Fprintf(&b, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", d.Round, emptyNote(d.Plan))
 		}
 		writeDOT(&b, d)
 		if d.Round != 0 {

@@ -6,8 +6,7 @@ import (
 	"obelus/store"
 )
 
-// Message is a message on one line: its seq, its time, where it goes
-// and by which call, and what it holds.
+// Message returns a message on one line: its seq, its time, its call, its path and its data.
 func Message(m *store.Message) string {
 	what := string(m.Type)
 	value := m.Data

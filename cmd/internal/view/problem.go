@@ -8,7 +8,7 @@ import (
 	"obelus/engine/plan"
 )
 
-// Problem is a problem for people, on one line as far as its message is.
+// Problem returns a problem for people, on one line if its message has one line.
 func Problem(p plan.Problem) string {
 	where, what, _ := strings.Cut(p.Error(), p.Message)
 	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, human.FirstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")

@@ -11,15 +11,15 @@ import (
 	"obelus/cmd/internal/human"
 )
 
-// Why is an explanation as a tree, its lines cut at a width.
+// Why draws an explanation as a tree, its lines cut at a width.
 func Why(why history.Why, width int) string {
 	var b strings.Builder
 	writeValue(&b, why, "", "", width)
 	return b.String()
 }
 
-// writeValue draws a value with what it is made of below it; first stands before
-// its own line, and rest before those below.
+// writeValue draws a value with its origins below it. first stands before its own line, and rest
+// before the lines below.
 func writeValue(b *strings.Builder, why history.Why, first, rest string, width int) {
 	text := why.Ref
 	if why.Context != "" {
@@ -41,6 +41,7 @@ func writeValue(b *strings.Builder, why history.Why, first, rest string, width i
 	writeParts(parts, rest)
 }
 
+// writeOrigin draws one message that a value is made of.
 func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width int) {
 	text := fmt.Sprintf("#%d ", o.Seq)
 	switch {
@@ -81,7 +82,7 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 	writeParts(parts, rest)
 }
 
-// writePlanned draws what a plan's function computed, with what it saw.
+// writePlanned draws the arguments that a plan's function computed, with the data that it saw.
 func writePlanned(b *strings.Builder, p history.Planned, first, rest string, width int) {
 	text := strings.Join(p.Arguments, ", ") + " given by the plan's function"
 	if len(p.Saw) > 0 {
@@ -95,8 +96,8 @@ func writePlanned(b *strings.Builder, p history.Planned, first, rest string, wid
 	writeParts(parts, rest)
 }
 
-// part draws what stands below a line: first stands before its own line, and rest before
-// those below.
+// part draws the lines below a line. first stands before its own line, and rest before the lines
+// below.
 type part func(first, rest string)
 
 func writeParts(parts []part, rest string) {

@@ -1,8 +1,8 @@
 // Package bounds holds limits of plans that tests lower.
 package bounds
 
-// MaxEdges bounds the graph, a million edges of which take some 250 MB and a second to be
-// checked: of n calls that read what n others write there are n times n.
+// MaxEdges bounds the edges of a graph: a million take some 250 MB and a second to check. A plan of
+// n calls that read the paths that n others write has n times n.
 var MaxEdges = 1_000_000
 
 // ManyWriters is how many writers of one path are wired one by one. A thousand

@@ -18,8 +18,8 @@ func PanicError(what string, panicked any) error {
 	return fmt.Errorf("%s: %v", what, panicked)
 }
 
-// WithPlace has what Go itself panicked of tell where: whoever is told of it later does not
-// see the stack any more. It must be made while the panic unwinds.
+// WithPlace adds the place to a panic of the Go runtime: a caller that reports it later does not
+// see the stack any more. It must be called while the panic unwinds.
 func WithPlace(panicked any) any {
 	fault, ok := panicked.(runtime.Error)
 	if !ok {
@@ -42,15 +42,15 @@ func isOwn(function string) bool {
 	return ok && (rest[0] == '.' || rest[0] == '/')
 }
 
-// panicPlace is the file and the line of the innermost function that is neither Go's
-// runtime nor of this package, without the folder, which would tell of the machine that
-// the program was made on; "" where there is none.
+// panicPlace is the file and the line of the innermost function outside the runtime and the engine,
+// without the folder, which would show the machine that the program was built on; "" where there is
+// none.
 func panicPlace() string {
 	return placeWhere(func(function string) bool { return !isOwn(function) })
 }
 
-// placeWhere is that of the innermost function that panicked, is not of Go's runtime, and
-// counts; "" where nothing has panicked.
+// placeWhere is the place of the innermost function that panicked, is not of the runtime, and
+// counts; "" outside a panic.
 func placeWhere(counts func(function string) bool) string {
 	stack := make([]uintptr, 64)
 	frames := runtime.CallersFrames(stack[:runtime.Callers(1, stack)])

@@ -16,7 +16,7 @@ func Index(key string) (i int, ok bool) {
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == key
 }
 
-// ComparePlaces orders what is above before what is below, and elements by their indices.
+// ComparePlaces orders outer places before inner ones, and elements by their indices.
 func ComparePlaces(a, b []string) int {
 	return slices.CompareFunc(a, b, func(a, b string) int {
 		x, isX := Index(a)
@@ -28,7 +28,7 @@ func ComparePlaces(a, b []string) int {
 	})
 }
 
-// SameObject tells whether two values are one and the same object.
+// SameObject reports whether two values are one and the same object.
 func SameObject(a, b any) bool {
 	x, one := a.(map[string]any)
 	y, other := b.(map[string]any)

@@ -9,7 +9,7 @@ import (
 	"obelus/store"
 )
 
-// mostReason is how much of a reason is told, in bytes: it may hold a whole value.
+// mostReason is how much of a reason is shown, in bytes: it may hold a whole value.
 const mostReason = 2000
 
 func Shorten(text string) string {
@@ -27,7 +27,7 @@ func QuoteAll(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// PlacePrefix is a place as it stands before what is said of it.
+// PlacePrefix is a place as it precedes a statement about it.
 func PlacePrefix(name string, location []string) string {
 	return strings.TrimPrefix(Place(name, location)+": ", ": ")
 }

@@ -1,5 +1,5 @@
-// Package script tells the runner what drives a run: a live run is driven by what its calls do,
-// a recorded one by the log of the run that is replayed.
+// Package script drives runs: a live run by the calls themselves, a recorded one by the log of the
+// run that is replayed.
 package script
 
 import (
@@ -20,7 +20,7 @@ type Script interface {
 	// Log is the log of the recorded run; nil for a live one.
 	Log() store.Reader
 
-	// Record returns what the recorded run has of a call.
+	// Record returns a call's record in the recorded run.
 	Record(ctx context.Context, name, call string) (r journal.Record, ok bool, err error)
 
 	// Span returns when a call began and settled; zero for a live run.
@@ -48,15 +48,15 @@ type Script interface {
 	// none.
 	Child(ctx context.Context, name, call string) (string, error)
 
-	// Request returns what a delegate runs in a context.
+	// Request returns the request that a delegate runs in a context.
 	Request(name string, request *plan.Request) *plan.Request
 
 	// RunsInside reports whether a call gets its result from its delegate's run, and not from
 	// the record.
 	RunsInside(ctx context.Context, name, call string) bool
 
-	// Written returns the paths to which a recorded call wrote, and what it wrote there. Its
-	// error is of type [*LogError] if the log can't be read.
+	// Written returns the paths to which a recorded call wrote, and the values there. Its error is
+	// of type [*LogError] if the log can't be read.
 	Written(ctx context.Context, name string, r journal.Record) ([]store.Path, plan.ValuesByPath, error)
 }
 

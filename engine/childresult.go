@@ -12,28 +12,28 @@ import (
 	"obelus/store"
 )
 
-// enter runs a delegate, or goes on with it where it stands.
-func (r *room) enter(ctx context.Context) result {
+// start runs a delegate, or goes on with it where it stands.
+func (r *childRun) start(ctx context.Context) result {
 	if r.runner.depth > plan.MaxDepth {
 		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("delegates are nested deeper than %d", plan.MaxDepth)}}
 	}
-	last, err := journal.In(r.runner.Log, r.start.Context).LastRun(ctx)
+	last, err := journal.In(r.runner.Log, r.opening.Context).LastRun(ctx)
 	if err != nil {
 		return result{err: unreadLog(ctx, err)}
 	}
-	if taken, err := r.taken(ctx); err != nil {
+	if taken, err := r.isTaken(ctx); err != nil {
 		return result{err: unreadLog(ctx, err)}
 	} else if taken {
-		return result{err: fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context)}
+		return result{err: fmt.Errorf("the context %s of its delegate belongs to something else", r.opening.Context)}
 	}
 	if !last.Event.OfDelegate() {
-		return result{err: fmt.Errorf("something else has run in the context %s of its delegate, so that it can't go on there: fork context %s, and retry it in the fork", r.start.Context, r.origin.Parent)}
+		return result{err: fmt.Errorf("something else has run in the context %s of its delegate, so that it can't go on there: fork context %s, and retry it in the fork", r.opening.Context, r.origin.Parent)}
 	}
 	var outcome *journal.Outcome
 	if last.Tick > 0 {
 		outcome, err = r.resume(ctx, last)
 	} else {
-		outcome, err = r.runner.run(ctx, r.start, r.origin)
+		outcome, err = r.runner.run(ctx, r.opening, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
 		return result{err: errCut}
@@ -43,21 +43,21 @@ func (r *room) enter(ctx context.Context) result {
 	var message *plan.MessageError
 	switch {
 	case err == nil:
-		return r.bring(ctx, outcome)
-	case errors.As(err, &busy): // somebody resumed it on its own
+		return r.result(ctx, outcome)
+	case errors.As(err, &busy): // it was resumed on its own
 		return r.wait(ctx, []string{})
 	case errors.As(err, &refused), errors.As(err, &message):
-		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("its delegate %s can't run: %w", r.start.Request.Name, err)}}
+		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("its delegate %s can't run: %w", r.opening.Request.Name, err)}}
 	}
 	return result{err: unreadLog(ctx, err)}
 }
 
 // resume goes on with the delegate. If it is to be retried, so are the calls
 // that failed in it.
-func (r *room) resume(ctx context.Context, last journal.Run) (*journal.Outcome, error) {
-	again := Resume{Context: r.start.Context, Request: r.start.Request}
+func (r *childRun) resume(ctx context.Context, last journal.Run) (*journal.Outcome, error) {
+	again := Resume{Context: r.opening.Context, Request: r.opening.Request}
 	if r.retry && last.Status == journal.RunFailed {
-		records, err := journal.In(r.runner.Log, r.start.Context).Records(ctx)
+		records, err := journal.In(r.runner.Log, r.opening.Context).Records(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -71,39 +71,39 @@ func (r *room) resume(ctx context.Context, last journal.Run) (*journal.Outcome, 
 }
 
 // wait is the result of a delegate that waits.
-func (r *room) wait(ctx context.Context, waits []string) result {
+func (r *childRun) wait(ctx context.Context, waits []string) result {
 	entry, _, err := store.Newest(ctx, r.runner.Log, store.JournalFilter{})
 	if err != nil {
 		return result{err: unreadLog(ctx, err)}
 	}
-	return result{waits: waits, seen: entry.N}
+	return result{waitsFor: waits, waitsSince: entry.N}
 }
 
-// wakeInside looks at delegates again that wait, once something has happened in
-// their contexts, or in those of their own delegates.
-func (t *tick) wakeInside(ctx context.Context) error {
-	if len(t.inside) == 0 {
+// requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
+// contexts, or in those of their own delegates.
+func (t *tick) requeueParents(ctx context.Context) error {
+	if len(t.waitingParents) == 0 {
 		return nil
 	}
 	after := int64(math.MaxInt64)
-	for _, i := range t.inside {
-		after = min(after, t.calls[i].seen)
+	for _, i := range t.waitingParents {
+		after = min(after, t.calls[i].waitsSince)
 	}
 	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
 		if err != nil {
 			return err
 		}
-		for child, i := range t.inside {
-			if entry.N <= t.calls[i].seen {
+		for child, i := range t.waitingParents {
+			if entry.N <= t.calls[i].waitsSince {
 				continue
 			}
-			t.calls[i].seen = entry.N
+			t.calls[i].waitsSince = entry.N
 			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
 			if err != nil {
 				return err
 			}
 			if within {
-				delete(t.inside, child)
+				delete(t.waitingParents, child)
 				t.calls[i].record.Status = journal.Blocked
 				t.queue(i)
 			}
@@ -112,15 +112,15 @@ func (t *tick) wakeInside(ctx context.Context) error {
 	return nil
 }
 
-// taken tells whether the delegate's context was made by something else.
-func (r *room) taken(ctx context.Context) (bool, error) {
-	origin, ok, err := journal.In(r.runner.Log, r.start.Context).OriginOf(ctx)
+// isTaken reports whether the delegate's context was made by another call or program.
+func (r *childRun) isTaken(ctx context.Context) (bool, error) {
+	origin, ok, err := journal.In(r.runner.Log, r.opening.Context).OriginOf(ctx)
 	return ok && origin != r.origin, err
 }
 
-// bring makes the call's result of how its delegate ended.
-func (r *room) bring(ctx context.Context, outcome *journal.Outcome) result {
-	name := r.start.Request.Name
+// result makes the call's result of how its delegate ended.
+func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result {
+	name := r.opening.Request.Name
 	fail := func(what string) map[string]any {
 		return map[string]any{
 			"message": fmt.Sprintf("delegate %s (context %s) %s", name, outcome.Context, what),
@@ -131,9 +131,9 @@ func (r *room) bring(ctx context.Context, outcome *journal.Outcome) result {
 	case outcome.Status == journal.RunWaiting:
 		return r.wait(ctx, waitsFor(outcome))
 	case outcome.Status == journal.RunFailed && name == plan.Anonymous:
-		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome))}}
+		return result{err: &insideError{fail("failed: " + r.failureReason(ctx, outcome))}}
 	case outcome.Status == journal.RunFailed:
-		return result{err: &plan.Failure{Fields: fail("failed: " + r.why(ctx, outcome))}}
+		return result{err: &plan.Failure{Fields: fail("failed: " + r.failureReason(ctx, outcome))}}
 	case name == plan.Anonymous && len(outcome.Calls) == 1 && outcome.Calls[0].Status == journal.Done:
 		return uncapture(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
@@ -142,7 +142,7 @@ func (r *room) bring(ctx context.Context, outcome *journal.Outcome) result {
 	return result{value: plan.Result{Value: outcome.Output, Loose: true}}
 }
 
-// waitsFor lists what a run waits for: references, held calls, its plan.
+// waitsFor lists the references, held calls and plans that a run waits for.
 func waitsFor(outcome *journal.Outcome) []string {
 	waits := []string{}
 	for _, r := range outcome.Calls {
@@ -155,9 +155,9 @@ func waitsFor(outcome *journal.Outcome) []string {
 	return waits
 }
 
-// why says what a run failed of. A failure of a delegate is told where it began,
-// however deep that is.
-func (r *room) why(ctx context.Context, outcome *journal.Outcome) string {
+// failureReason returns why a run failed. A failure inside a delegate is described where it began,
+// at any depth.
+func (r *childRun) failureReason(ctx context.Context, outcome *journal.Outcome) string {
 	if outcome.Error != "" {
 		return outcome.Error
 	}

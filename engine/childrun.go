@@ -14,8 +14,8 @@ import (
 	"obelus/store"
 )
 
-// capture is what an activity gave back, as the record of an anonymous
-// delegate's call keeps it; nil where the activity broke down.
+// capture returns the result of an activity as the record of an anonymous delegate's call keeps it;
+// nil where the activity broke down.
 func capture(res *result) plan.Values {
 	captured, loose := plan.Values{}, res.value.Loose
 	var failure *plan.Failure
@@ -69,10 +69,9 @@ func childOf(context, call string, attempt int) string {
 	return name
 }
 
-// expected is the origin of a context that is not there yet: that of a delegate, where a
-// call has said that its delegate will run there. A name that had to be cut tells nothing
-// of that.
-func expected(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
+// expectedOrigin is the origin of a context that does not exist yet: that of a delegate, where a
+// call has named it for its delegate. A name that had to be cut shows no parent.
+func expectedOrigin(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 3 {
 		return store.Origin{}, nil
@@ -113,20 +112,20 @@ func (t *tick) newChild(ctx context.Context, r *journal.Record) (string, error) 
 // maxContextName is how long the name of a context may be.
 const maxContextName = 64
 
-// room is a delegate's run, as its call begins it.
-type room struct {
-	runner Runner
-	start  Start
-	origin store.Origin
-	wanted bool // its output is the call's result
-	retry  bool // what failed in it is to run again
+// childRun is a delegate's run, as its call begins it.
+type childRun struct {
+	runner  Runner
+	opening Start
+	origin  store.Origin
+	wanted  bool // its output is the call's result
+	retry   bool // what failed in it is to run again
 }
 
-// room makes ready what a call's delegate runs in: its own messages, then what
-// the call's scopes grant, then its parameters as input.
-func (t *tick) room(i int, in plan.Invocation) *room {
+// prepareChild prepares the run of a call's delegate: its own messages, then the values that the
+// call's scopes grant, then its parameters as input.
+func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 	call := t.plan.Calls[i]
-	r := &room{
+	r := &childRun{
 		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.calls[i].record.Call},
 		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
 	}
@@ -134,11 +133,11 @@ func (t *tick) room(i int, in plan.Invocation) *room {
 	r.runner.Approve = plan.Policy{} // the run's own counts
 	r.runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	request := call.Request(in)
-	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
+	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
 	request = t.runner.script.Request(t.calls[i].record.Child, request)
-	r.start = Start{Context: t.calls[i].record.Child, Request: request}
+	r.opening = Start{Context: t.calls[i].record.Child, Request: request}
 	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
-		r.start.Approve = t.event.Approve
+		r.opening.Approve = t.event.Approve
 	}
 	params := map[string]any{}
 	for name, v := range in.Call {
@@ -147,13 +146,13 @@ func (t *tick) room(i int, in plan.Invocation) *room {
 		}
 	}
 	if len(params) > 0 {
-		r.start.Input, r.start.HasInput = params, true
+		r.opening.Input, r.opening.HasInput = params, true
 	}
 	return r
 }
 
-// scoped makes the messages of what a call's scopes grant, in their order.
-func scoped(call *plan.Call, granted map[string]any) []store.Message {
+// scopeMessages makes messages of the values that a call's scopes grant, in their order.
+func scopeMessages(call *plan.Call, granted map[string]any) []store.Message {
 	var messages []store.Message
 	var seen []string
 	for _, scope := range call.ScopePaths {
@@ -168,10 +167,10 @@ func scoped(call *plan.Call, granted map[string]any) []store.Message {
 	return messages
 }
 
-// disown lets a fork's call go on without the context that its delegate runs in,
-// which is that of the call that it was forked from. It tells whether the delegate,
-// which begins anew, would run again what must not run twice.
-func (l *loop) disown(ctx context.Context, r *journal.Record) (twice bool, err error) {
+// disownChild lets a fork's call go on without its delegate's context, which belongs to the call
+// that it was forked from. twice reports that the delegate, which begins anew, would run a call
+// again that must not run twice.
+func (l *loop) disownChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
 	if r.Child == "" || r.Status.Settled() {
 		return false, nil
 	}
@@ -186,16 +185,16 @@ func (l *loop) disown(ctx context.Context, r *journal.Record) (twice bool, err e
 		r.Status, r.At = journal.Blocked, 0 // it begins anew, and reads anew
 	}
 	if twice {
-		r.WaitingOn, r.Reason = nil, begunOnce(r.Child)
+		r.WaitingOn, r.Reason = nil, doubtReason(r.Child)
 	}
 	r.Child = ""
 	return twice, nil
 }
 
-// restart lets the delegate of a call that runs again begin anew, where it has not
-// begun or is that of the call that this one was forked from. If that would run
-// again what must not run twice, the call is in doubt.
-func (t *tick) restart(ctx context.Context, r *journal.Record) (twice bool, err error) {
+// restartChild lets the delegate of a call that runs again begin anew, where it has not begun or
+// belongs to the call that this one was forked from. If that would run a call again that must not
+// run twice, the call is in doubt.
+func (t *tick) restartChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
 	if r.Child == "" {
 		return false, nil
 	}
@@ -204,31 +203,31 @@ func (t *tick) restart(ctx context.Context, r *journal.Record) (twice bool, err 
 		return false, err
 	}
 	twice, err = journal.In(t.runner.Log, r.Child).RanNonIdempotent(ctx)
-	if twice { // and what there is by then is read
-		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, begunOnce(r.Child), 0, nil, nil, nil
+	if twice { // and reads the values that exist by then
+		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, doubtReason(r.Child), 0, nil, nil, nil
 	}
 	r.Child = ""
 	return twice, err
 }
 
-// begunOnce is the reason of a call that is in doubt for what its delegate has begun.
-func begunOnce(child string) string {
+// doubtReason is the reason of a call that is in doubt for what its delegate has begun.
+func doubtReason(child string) string {
 	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
 }
 
-// runScope is what a context is of a run, for who asks about it by itself.
+// runScope is the run that a context is part of, for requests about the context alone.
 type runScope struct {
-	runner     *Runner       // whose registry has what the context's calls may name
-	ofDelegate bool          // it is that of a delegate
+	runner     *Runner       // its registry holds the names for the context's calls
+	ofDelegate bool          // the context is a delegate's
 	request    *plan.Request // of the delegate; nil if it is anonymous or can't be found
 	lost       error         // why it can't be found
 }
 
-// scopeOf finds what a context is part of. What can't be found of it has the names of who
-// asked for it.
+// scopeOf finds the run that a context is part of. Where a delegate can't be found, the registry is
+// that of the runner.
 func (r *Runner) scopeOf(ctx context.Context, name string) (*runScope, error) {
 	p := &runScope{runner: r}
-	if r.depth > 0 || r.Registry == nil { // of a room, which has what it needs; or nothing is to be named
+	if r.depth > 0 || r.Registry == nil { // a child run has its registry; or no names are needed
 		return p, nil
 	}
 	plans, err := journal.In(r.Log, name).Lineage(ctx)
@@ -257,7 +256,7 @@ func (p *runScope) requestOr(given *plan.Request) *plan.Request {
 	return given
 }
 
-// explain says of what a run is refused for that its delegate could not be found.
+// explain adds to the refusal of a run that its delegate could not be found.
 func (p *runScope) explain(err error) error {
 	var refused *plan.PlanError
 	var unplanned *NoPlannerError

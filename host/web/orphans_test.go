@@ -295,16 +295,16 @@ func serveFull(t *testing.T) (s *site, log *full, p *pause) {
 // stuck waits until a context's run could not be recorded, and nobody is at it.
 func (s *site) stuck(name string) {
 	s.t.Helper()
-	s.kept(name, func(l *leftover) bool { return l != nil && l.pause > 0 })
+	s.kept(name, func(l *orphan) bool { return l != nil && l.pause > 0 })
 }
 
 // kept waits until nobody is at a context's run, and what is kept of it is as it should.
-func (s *site) kept(name string, as func(l *leftover) bool) {
+func (s *site) kept(name string, as func(l *orphan) bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		s.server.mu.Lock()
-		is := as(s.server.leftovers[name]) && s.server.active[name] == nil
-		s.server.mu.Unlock()
+		s.server.supervisor.mu.Lock()
+		is := as(s.server.supervisor.orphans[name]) && s.server.supervisor.active[name] == nil
+		s.server.supervisor.mu.Unlock()
 		if is {
 			return
 		}
@@ -382,11 +382,11 @@ func TestStuckAsked(t *testing.T) {
 			t.Errorf("%d %s", status, text)
 		}
 	}
-	s.server.mu.Lock()
-	if s.server.leftovers["a"] == nil {
+	s.server.supervisor.mu.Lock()
+	if s.server.supervisor.orphans["a"] == nil {
 		t.Error("nobody goes on with it any more")
 	}
-	s.server.mu.Unlock()
+	s.server.supervisor.mu.Unlock()
 	if status, text := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
 		t.Errorf("%d %s", status, text)
 	}
@@ -421,20 +421,20 @@ func TestFullWhenBegun(t *testing.T) {
 // TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
 // run again each time, and anew once it could be.
 func TestStuckSeldom(t *testing.T) {
-	s := serve(t, work, nil, nil).server
+	s := serve(t, work, nil, nil).server.supervisor
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := &run{context: "x", err: &unwritable{noRoom{}}, begun: make(chan struct{})}
-	if pause := s.settled(one); pause != 0 || s.leftovers["x"] != nil {
+	one := &run{context: "x", err: &unwritable{noRoom{}}, started: make(chan struct{})}
+	if pause := s.keepOrphan(one); pause != 0 || s.orphans["x"] != nil {
 		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
 	}
-	close(one.begun)
+	close(one.started)
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if pause := s.settled(one); pause != want*time.Second || !s.leftovers["x"].after.After(time.Now()) {
+		if pause := s.keepOrphan(one); pause != want*time.Second || !s.orphans["x"].after.After(time.Now()) {
 			t.Errorf("it is tried again after %s, not %d s", pause, want)
 		}
 	}
-	if one.err = nil; s.settled(one) != 0 || s.leftovers["x"] != nil {
+	if one.err = nil; s.keepOrphan(one) != 0 || s.orphans["x"] != nil {
 		t.Error("it is still stuck")
 	}
 }
@@ -475,7 +475,7 @@ func TestRecoverForks(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	if left := s.server.left(); left["f"] != nil {
+	if left := s.server.supervisor.findOrphans(); left["f"] != nil {
 		t.Errorf("it would go on with %v", left)
 	}
 	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
@@ -534,11 +534,11 @@ func TestMendedScripts(t *testing.T) {
 			}
 			back()
 			s.host.Reload()
-			for _, name := range s.server.due() {
-				s.server.takeOver(name)
+			for _, name := range s.server.supervisor.dueOrphans() {
+				s.server.supervisor.takeOver(name)
 			}
 			s.until("a", journal.RunDone)
-			s.kept("a", func(l *leftover) bool { return l == nil })
+			s.kept("a", func(l *orphan) bool { return l == nil })
 		})
 	}
 }
@@ -561,7 +561,7 @@ func TestMendedOnceResumed(t *testing.T) {
 	s.stuck("a")
 	back()
 	s.until("a", journal.RunDone)
-	s.kept("a", func(l *leftover) bool { return l == nil })
+	s.kept("a", func(l *orphan) bool { return l == nil })
 }
 
 // TestMendedDelegate: so does a delegate's run that was resumed by itself while it
@@ -586,7 +586,7 @@ func TestMendedDelegate(t *testing.T) {
 	s.host.Reload()
 	s.until("c.1.1", journal.RunDone)
 	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")
-	s.kept("c.1.1", func(l *leftover) bool { return l == nil })
+	s.kept("c.1.1", func(l *orphan) bool { return l == nil })
 }
 
 // TestWokenElsewhere: what comes to a run that another process is at, which may not take it
@@ -601,9 +601,9 @@ func TestWokenElsewhere(t *testing.T) {
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
 	kept := func() bool {
-		s.server.mu.Lock()
-		defer s.server.mu.Unlock()
-		return s.server.leftovers["a"] != nil
+		s.server.supervisor.mu.Lock()
+		defer s.server.supervisor.mu.Unlock()
+		return s.server.supervisor.orphans["a"] != nil
 	}
 	for !kept() {
 		time.Sleep(time.Millisecond)
@@ -640,7 +640,7 @@ func TestCancelBesideRefused(t *testing.T) {
 // TestLooksAroundWithinAMinute: what another process was at is found within a minute from
 // when it died, the 30 s of its lease among them.
 func TestLooksAroundWithinAMinute(t *testing.T) {
-	if longest := 30*time.Second + lookAround*lookAgain; longest > time.Minute {
+	if longest := 30*time.Second + looksPerScan*lookAgain; longest > time.Minute {
 		t.Errorf("it takes up to %s", longest)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"obelus/store"
 )
 
-// journalDecisions records who decided what about calls.
+// journalDecisions records decisions about calls with their authors.
 func (t *tick) journalDecisions(s Resume) {
 	decided := func(e journal.DecisionEvent, decision string) {
 		e.Decision, e.Who = decision, s.Who
-		t.journal(store.Entry{Event: journal.EventDecision, Data: string(store.EncodeJSON(e))})
+		t.appendEntry(store.Entry{Event: journal.EventDecision, Data: string(store.EncodeJSON(e))})
 	}
 	if s.From != "" {
 		decided(journal.DecisionEvent{Call: s.From, Corrected: t.correctionsOf(s.From)}, "rerun")
@@ -50,11 +50,11 @@ func (t *tick) correctionsOf(call string) plan.Values {
 // decide applies a person's decisions to calls of the tick.
 func (t *tick) decide(ctx context.Context, s Resume) error {
 	if s.From != "" {
-		if err := t.again(ctx, s.From, s.Set, s.Who); err != nil {
+		if err := t.rerun(ctx, s.From, s.Set, s.Who); err != nil {
 			return err
 		}
 	}
-	if err := t.mend(ctx, s.Retry, s.Result); err != nil {
+	if err := t.rerunDecided(ctx, s.Retry, s.Result); err != nil {
 		return err
 	}
 	for _, name := range s.Skip {
@@ -64,22 +64,22 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		}
 		c := &t.calls[i]
 		c.record.Status, c.record.Reason = journal.Skipped, journal.ReasonSkipped
-		t.note(i)
+		t.recordCall(i)
 	}
 	t.journalDecisions(s)
 	return nil
 }
 
-// mend has calls run again, or settle with what a person knows that they came to, and
-// what was skipped behind them be looked at again.
-func (t *tick) mend(ctx context.Context, retry []string, known map[string]any) error {
-	given, err := t.givable(ctx, known)
+// rerunDecided has calls run again, or settle with results that a person gives, and requeues calls
+// that were skipped because of them.
+func (t *tick) rerunDecided(ctx context.Context, retry []string, known map[string]any) error {
+	given, err := t.checkGiven(ctx, known)
 	if err != nil {
 		return err
 	}
 	revived, first := make([]bool, len(t.calls)), []int(nil)
 	for _, res := range given {
-		t.give(res)
+		t.completeGiven(res)
 		revived[res.index], first = true, append(first, res.index)
 	}
 	for _, name := range retry {
@@ -102,13 +102,13 @@ func (t *tick) mend(ctx context.Context, retry []string, known map[string]any) e
 	if err != nil {
 		return err
 	}
-	for _, i := range behind { // what has run without them, by another alternative perhaps
+	for _, i := range behind { // calls that have run without them, by another alternative perhaps
 		if !revived[i] && t.calls[i].record.Status == journal.Done {
-			t.outdated = append(t.outdated, t.calls[i].record.Call)
+			t.stale = append(t.stale, t.calls[i].record.Call)
 		}
 	}
-	t.reviveBehind(revived)
-	return t.hideFormer(ctx)
+	t.requeueSkipped(revived)
+	return t.hideSuperseded(ctx)
 }
 
 func (t *tick) decidable(name string) (int, error) {
@@ -118,7 +118,7 @@ func (t *tick) decidable(name string) (int, error) {
 	}
 	status := t.calls[i].record.Status
 	if status != journal.Failed && status != journal.InDoubt {
-		status = cmp.Or(t.calls[i].was, status)
+		status = cmp.Or(t.calls[i].before, status)
 		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried, skipped or given a result", name, status)}
 	}
 	return i, nil
@@ -135,42 +135,43 @@ func (t *tick) span() string {
 // retry has a call run again, unless what its delegate has begun must not run twice: then
 // it is in doubt.
 func (t *tick) retry(ctx context.Context, i int) (runs bool, err error) {
-	twice, err := t.restart(ctx, &t.calls[i].record)
+	twice, err := t.restartChild(ctx, &t.calls[i].record)
 	switch {
 	case err != nil:
 		return false, err
 	case twice:
-		t.note(i)
+		t.recordCall(i)
 		return false, nil
 	}
-	t.revive(i)
+	t.requeueFresh(i)
 	return true, nil
 }
 
-// revive makes a call run again, and what was skipped behind it be looked at
-// again. One that was in doubt, or whose delegate goes on, does so with what it
-// began with: what it read, and what a person approved.
-func (t *tick) revive(i int) {
+// requeueFresh makes a call run again, and requeues calls that were skipped because of it. A call
+// that was in doubt, or whose delegate goes on, keeps the values that it read and the arguments
+// that a person approved.
+func (t *tick) requeueFresh(i int) {
 	c := &t.calls[i]
 	was := c.record
-	c.record, c.reported = t.fresh(i), false
+	c.record, c.reported = t.newRecord(i), false
 	c.record.Attempts, c.record.Child, c.record.Retry = was.Attempts, was.Child, was.Child != ""
 	c.record.Before, c.record.SupersededUpTo = was.Before, was.SupersededUpTo
 	if was.Status == journal.Failed {
-		c.record.SupersededUpTo = t.view.Seq() // what told of it
+		c.record.SupersededUpTo = t.view.Seq() // the messages that reported its failure
 	}
 	switch {
 	case was.Status == journal.InDoubt || was.Child != "":
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
-	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.Holds(t.plan.Calls[i]): // it has not come to effect
+	// The correction has not taken effect.
+	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.Holds(t.plan.Calls[i]):
 		c.record.Reads, c.record.Hold = was.Reads, was.Hold
 	}
-	t.note(i)
+	t.recordCall(i)
 }
 
-// givable holds what a person knows that calls came to, all of it together, to what
-// results are held to, and gives it in the order of the plan.
-func (t *tick) givable(ctx context.Context, known map[string]any) (given []*result, err error) {
+// checkGiven checks results that a person gives, all of them together, as results of activities are
+// checked, and returns them in the order of the plan.
+func (t *tick) checkGiven(ctx context.Context, known map[string]any) (given []*result, err error) {
 	for _, name := range jsonvalue.SortedKeys(known) {
 		i, err := t.decidable(name)
 		if err != nil {
@@ -182,13 +183,13 @@ func (t *tick) givable(ctx context.Context, known map[string]any) (given []*resu
 	before := t.view.Seq()
 	defer func() {
 		t.view.Unstage(before)
-		t.authors.forget(before)
+		t.writers.dropAfter(before)
 	}()
 	for _, res := range given {
 		v, err := store.FromGo(res.value.Value, "result")
 		if err == nil {
 			res.value.Value = v
-			err = t.takes(ctx, res.index, v)
+			err = t.checkGivenResult(ctx, res.index, v)
 		}
 		if log, broken := errors.AsType[*logError](err); broken {
 			return nil, log.err
@@ -200,8 +201,8 @@ func (t *tick) givable(ctx context.Context, known map[string]any) (given []*resu
 	return given, nil
 }
 
-// takes tells what is wrong with a result for a call, and leaves it staged.
-func (t *tick) takes(ctx context.Context, i int, v any) error {
+// checkGivenResult reports why a call does not accept a result, and leaves its messages staged.
+func (t *tick) checkGivenResult(ctx context.Context, i int, v any) error {
 	call, c := t.plan.Calls[i], t.calls[i]
 	v, err := call.CheckResult(v, false)
 	if err == nil && call.Output != nil {
@@ -211,46 +212,46 @@ func (t *tick) takes(ctx context.Context, i int, v any) error {
 	return err
 }
 
-// give has a call settle, in the first step, with the result that a person knows. What it
-// read stays, and that it has begun.
-func (t *tick) give(res *result) {
+// completeGiven has a call settle, in the first step, with the result that a person gives. Its
+// reads and its start stay recorded.
+func (t *tick) completeGiven(res *result) {
 	c := &t.calls[res.index]
 	was := c.record
-	t.revive(res.index)
-	c.began = t.runner.now()
+	t.requeueFresh(res.index)
+	c.startedAt = t.runner.now()
 	c.record.Status, c.record.Reason = journal.Running, journal.ReasonGiven
 	c.record.At, c.record.Reads, c.record.Started, c.record.NotIdempotent, c.record.Thought = was.At, was.Reads, was.Started, was.NotIdempotent, was.Thought
 	c.record.Duration = was.Duration
 	c.record.Script, c.record.SHA256, c.record.Generation = was.Script, was.SHA256, was.Generation
-	t.brought = append(t.brought, res)
+	t.givenResults = append(t.givenResults, res)
 }
 
-// answerGiven has a call that is replayed come to what a person gave, however it began.
+// answerGiven completes a recorded call with the result that a person gave, however it began.
 func (t *tick) answerGiven(i int) {
 	c := t.change(i)
-	c.began = t.runner.now()
-	c.record.Status, c.record.Reason, c.record.Started = journal.Running, journal.ReasonGiven, store.FormatDate(t.runner.dated(c.began))
-	t.engage(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.record.Call}})
-	t.release(i, c.record.Unstored)
+	c.startedAt = t.runner.now()
+	c.record.Status, c.record.Reason, c.record.Started = journal.Running, journal.ReasonGiven, store.FormatDate(t.runner.dated(c.startedAt))
+	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.record.Call}})
+	t.unblock(i, c.record.Unstored)
 }
 
-// reviveBehind has what was skipped behind calls that run again be looked at again.
-func (t *tick) reviveBehind(again []bool) {
+// requeueSkipped requeues calls that were skipped because of calls that run again.
+func (t *tick) requeueSkipped(again []bool) {
 	for more := true; more; {
 		more = false
 		for i, call := range t.plan.Calls {
 			r := &t.calls[i].record
 			if r.Status == journal.Skipped && r.Reason != journal.ReasonSkipped && !again[i] && t.plan.Graph.DependsOnAny(i, call.Refs, again) {
-				t.revive(i)
+				t.requeueFresh(i)
 				again[i], more = true, true
 			}
 		}
 	}
 }
 
-// outrun tells whether calls are to run that others have outrun which wait for them, or
-// run again: then they are not to see all that is there.
-func (t *tick) outrun() bool {
+// hasOvertaken reports whether a call is to run although a call that waits for it has settled, or
+// whether calls run again: then calls must not see all messages.
+func (t *tick) hasOvertaken() bool {
 	settled := func(e plan.Edge) bool { return t.calls[e.To].record.Status.Settled() }
 	for i := range t.calls {
 		r := &t.calls[i].record

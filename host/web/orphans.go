@@ -1,0 +1,267 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/host"
+)
+
+// How orphans are looked for: the time between two tries, the number of tries for each scan for
+// runs of other processes, and the longest time before an orphan is tried again.
+const (
+	lookAgain    = time.Second
+	looksPerScan = 15
+	maxBackoff   = time.Minute
+)
+
+// orphan is a run that no process holds and that is to go on, if it still has one of some statuses.
+type orphan struct {
+	statuses []journal.RunStatus
+	unwanted bool          // it was cancelled, which could not be recorded
+	who      journal.Who   // cancelled it
+	pause    time.Duration // time between the last try and the next
+	after    time.Time     // when it is tried again
+	refused  int           // the generation whose scripts refused it, or 0: with another one it is tried at once
+	why      string        // the error of those scripts
+}
+
+// stuckReason returns the error by which the scripts refuse to go on with a context's run, or "".
+func (s *supervisor) stuckReason(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.orphans[name]; l != nil {
+		return l.why
+	}
+	return ""
+}
+
+// retryOrphans resumes the runs that a server or another process left when it ended, and tries
+// again the ones that could not be recorded here. The runs of a process that died out of this
+// server's sight are resumed once their leases have lapsed.
+func (s *supervisor) retryOrphans() {
+	if !s.noResume {
+		left := s.findOrphans()
+		s.mu.Lock()
+		for name, l := range left {
+			if s.orphans[name] == nil { // it may have become one meanwhile
+				s.orphans[name] = l
+			}
+		}
+		s.mu.Unlock()
+	}
+	ticker := time.NewTicker(s.lookAgain)
+	defer ticker.Stop()
+	lapsed := map[string]bool{}
+	for n := 1; ; n++ {
+		if n%looksPerScan == 0 && !s.noResume {
+			lapsed = s.adoptLapsed(lapsed)
+		}
+		for _, name := range s.dueOrphans() {
+			s.takeOver(name)
+		}
+		select {
+		case <-s.running.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// adoptLapsed adopts the contexts of processes that have died: those whose leases had lapsed at the
+// scan before as well, since a process that was suspended renews its lease. It returns the contexts
+// with lapsed leases, and whether each was dealt with.
+func (s *supervisor) adoptLapsed(before map[string]bool) map[string]bool {
+	names, err := s.log.Lapsed(s.running)
+	if err != nil {
+		s.logError("what was left can't be found", err)
+		return before
+	}
+	found := make(map[string]bool, len(names))
+	for _, name := range names {
+		dealt, again := before[name]
+		found[name] = dealt || again && s.adopt(name)
+	}
+	return found
+}
+
+// adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
+// It reports whether it could find that out.
+func (s *supervisor) adopt(name string) bool {
+	root, ok := s.rootOf(name)
+	if !ok {
+		return false
+	}
+	l := s.findOrphan(root)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l != nil && s.active[root] == nil && s.orphans[root] == nil {
+		s.orphans[root] = l
+	}
+	return true
+}
+
+// dueOrphans returns the contexts of orphans whose time has come.
+func (s *supervisor) dueOrphans() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.orphans {
+		if s.dueOrphan(name) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// dueOrphan returns the orphan of a context if its time has come, else nil. The caller holds the
+// lock.
+func (s *supervisor) dueOrphan(name string) *orphan {
+	l := s.orphans[name]
+	if l == nil || s.active[name] != nil {
+		return nil
+	}
+	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.host.Generation().Number) {
+		return nil
+	}
+	return l
+}
+
+// takeOver goes on with an orphan, unless another process holds it, and forgets it if nothing is
+// left to do. An orphan that goes on is kept until its run has ended.
+func (s *supervisor) takeOver(name string) {
+	s.mu.Lock()
+	found := s.dueOrphan(name)
+	if found == nil {
+		s.mu.Unlock()
+		return
+	}
+	l := *found
+	s.mu.Unlock()
+	over := s.tryTakeOver(name, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := s.orphans[name]; {
+	case now != found || now.after != l.after: // it was replaced or tried meanwhile
+	case over:
+		delete(s.orphans, name)
+	case now.pause > 0:
+		now.after, now.refused = time.Now().Add(now.pause), 0
+	}
+}
+
+// tryTakeOver goes on with an orphan, and reports whether nothing is left to do.
+func (s *supervisor) tryTakeOver(name string, l orphan) (over bool) {
+	s.log.releaseLease(s.running, name)
+	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
+		return false
+	}
+	if l.unwanted {
+		var busy *engine.BusyError
+		err := engine.Cancel(s.running, s.log, name, l.who)
+		return !isTemporary(err) && !errors.As(err, &busy)
+	}
+	is, err := s.hasStatus(name, l.statuses)
+	if err == nil && is {
+		s.tasks.Go(func() { s.resume(name) }) // in the background, since it may wait for its turn
+	}
+	return err == nil && !is
+}
+
+// keepOrphan forgets the orphan of a run that has ended, or makes an orphan of the run if it must
+// be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
+// another process holds it. The time between tries doubles, since each may run calls again. A run
+// that has recorded nothing is left to its client. An orphan stays if another request for its
+// context is refused. It returns the time until the next try, or 0. The caller holds the lock.
+func (s *supervisor) keepOrphan(one *run) time.Duration {
+	l := s.orphans[one.context]
+	var busy *engine.BusyError
+	mended := (one.unattended || one.hasStarted()) && isFixedByScripts(one.err)
+	held := one.unattended && errors.As(one.err, &busy) // the holder may not have noticed the news
+	switch later := mended || held || isTemporary(one.err); {
+	case one.err == nil, one.unattended && !later:
+		delete(s.orphans, one.context)
+		return 0
+	case !later, l == nil && !one.unattended && !one.hasStarted():
+		return 0
+	case l == nil:
+		l = &orphan{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
+		s.orphans[one.context] = l
+	}
+	if l.refused, l.why = 0, ""; mended {
+		l.refused, l.why = one.generation, one.err.Error()
+	}
+	if one.cancelledForGood {
+		l.who = one.who
+	}
+	l.unwanted = one.cancelledForGood || l.unwanted && !(one.hasStarted() && !one.unattended)
+	l.pause = min(max(2*l.pause, s.lookAgain), maxBackoff)
+	l.after = time.Now().Add(l.pause)
+	return l.pause
+}
+
+// isFixedByScripts reports whether other scripts, or another plan file, might avoid an error.
+func isFixedByScripts(err error) bool {
+	_, scripts := host.Problems(err)
+	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || notFound(err)
+}
+
+// findOrphans returns the runs that were under way, also if only fire-and-forget calls are left,
+// and the waiting runs whose input has come since. Forks in which no run has gone on are left out:
+// their author decides.
+func (s *supervisor) findOrphans() map[string]*orphan {
+	all := map[string]*orphan{}
+	for info, err := range s.log.Contexts(s.running, "") {
+		if err != nil {
+			s.logError("what was left can't be found", err)
+			return nil
+		}
+		if info.Origin.Parent != "" {
+			if root, ok := s.rootOf(info.Context); ok && root != info.Context {
+				continue
+			}
+		}
+		if l := s.findOrphan(info.Context); l != nil {
+			all[info.Context] = l
+		}
+	}
+	return all
+}
+
+// findOrphan returns the orphan in a root context, or nil.
+func (s *supervisor) findOrphan(name string) *orphan {
+	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
+	if s.isTrue(name, journal.Context.HasInput) {
+		statuses = append(statuses, journal.RunWaiting)
+	}
+	last, err := journal.In(s.log, name).LastRun(s.running)
+	behind, wrong := last.LeftBehind(s.running, journal.In(s.log, name))
+	if err = cmp.Or(err, wrong); err != nil {
+		s.logError("how a run stands can't be told", err, "context", name)
+	}
+	if behind {
+		statuses = append(statuses, journal.RunDone, journal.RunFailed, journal.RunWaiting)
+	}
+	if !isResumable(last, statuses) {
+		return nil
+	}
+	if last.Status != journal.RunWaiting { // a waiting fork goes on when its input comes
+		if untouched, err := journal.In(s.log, name).UntouchedFork(s.running); untouched || err != nil {
+			return nil
+		}
+	}
+	return &orphan{statuses: statuses}
+}
+
+// isTrue asks a question about a context, and logs an error as no.
+func (s *supervisor) isTrue(name string, of func(journal.Context, context.Context) (bool, error)) bool {
+	is, err := of(journal.In(s.log, name), s.running)
+	if err != nil {
+		s.logError("what a context waits for can't be found", err, "context", name)
+	}
+	return is
+}
