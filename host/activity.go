@@ -14,6 +14,8 @@ import (
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
+	"obelus/luastd"
 )
 
 // activity is a Lua function that a script registers. For every call the script's top level runs
@@ -153,4 +155,70 @@ func (a *activity) call(s *session, fn *lua.LFunction, in plan.Invocation) (plan
 
 func (a *activity) fail(format string, args ...any) *ScriptError {
 	return &ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+}
+
+// isolated is an activity whose calls run in workers, processes of their own.
+type isolated struct {
+	*activity
+	workers *worker.Pool
+}
+
+var _ plan.Activity = isolated{}
+
+// Run runs one call in a worker.
+func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout}, in)
+}
+
+// Worker lets this program run activities in processes of their own, for projects that set isolate
+// = "process". A program that embeds Obelus calls it first in its main: in a process that was
+// started as a worker it does not return.
+func Worker() { worker.Main(openWorker) }
+
+// openWorker returns the executor of a worker. Its project has no folder.
+func openWorker(s worker.Setup) worker.Executor {
+	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
+	g := &Generation{config: c, project: newProject(c, s.Limits), registry: plan.NewRegistry()}
+	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts
+	return func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error) {
+		a := &activity{gen: g, script: script, name: name, timeout: timeout}
+		return a.Run(context.Background(), in)
+	}
+}
+
+// speculative is an activity whose calls may run ahead of the log: its script reaches beyond its
+// memory only by way of the host, and nothing of a call outlives it.
+type speculative struct{ *activity }
+
+var _ plan.Speculative = speculative{}
+
+// maySpeculate reports whether an activity may be speculative.
+func (g *Generation) maySpeculate(o activityOptions) bool {
+	_, system := g.config.Clock.(luastd.SystemClock)
+	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
+}
+
+// Run runs one call. The result is marked as pure if the call had no effect outside.
+func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	var reach budget.Reach
+	result, err := f.run(ctx, in, &reach)
+	result.Pure = err == nil && !reach.Out
+	return result, err
+}
+
+// Speculate runs one call for as long as it only computes. ran is false for a call that would
+// print, log, sleep, or touch a file or the network, or that has long work that can't be
+// interrupted.
+func (f speculative) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
+	if budget.IsCrowded(f.gen.project.Limits.Process) {
+		return plan.Result{}, false, nil // the call may have to wait, and the run's log with it
+	}
+	reach := budget.Reach{Ends: true}
+	result, err = f.run(ctx, in, &reach)
+	until, limited := ctx.Deadline()
+	late := ctx.Err() != nil || limited && !time.Now().Before(until)
+	if reach.Out || late && err != nil {
+		return plan.Result{}, false, nil
+	}
+	return result, true, err
 }

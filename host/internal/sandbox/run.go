@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	lua "github.com/yuin/gopher-lua"
@@ -125,3 +126,18 @@ type stream struct{ write bool }
 
 // NotJSON returns the error for a stream in a value.
 func (*stream) NotJSON() string { return "a userdata is not a JSON value" }
+
+// LockWriter returns a writer to w that may be used by several goroutines at once.
+func LockWriter(w io.Writer) io.Writer { return &lockedWriter{w: w} }
+
+// lockedWriter keeps the lines of concurrent scripts separate.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(text)
+}
