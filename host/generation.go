@@ -64,8 +64,8 @@ func (g *Generation) Files() []File {
 	return files
 }
 
-// codeOf returns the code that calls run, as the log keeps it.
-func (g *Generation) codeOf() *store.Code {
+// newCode returns the code that calls run, as the log keeps it.
+func (g *Generation) newCode() *store.Code {
 	return &store.Code{Digest: g.Digest, Scripts: g.Files()}
 }
 

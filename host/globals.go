@@ -30,7 +30,7 @@ func (g *Generation) Slips() []plan.Problem {
 			continue
 		}
 		if proto, err := sc.Compile(); err == nil {
-			luac.SetWithin(proto, known)
+			luac.AddAssignedGlobals(proto, known)
 		}
 	}
 	all := g.writableScripts()
@@ -40,8 +40,8 @@ func (g *Generation) Slips() []plan.Problem {
 		}
 		if proto, err := g.project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
-			luac.SetWithin(proto, own)
-			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)
+			luac.AddAssignedGlobals(proto, own)
+			all = append(all, findSlips(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.registry.Tools)) {
@@ -50,7 +50,7 @@ func (g *Generation) Slips() []plan.Problem {
 	return all
 }
 
-func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
+func findSlips(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before the names that all scripts have
 	}
@@ -61,7 +61,7 @@ func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, n
 		}
 	})
 	for _, inner := range proto.FunctionPrototypes {
-		all = append(all, slipsWithin(file, inner, known, slices.Clone(names))...)
+		all = append(all, findSlips(file, inner, known, slices.Clone(names))...)
 	}
 	return all
 }

@@ -108,16 +108,16 @@ func (h *Host) Reload() Reload {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	for began := time.Now(); ; time.Sleep(projectfs.SettleTime) {
-		if from, settled := h.take(time.Since(began) >= longestBurst); settled {
+		if from, settled := h.readFiles(time.Since(began) >= longestBurst); settled {
 			return h.reload(from, nil)
 		}
 	}
 }
 
-// take reads the files. They have settled if none was read half written and none has just become
+// readFiles reads the files. They have settled if none was read half written and none has just become
 // empty, since its text follows in a moment. If overdue is set, it takes them anyway, except that a
 // newly empty file keeps its earlier text.
-func (h *Host) take(overdue bool) (from projectfs.Set, settled bool) {
+func (h *Host) readFiles(overdue bool) (from projectfs.Set, settled bool) {
 	from, settled = projectfs.TakeAll(h.config.FS, h.files...)
 	settled = settled || overdue
 	before := h.empty
@@ -145,29 +145,29 @@ func (h *Host) take(overdue bool) (from projectfs.Set, settled bool) {
 	return from, settled
 }
 
-// watch begins the only watch: changes that a second one found would be missing from the reports of
+// beginWatch begins the only watch: changes that a second one found would be missing from the reports of
 // the first.
-func (h *Host) watch(files []string) error {
+func (h *Host) beginWatch(files []string) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	if h.watched {
 		return errors.New("the project is watched already: use the reports of that watch, or end it first")
 	}
 	h.watched = true
-	h.count(files)
+	h.setFurtherFiles(files)
 	return nil
 }
 
-// unwatch ends the watch: its files no longer count.
-func (h *Host) unwatch() {
+// endWatch ends the watch: its files no longer count.
+func (h *Host) endWatch() {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	h.watched = false
-	h.count(nil)
+	h.setFurtherFiles(nil)
 }
 
-// count replaces the further files that count, as they are now.
-func (h *Host) count(files []string) {
+// setFurtherFiles replaces the further files that count, as they are now.
+func (h *Host) setFurtherFiles(files []string) {
 	tried := h.tried == h.good.Digest()
 	h.good = h.good.Without(h.files)
 	h.files = files
@@ -201,7 +201,7 @@ func (h *Host) postponed() bool {
 func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	from, settled := h.take(overdue)
+	from, settled := h.readFiles(overdue)
 	switch {
 	case !settled:
 		return Reload{}, unsettled

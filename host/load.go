@@ -28,20 +28,20 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
-	l.settings()
+	l.loadSettings()
 	if g.settings.IgnoreFormats {
 		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
-	l.hosts()
+	l.registerProgram()
 	if g.settings.Isolate && config.HTTP == nil { // a worker would not know the answers
 		var err error
 		if g.workers, err = worker.NewPool(&g.project, g.config.Dir); err != nil {
 			l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
-	l.read("lib", l.libFile)
-	activities := l.read("activities", l.file)
-	g.code = g.codeOf()
+	l.loadFolder("lib", l.loadLibFile)
+	activities := l.loadFolder("activities", l.loadFile)
+	g.code = g.newCode()
 	found := newRegistrations()
 	for _, sc := range activities {
 		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *ScriptError) bool { return e.Error() == err.Error() }) {
@@ -67,8 +67,8 @@ type loader struct {
 	errors Errors
 }
 
-// hosts registers the tools and activities of the embedding program.
-func (l *loader) hosts() {
+// registerProgram registers the tools and activities of the embedding program.
+func (l *loader) registerProgram() {
 	l.g.registry.Model = l.g.config.Model
 	for i, a := range l.g.config.Activities {
 		if err := l.g.config.checkActivity(i); err != nil {
@@ -96,15 +96,15 @@ func (l *loader) fail(err error) {
 	l.errors = append(l.errors, one)
 }
 
-// libFile is file for lib, whose libraries may have parts that no script requires: a file is
+// loadLibFile is file for lib, whose libraries may have parts that no script requires: a file is
 // compiled when it is first required, and one that does not compile is an error for the script that
 // requires it. But a file that was saved while its host runs is a mistake that the reload reports,
 // and a refused link may be to a folder of scripts.
-func (l *loader) libFile(name string) (*sandbox.Script, bool) {
+func (l *loader) loadLibFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	_, linked := errors.AsType[*projectfs.LinkError](from.Err)
 	if linked || l.before != nil && l.before.sources[name].SHA256 != from.SHA256 {
-		return l.file(name)
+		return l.loadFile(name)
 	}
 	sc := l.unchanged(name, from)
 	switch {
@@ -117,8 +117,8 @@ func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	return sc, true
 }
 
-// file reads and compiles one file.
-func (l *loader) file(name string) (*sandbox.Script, bool) {
+// loadFile reads and compiles one file.
+func (l *loader) loadFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	var err error
 	sc := l.unchanged(name, from)
@@ -147,11 +147,11 @@ func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
 	return nil
 }
 
-// settings runs obelus.lua, under no permissions.
-func (l *loader) settings() {
+// loadSettings runs obelus.lua, under no permissions.
+func (l *loader) loadSettings() {
 	g := l.g
 	defer func() {
-		g.project.Grants = g.granted()
+		g.project.Grants = g.effectiveGrants()
 		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
 			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
 		}
@@ -160,7 +160,7 @@ func (l *loader) settings() {
 	if _, ok := g.sources[SettingsFile]; !ok {
 		return
 	}
-	sc, ok := l.file(SettingsFile)
+	sc, ok := l.loadFile(SettingsFile)
 	if !ok {
 		return
 	}
@@ -188,8 +188,8 @@ func (l *loader) settings() {
 	g.settings, g.project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
 
-// read loads all scripts below a folder, in sorted order.
-func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
+// loadFolder loads all scripts below a folder, in sorted order.
+func (l *loader) loadFolder(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
 	var scripts []*sandbox.Script
 	for _, name := range slices.Sorted(maps.Keys(l.g.sources)) {
 		if !strings.HasPrefix(name+"/", folder+"/") {
@@ -202,9 +202,9 @@ func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bo
 	return scripts
 }
 
-// latest returns the function by which calls of a project's activity find the newest version, or
+// latestRegistry returns the function by which calls of a project's activity find the newest version, or
 // nil for an activity of a plan's file, which goes with its plan.
-func (l *loader) latest(sc *sandbox.Script) func() *plan.Registry {
+func (l *loader) latestRegistry(sc *sandbox.Script) func() *plan.Registry {
 	if l.g.project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 			Script:         a.script.File,
 			SHA256:         a.script.SHA256,
 			Code:           l.g.codeWith(a.script),
-			Latest:         l.latest(a.script),
+			Latest:         l.latestRegistry(a.script),
 		}
 	}
 }

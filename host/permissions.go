@@ -12,15 +12,15 @@ import (
 	"obelus/luastd"
 )
 
-// granted returns the permissions of the embedding program, else of the settings.
-func (g *Generation) granted() luastd.Grants {
+// effectiveGrants returns the permissions of the embedding program, else of the settings.
+func (g *Generation) effectiveGrants() luastd.Grants {
 	grants := g.settings.Allow
 	if g.config.Grants != nil {
 		grants = *g.config.Grants
 	}
 	grants.Root = cmp.Or(grants.Root, g.config.Dir)
 	if !grants.Write.None() {
-		grants.Guarded = append(slices.Clone(grants.Guarded), g.guarded()...)
+		grants.Guarded = append(slices.Clone(grants.Guarded), g.guardedPlaces()...)
 	}
 	return grants
 }
@@ -55,10 +55,10 @@ func linkedPlaces(dir, place string) (places []string) {
 // scriptPlaces are the places below the project that decide what runs.
 var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
 
-// guarded returns the places that a permission to write must name: the scripts, also behind links,
+// guardedPlaces returns the places that a permission to write must name: the scripts, also behind links,
 // and the log with the files beside it. A log in the project's own folder has only the files of its
 // name.
-func (g *Generation) guarded() (places []string) {
+func (g *Generation) guardedPlaces() (places []string) {
 	dir := g.config.Dir
 	if dir != "" {
 		for _, name := range scriptPlaces {

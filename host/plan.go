@@ -106,7 +106,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 	if err != nil {
 		return nil, nil, luaerr.From(err)
 	}
-	registry, err := g.joined(found)
+	registry, err := g.joinRegistrations(found)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 		chunk, _ := luac.ParseChunk(name, source)
 		return luac.FieldLine(chunk, field)
 	}
-	request, err := p.guarded(s, v)
+	request, err := p.readGuarded(s, v)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,8 +130,8 @@ func (g *Generation) reader(name string, sc *sandbox.Script, registry *plan.Regi
 	return p
 }
 
-// joined returns the registry with the registrations of a plan file.
-func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
+// joinRegistrations returns the registry with the registrations of a plan file.
+func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, error) {
 	if len(found.tools)+len(found.activities)+len(found.delegates) == 0 {
 		return g.registry, nil
 	}
@@ -183,34 +183,34 @@ func (p *planReader) fail(line int, format string, args ...any) error {
 	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
-// at returns the line of a request's field, or 0.
-func (p *planReader) at(field string) int {
+// fieldLine returns the line of a request's field, or 0.
+func (p *planReader) fieldLine(field string) int {
 	if p.place == nil {
 		return 0
 	}
 	return p.place(field)
 }
 
-// wrong returns the error for a field that must be something else, in the terms of the file's
+// wrongField returns the error for a field that must be something else, in the terms of the file's
 // language.
-func (p *planReader) wrong(field, want string, v any) error {
+func (p *planReader) wrongField(field, want string, v any) error {
 	if _, text := v.(string); p.planner == nil && !text {
-		return p.fail(p.at(field), "%s must be %s, not %s", field, want, store.Describe(v))
+		return p.fail(p.fieldLine(field), "%s must be %s, not %s", field, want, store.Describe(v))
 	}
-	return p.fail(p.at(field), "%s %s", field, setting.WrongType(want, v))
+	return p.fail(p.fieldLine(field), "%s %s", field, setting.WrongType(want, v))
 }
 
-// guarded is lua with errors that are raised while the value is read.
-func (p *planReader) guarded(s *session, v lua.LValue) (request *plan.Request, err error) {
+// readGuarded is lua with errors that are raised while the value is read.
+func (p *planReader) readGuarded(s *session, v lua.LValue) (request *plan.Request, err error) {
 	err = sandbox.Guard(p.file, func() (err error) {
-		request, err = p.lua(s, v)
+		request, err = p.readLua(s, v)
 		return err
 	})
 	return request, err
 }
 
-// lua reads the value that a Lua plan returns.
-func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
+// readLua reads the value that a Lua plan returns.
+func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
@@ -220,23 +220,23 @@ func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
 	case !ok:
 		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function, not a %s", v.Type())
 	}
-	fields, calls, err := p.fields(s, t)
+	fields, calls, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
-	request, err := p.request(fields)
+	request, err := p.readRequest(fields)
 	if err != nil {
 		return nil, err
 	}
 	if request.Planner == nil {
-		request.Calls, err = p.luaCalls(s, calls)
+		request.Calls, err = p.readCalls(s, calls)
 	}
 	return request, err
 }
 
-// fields reads a table with calls and other fields, or a list of calls. It leaves the calls to be
+// readFields reads a table with calls and other fields, or a list of calls. It leaves the calls to be
 // read once the tools beside them are known. calls is nil if they are a function.
-func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
@@ -249,7 +249,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
 			if given[name], err = s.FromLua(v, name); err != nil {
-				return nil, nil, p.fail(p.at(name), "%s", err.Error())
+				return nil, nil, p.fail(p.fieldLine(name), "%s", err.Error())
 			}
 			continue
 		}
@@ -259,7 +259,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 		case *lua.LFunction:
 			called[name] = p.planner
 		default:
-			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
+			return nil, nil, p.fail(p.fieldLine(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
 	fields = luacall.Listed(given, luacall.RequestSchema).(map[string]any)
@@ -267,8 +267,8 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 	return fields, calls, nil
 }
 
-// luaCalls reads the calls, each by the schema of its tool.
-func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
+// readCalls reads the calls, each by the schema of its tool.
+func (p *planReader) readCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
@@ -317,43 +317,43 @@ func (p *planReader) tool(name string) *plan.Tool {
 	return tool
 }
 
-// request reads all fields except the calls.
-func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
+// readRequest reads all fields except the calls.
+func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	r := &plan.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
+			return nil, p.fail(p.fieldLine(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]
 	if _, plan := fields["plan"]; calls && plan {
-		return nil, p.fail(p.at("plan"), `"plan" is another word for "calls": give one of them`)
+		return nil, p.fail(p.fieldLine("plan"), `"plan" is another word for "calls": give one of them`)
 	} else if !calls && !plan {
 		return nil, p.fail(0, `it has no "calls"`)
 	}
 	if mode, ok := fields["mode"]; ok && mode != nil {
 		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
-			return nil, p.wrong("mode", `"eager" or "lazy"`, mode)
+			return nil, p.wrongField("mode", `"eager" or "lazy"`, mode)
 		}
 	}
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
 		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine reports its problems
 	}
 	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
-		r.OutputLine = p.at("output")
+		r.OutputLine = p.fieldLine("output")
 	}
 	r.Output = p.schema.Lists(r.Output)
-	if err := p.ofPlanner(r, fields); err != nil {
+	if err := p.readPlannerFields(r, fields); err != nil {
 		return nil, err
 	}
 	if tools, ok := fields["tools"]; ok && tools != nil {
 		if r.Tools, ok = tools.(map[string]any); !ok {
-			return nil, p.wrong("tools", "an object of schemas by name", tools)
+			return nil, p.wrongField("tools", "an object of schemas by name", tools)
 		}
 		p.tools = r.Tools
 	}
 	var err error
-	r.Context, err = p.messages(fields["context"])
+	r.Context, err = p.readMessages(fields["context"])
 	for i := range r.Context {
 		if definitions, ok := r.Context[i].Data.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
 			p.tools = maps.Clone(p.tools)
@@ -366,8 +366,8 @@ func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
 	return r, err
 }
 
-// ofPlanner reads the fields that only a function may have, and refuses those that it may not have.
-func (p *planReader) ofPlanner(r *plan.Request, fields map[string]any) (err error) {
+// readPlannerFields reads the fields that only a function may have, and refuses those that it may not have.
+func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (err error) {
 	for _, name := range []string{"calls", "plan"} {
 		if fn, ok := fields[name].(*planner); ok {
 			r.Planner = fn
@@ -376,30 +376,30 @@ func (p *planReader) ofPlanner(r *plan.Request, fields map[string]any) (err erro
 	scopes, scoped := fields["scopes"]
 	switch {
 	case r.Planner != nil && r.HasOutput:
-		return p.fail(p.at("output"), "output belongs into what the function returns, beside the calls")
+		return p.fail(p.fieldLine("output"), "output belongs into what the function returns, beside the calls")
 	case scoped && r.Planner == nil:
-		return p.fail(p.at("scopes"), "scopes are for a function: they say what of the context it gets")
+		return p.fail(p.fieldLine("scopes"), "scopes are for a function: they say what of the context it gets")
 	case scoped:
 		if r.Scopes, err = plan.ParseScopes(scopes); err != nil {
-			return p.fail(p.at("scopes"), "scopes%s", err)
+			return p.fail(p.fieldLine("scopes"), "scopes%s", err)
 		}
 	}
 	return nil
 }
 
-func (p *planReader) messages(v any) ([]store.Message, error) {
+func (p *planReader) readMessages(v any) ([]store.Message, error) {
 	if v == nil {
 		return nil, nil
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, p.wrong("context", "a list of messages", v)
+		return nil, p.wrongField("context", "a list of messages", v)
 	}
 	messages, schemas := make([]store.Message, len(list)), map[string]*schema.Schema{}
 	for i, e := range list {
 		m, err := store.ParseMessage(e)
 		if err != nil {
-			return nil, p.fail(p.at("context"), "context message %d: %s", i+1, err)
+			return nil, p.fail(p.fieldLine("context"), "context message %d: %s", i+1, err)
 		}
 		if m.Schema != nil && p.planner != nil {
 			schemas[m.Kind], _ = schema.New(m.Schema, p.registry.Schemas...)

@@ -26,7 +26,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 		}
 		lines := jsonLines(source)
 		p.place = func(field string) int { return lines.fields[field] }
-		request, err := p.request(v)
+		request, err := p.readRequest(v)
 		if err != nil {
 			return nil, err
 		}
@@ -36,10 +36,10 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 		}
 		calls, ok := v[field].([]any)
 		if one, _ := v[field].(map[string]any); one["_tool"] != nil {
-			return nil, p.fail(p.at(field), "%s is a list of calls: put [ and ] around this one", field)
+			return nil, p.fail(p.fieldLine(field), "%s is a list of calls: put [ and ] around this one", field)
 		}
 		if !ok {
-			return nil, p.wrong(field, "a list of calls", v[field])
+			return nil, p.wrongField(field, "a list of calls", v[field])
 		}
 		request.Calls = jsonCalls(calls, lines.calls)
 		return request, nil

@@ -97,15 +97,15 @@ func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) 
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
 	}
-	solution, err := p.solved(s, t)
+	solution, err := p.readSolution(s, t)
 	if problems, ok := Problems(err); ok {
 		err = &plan.PlanError{Problems: problems}
 	}
 	return solution, err
 }
 
-func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
-	fields, calls, err := p.fields(s, t)
+func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, error) {
+	fields, calls, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
 	}
 	solution := &plan.Solution{Output: p.schema.Lists(fields["output"])}
 	if calls != nil {
-		solution.Calls, err = p.luaCalls(s, calls)
+		solution.Calls, err = p.readCalls(s, calls)
 	}
 	return solution, err
 }
@@ -148,7 +148,7 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	if found.value == nil {
 		return nil, p.fail(0, "the script did not register it this time")
 	}
-	request, err := p.guarded(s, found.value)
+	request, err := p.readGuarded(s, found.value)
 	s.end()
 	return request, err
 }

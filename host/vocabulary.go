@@ -94,7 +94,7 @@ func registrationPlace(s *session, L *lua.LState, what, name string) place {
 	return place{what + " " + strconv.Quote(name), file, line}
 }
 
-func raiseTwice(s *session, L *lua.LState, now, before place) {
+func raiseRegisteredTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
@@ -113,7 +113,7 @@ func toolRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "tool", name)
 	if before, ok := found.tools[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	v, err := s.FromLua(schema, "schema")
 	if err != nil {
@@ -160,7 +160,7 @@ func activityRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "activity", name)
 	if before, ok := found.activities[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	var options activityOptions
 	if fnAt == 3 {
@@ -234,7 +234,7 @@ func delegateRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "delegate", name)
 	if before, ok := found.delegates[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	found.delegates[name] = registeredDelegate{at, s.Run.Script}
 	return 0

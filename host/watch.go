@@ -41,15 +41,15 @@ func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) 
 		return fmt.Errorf("%s can't be watched: %w", h.config.Dir, err)
 	}
 	defer watcher.Close()
-	if err := h.watch(files); err != nil {
+	if err := h.beginWatch(files); err != nil {
 		return err
 	}
-	defer h.unwatch()
+	defer h.endWatch()
 	w := &watch{host: h, files: files, watcher: watcher}
-	if err := w.follow(); err != nil {
+	if err := w.watchFolders(); err != nil {
 		return err
 	}
-	w.touch() // for changes before the watch began
+	w.awaitEnd() // for changes before the watch began
 	return w.run(ctx, report)
 }
 
@@ -72,21 +72,21 @@ func (w *watch) run(ctx context.Context, report func(Reload)) error {
 			if !ok {
 				return nil
 			}
-			if w.counts(event) {
-				w.touch()
+			if w.concerns(event) {
+				w.awaitEnd()
 			}
 		case <-w.watcher.Errors: // events were lost
-			w.touch()
+			w.awaitEnd()
 		case <-w.due:
-			if err := w.look(report); err != nil {
+			if err := w.reloadChanged(report); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// touch waits for the end of a burst.
-func (w *watch) touch() {
+// awaitEnd waits for the end of a burst.
+func (w *watch) awaitEnd() {
 	now := time.Now()
 	if w.burst.IsZero() {
 		w.burst = now
@@ -97,9 +97,9 @@ func (w *watch) touch() {
 	w.due = time.After(min(projectfs.SettleTime, longestBurst-now.Sub(w.burst)))
 }
 
-// look loads the scripts if their contents have changed.
-func (w *watch) look(report func(Reload)) error {
-	if err := w.follow(); err != nil { // before the files are read, so that no change is missed
+// reloadChanged loads the scripts if their contents have changed.
+func (w *watch) reloadChanged(report func(Reload)) error {
+	if err := w.watchFolders(); err != nil { // before the files are read, so that no change is missed
 		return err
 	}
 	r, result := w.host.reloadChanged(time.Since(w.burst) >= 2*longestBurst)
@@ -109,7 +109,7 @@ func (w *watch) look(report func(Reload)) error {
 	}
 	w.burst, w.due = time.Time{}, nil
 	if w.host.postponed() {
-		w.touch()
+		w.awaitEnd()
 	}
 	if result == attempted {
 		report(r)
@@ -117,8 +117,8 @@ func (w *watch) look(report func(Reload)) error {
 	return nil
 }
 
-// counts reports whether an event concerns the watched files: the folders hold other files too.
-func (w *watch) counts(e fsnotify.Event) bool {
+// concerns reports whether an event concerns the watched files: the folders hold other files too.
+func (w *watch) concerns(e fsnotify.Event) bool {
 	if w.linked[e.Name] {
 		return true
 	}
@@ -127,7 +127,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
+	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.foldersAbove(), name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
@@ -137,9 +137,9 @@ func (w *watch) counts(e fsnotify.Event) bool {
 	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
 }
 
-// above returns the folders of the further files, and the folders above them: moving one of them
+// foldersAbove returns the folders of the further files, and the folders above them: moving one of them
 // changes a further file.
-func (w *watch) above() (folders []string) {
+func (w *watch) foldersAbove() (folders []string) {
 	for _, file := range w.files {
 		for folder := path.Dir(file); folder != path.Dir(folder); folder = path.Dir(folder) {
 			folders = append(folders, folder)
@@ -148,10 +148,10 @@ func (w *watch) above() (folders []string) {
 	return folders
 }
 
-// follow watches every folder that may hold a file that counts. A watched one stays watched.
-func (w *watch) follow() error {
+// watchFolders watches every folder that may hold a file that counts. A watched one stays watched.
+func (w *watch) watchFolders() error {
 	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
-	folders = append(folders, w.above()...)
+	folders = append(folders, w.foldersAbove()...)
 	for _, folder := range projectfs.Folders {
 		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt reports why it can't be read
 			if isFolder {
@@ -162,7 +162,7 @@ func (w *watch) follow() error {
 		})
 	}
 	for _, folder := range folders {
-		if err := w.add(filepath.FromSlash(folder), folder != "."); err != nil {
+		if err := w.watchFolder(filepath.FromSlash(folder), folder != "."); err != nil {
 			return fmt.Errorf("%s can't be watched: %w", folder, err)
 		}
 	}
@@ -179,9 +179,9 @@ func (w *watch) follow() error {
 	return nil
 }
 
-// add watches a folder of the project, if it exists. The attempt reports a folder that may not be
+// watchFolder watches a folder of the project, if it exists. The attempt reports a folder that may not be
 // read, and a chmod is an event of the folder above.
-func (w *watch) add(folder string, closed bool) error {
+func (w *watch) watchFolder(folder string, closed bool) error {
 	err := w.watcher.Add(filepath.Join(w.host.config.Dir, folder))
 	if errors.Is(err, fs.ErrNotExist) || closed && errors.Is(err, fs.ErrPermission) {
 		return nil

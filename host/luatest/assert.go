@@ -72,7 +72,7 @@ func assertCall(r *testFile, L *lua.LState) int {
 	}
 	message := "assertion failed!"
 	if L.GetTop() > 1 {
-		message = words(r, L.Get(2))
+		message = reasonText(r, L.Get(2))
 	}
 	L.RaiseError("%s", message)
 	return 0
@@ -156,7 +156,7 @@ func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) in
 		wanted += " " + inspect.Line(r.s, args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
-	if said := saidOf(r, L, name, c); said != "" {
+	if said := messageOf(r, L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
 	if c.alike && !negated {
@@ -167,8 +167,8 @@ func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) in
 	return 0
 }
 
-// saidOf returns the message of a test for an assertion, which follows the arguments.
-func saidOf(r *testFile, L *lua.LState, name string, c check) string {
+// messageOf returns the message of a test for an assertion, which follows the arguments.
+func messageOf(r *testFile, L *lua.LState, name string, c check) string {
 	at := c.args + 1
 	switch name {
 	case "error": // the raised error
@@ -181,12 +181,12 @@ func saidOf(r *testFile, L *lua.LState, name string, c check) string {
 	if L.Get(at) == lua.LNil {
 		return ""
 	}
-	return words(r, L.Get(at))
+	return reasonText(r, L.Get(at))
 }
 
-// words returns a value as a reason: the message of a table, such as the fields of a failure, else
+// reasonText returns a value as a reason: the message of a table, such as the fields of a failure, else
 // its text.
-func words(r *testFile, v lua.LValue) string {
+func reasonText(r *testFile, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
 		if fields, err := sandbox.FailureFields(r.s, t); err == nil {
 			message, _ := fields["message"].(string)

@@ -130,23 +130,23 @@ func runCase(run *testFile, fn lua.LValue) *Failure {
 	_, err := run.s.Call(fn)
 	run.s.Raised = nil
 	if err != nil {
-		run.fails(err)
+		run.fail(err)
 	}
 	return run.inside
 }
 
-// fails makes the test fail with an error, unless it has failed already.
-func (run *testFile) fails(err error) {
+// fail makes the test fail with an error, unless it has failed already.
+func (run *testFile) fail(err error) {
 	if run.inside != nil {
 		return
 	}
 	run.inside = &Failure{ScriptError: luaerr.From(err)}
-	if run.asserted(run.inside.Message) {
+	if run.isAssertion(run.inside.Message) {
 		run.inside.Expected, run.inside.Actual = run.failed.expected, run.failed.actual
 	}
 }
 
-// asserted reports whether a message is the one of the last failed assertion.
-func (run *testFile) asserted(message string) bool {
+// isAssertion reports whether a message is the one of the last failed assertion.
+func (run *testFile) isAssertion(message string) bool {
 	return run.failed != nil && strings.HasSuffix(message, run.failed.message)
 }

@@ -20,7 +20,7 @@ import (
 // the test, even if the requesting code handles it.
 func testHTTP(r *testFile, L *lua.LState) int {
 	fn := L.CheckFunction(1)
-	r.tests.stub(func(request luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+	r.tests.setHTTP(func(request luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return answerHTTP(r, L, fn, request)
 	})
 	return 0
@@ -36,17 +36,17 @@ func answerHTTP(r *testFile, L *lua.LState, fn *lua.LFunction, asked luastd.HTTP
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
-			message = words(r, results[1])
+			message = reasonText(r, results[1])
 		}
 		return luastd.HTTPResponse{}, errors.New(message)
 	}
 	var answer luastd.HTTPResponse
 	if err != nil {
 		r.s.Raised, err = nil, luaerr.From(err)
-		r.fails(err)
+		r.fail(err)
 	} else if answer, err = response(r, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
-		r.fails(fmt.Errorf("%s %s: %w", asked.Method, asked.URL, err))
+		r.fail(fmt.Errorf("%s %s: %w", asked.Method, asked.URL, err))
 	}
 	return answer, err
 }

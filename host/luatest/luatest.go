@@ -142,7 +142,7 @@ func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 // Run runs one test; a pending one does nothing. Its error is a [*Failure].
 func (t *Tests) Run(ctx context.Context, test Test) error {
 	t.clock.set(nil)
-	t.stub(nil)
+	t.setHTTP(nil)
 	sc, err := t.script(test.File)
 	if err != nil {
 		return &Failure{ScriptError: luaerr.From(err)}
@@ -190,8 +190,8 @@ func (t *Tests) serve(do func()) {
 	}
 }
 
-// there executes do on the test's own goroutine; false if ctx ends first.
-func (t *Tests) there(ctx context.Context, do func()) bool {
+// runOnTest executes do on the test's own goroutine; false if ctx ends first.
+func (t *Tests) runOnTest(ctx context.Context, do func()) bool {
 	done := make(chan struct{})
 	select {
 	case t.own <- func() { defer close(done); do() }:
@@ -202,7 +202,7 @@ func (t *Tests) there(ctx context.Context, do func()) bool {
 	}
 }
 
-func (t *Tests) stub(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
+func (t *Tests) setHTTP(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.http = http
@@ -210,14 +210,14 @@ func (t *Tests) stub(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error))
 
 // request answers a request of an activity.
 func (t *Tests) request(ctx context.Context, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
-	if !t.there(ctx, func() { answer, err = t.ownRequest(r) }) {
+	if !t.runOnTest(ctx, func() { answer, err = t.answer(r) }) {
 		err = ctx.Err()
 	}
 	return answer, err
 }
 
-// ownRequest is request on the test's own goroutine.
-func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+// answer is request on the test's own goroutine.
+func (t *Tests) answer(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	t.mu.Lock()
 	http := t.http
 	t.mu.Unlock()
@@ -243,7 +243,7 @@ func (t *Tests) script(file string) (*sandbox.Script, error) {
 func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error) {
 	run := &testFile{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
 	s := run.s
-	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
+	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.answer(r) }
 	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, plan.DefaultTimeout), sc)
 	s.Run.Test = true
 	openTests(run)

@@ -96,13 +96,13 @@ func testPlan(r *testFile, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = replaced(r, L, request, registry, options.RawGetString("tools"))
+	registry = replaceTools(r, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
 		start.Input, start.HasInput = luacall.CheckObject(r.s, L, 2, input, "input", nil), true
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
-	laidOver(r, L, request, options.RawGetString("context"))
+	addContext(r, L, request, options.RawGetString("context"))
 	log := memory.New()
 	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
@@ -130,8 +130,8 @@ func planOptions(r *testFile, L *lua.LState) *lua.LTable {
 	return options
 }
 
-// laidOver adds a context's values to those of a request.
-func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
+// addContext adds a context's values to those of a request.
+func addContext(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
@@ -182,8 +182,8 @@ func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Out
 	L.Push(r.s.ToLua(run))
 }
 
-// replaced returns a registry in which functions of the test run some tools.
-func replaced(r *testFile, L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
+// replaceTools returns a registry in which functions of the test run some tools.
+func replaceTools(r *testFile, L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
 	if tools == lua.LNil {
 		return registry
 	}
@@ -193,7 +193,7 @@ func replaced(r *testFile, L *lua.LState, request *plan.Request, registry *plan.
 	}
 	r.s.Fill(t)
 	standIns := map[string]*plan.Registered{}
-	known := callable(request, registry)
+	known := callableTools(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
 		if request.Planner == nil && !slices.Contains(known, name) {
@@ -228,9 +228,9 @@ func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered)
 	return &out
 }
 
-// callable names the tools of a plan: the tools of its registry, and the tools that it or a
+// callableTools names the tools of a plan: the tools of its registry, and the tools that it or a
 // delegate has or calls.
-func callable(request *plan.Request, registry *plan.Registry) []string {
+func callableTools(request *plan.Request, registry *plan.Registry) []string {
 	names := registry.Names()
 	bring := func(request *plan.Request) {
 		names = slices.AppendSeq(names, maps.Keys(request.Tools))
@@ -255,7 +255,7 @@ func callable(request *plan.Request, registry *plan.Registry) []string {
 
 // standIn runs a call by a function of the test, on the test's own goroutine.
 func standIn(r *testFile, ctx context.Context, L *lua.LState, fn lua.LValue, in plan.Invocation) (result plan.Result, err error) {
-	if !r.tests.there(ctx, func() { result, err = callStandIn(r, L, fn, in) }) {
+	if !r.tests.runOnTest(ctx, func() { result, err = callStandIn(r, L, fn, in) }) {
 		err = ctx.Err()
 	}
 	return result, err
@@ -266,8 +266,8 @@ func callStandIn(r *testFile, L *lua.LState, fn lua.LValue, in plan.Invocation) 
 	results, err := r.s.CallApart(L, fn, luacall.Arguments(r.s, in)...)
 	if f, raised := err.(*sandbox.Fault); raised {
 		r.s.Raised = nil
-		if r.asserted(f.Message) {
-			r.fails(f)
+		if r.isAssertion(f.Message) {
+			r.fail(f)
 		}
 		if failure := luacall.Failure(f); failure != nil {
 			return plan.Result{}, failure

@@ -82,15 +82,15 @@ func (r *Session) names(before string) []string {
 	switch v := at.(type) {
 	case *lua.LTable:
 		s.Fill(v)
-		return append(tableNames(v), inherited(v, 0)...)
+		return append(tableNames(v), inheritedNames(v, 0)...)
 	case lua.LString:
 		return tableNames(s.StringLib)
 	}
 	return nil
 }
 
-// inherited returns the names that a table has by __index.
-func inherited(t *lua.LTable, depth int) []string {
+// inheritedNames returns the names that a table has by __index.
+func inheritedNames(t *lua.LTable, depth int) []string {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok || depth > 10 {
 		return nil
@@ -99,7 +99,7 @@ func inherited(t *lua.LTable, depth int) []string {
 	if !ok {
 		return nil
 	}
-	return append(tableNames(index), inherited(index, depth+1)...)
+	return append(tableNames(index), inheritedNames(index, depth+1)...)
 }
 
 func tableNames(t *lua.LTable) (names []string) {

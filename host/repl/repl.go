@@ -130,26 +130,26 @@ func (r *Session) isExpression(source string) bool {
 // compile compiles an input: as an expression if it can be one.
 func (r *Session) compile(source string) (*lua.FunctionProto, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok {
-		proto, err := r.compileBehind("return ", rest)
-		return proto, behind(err, "return ", "=", r.line+1)
+		proto, err := r.compileAfter("return ", rest)
+		return proto, moveError(err, "return ", "=", r.line+1)
 	}
-	proto, asValue := r.compileBehind("return ", source)
+	proto, asValue := r.compileAfter("return ", source)
 	if asValue == nil {
 		return proto, nil
 	}
-	asValue = behind(asValue, "return ", "", r.line+1)
-	proto, err := r.compileBehind("; ", source) // else # might begin a comment for Unix
+	asValue = moveError(asValue, "return ", "", r.line+1)
+	proto, err := r.compileAfter("; ", source) // else # might begin a comment for Unix
 	if err == nil {
 		return proto, nil
 	}
-	err = behind(err, "; ", "", r.line+1)
-	if further(asValue, err) {
+	err = moveError(err, "; ", "", r.line+1)
+	if gotFurther(asValue, err) {
 		err = asValue
 	}
 	return nil, err
 }
 
-func (r *Session) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
+func (r *Session) compileAfter(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
 	if len(source) > r.s.Project.Limits.Source {
 		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.Project.Limits.Source)))
@@ -169,9 +169,9 @@ func endsEarly(text string) (early bool) {
 	return errors.As(err, &at) && at.Pos.Line == parse.EOF
 }
 
-// behind moves an error to its place in the typed text, which has typed where the compiled text has
+// moveError moves an error to its place in the typed text, which has typed where the compiled text has
 // prefix.
-func behind(err error, prefix, typed string, line int) error {
+func moveError(err error, prefix, typed string, line int) error {
 	var e *luaerr.ScriptError
 	if errors.As(err, &e) && e.Line == line {
 		if rest, ok := strings.CutPrefix(e.Source, prefix); ok {
@@ -181,8 +181,8 @@ func behind(err error, prefix, typed string, line int) error {
 	return err
 }
 
-// further reports whether one reading of the input got further than another.
-func further(a, b error) bool {
+// gotFurther reports whether one reading of the input got further than another.
+func gotFurther(a, b error) bool {
 	var x, y *luaerr.ScriptError
 	if !errors.As(a, &x) || !errors.As(b, &y) {
 		return false
@@ -197,7 +197,7 @@ func (r *Session) run(L *lua.LState) int {
 	if L.Get(2) != lua.LNil {
 		input = luacall.OptionalObject(r.s, L, 2, "input", nil)
 	}
-	return r.act(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
+	return r.runAction(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }
 
 // call(tool, [parameters]) → result | nil, why
@@ -216,11 +216,11 @@ func (r *Session) call(L *lua.LState) int {
 			L.ArgError(2, "parameters have names")
 		}
 	}
-	return r.act(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
+	return r.runAction(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
 }
 
-// act runs calls, whose time does not count against the input.
-func (r *Session) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+// runAction runs calls, whose time does not count against the input.
+func (r *Session) runAction(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
 	s := r.s
 	s.Effect(L, what)
 	s.Run.Printed.Flush()

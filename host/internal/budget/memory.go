@@ -21,9 +21,9 @@ var (
 )
 
 const (
-	lookAgain    = 2 * time.Millisecond   // between two looks at the heap
-	waitAgain    = 20 * time.Millisecond  // between two attempts of a call that waits
-	collectAgain = 200 * time.Millisecond // between two collections for calls that wait
+	lookEvery    = 2 * time.Millisecond   // between two looks at the heap
+	retryEvery   = 20 * time.Millisecond  // between two attempts of a call that waits
+	collectEvery = 200 * time.Millisecond // between two collections for calls that wait
 )
 
 // IsCrowded reports whether the process holds more than most bytes, beyond which calls wait.
@@ -32,7 +32,7 @@ func IsCrowded(most int) bool {
 		return false
 	}
 	now, seen := int64(time.Since(began)), heapSeenAt.Load()
-	if now-seen > int64(lookAgain) && heapSeenAt.CompareAndSwap(seen, now) {
+	if now-seen > int64(lookEvery) && heapSeenAt.CompareAndSwap(seen, now) {
 		all, _ := HeapSize()
 		heapSeen.Store(all)
 	}
@@ -45,13 +45,13 @@ func IsCrowded(most int) bool {
 func Admit(ctx context.Context, most int) (done func(), ok bool) {
 	if !IsCrowded(most) {
 		callsAtWork.Add(1)
-		return callEnds, true
+		return endCall, true
 	}
-	look := time.NewTicker(waitAgain)
+	look := time.NewTicker(retryEvery)
 	defer look.Stop()
 	for IsCrowded(most) {
 		if callsAtWork.CompareAndSwap(0, 1) {
-			return callEnds, true
+			return endCall, true
 		}
 		select {
 		case <-look.C:
@@ -61,10 +61,10 @@ func Admit(ctx context.Context, most int) (done func(), ok bool) {
 		}
 	}
 	callsAtWork.Add(1)
-	return callEnds, true
+	return endCall, true
 }
 
-func callEnds() { callsAtWork.Add(-1) }
+func endCall() { callsAtWork.Add(-1) }
 
 // collectForWaiting collects garbage for calls that wait, at most every collectAgain: an idle
 // process would not collect any by itself.
@@ -73,7 +73,7 @@ func collectForWaiting() {
 		return
 	}
 	defer collecting.Unlock()
-	if time.Since(began)-time.Duration(lastForced.Load()) < collectAgain {
+	if time.Since(began)-time.Duration(lastForced.Load()) < collectEvery {
 		return
 	}
 	runtime.GC()

@@ -81,16 +81,16 @@ const eager = 64
 // change. Tables get their keys in sorted order, so that pairs is the same every time.
 func (c *Codec) ToLua(v any) lua.LValue {
 	left := eager
-	return c.value(v, &left)
+	return c.convert(v, &left)
 }
 
 // ToLuaLater is ToLua for a value that is rarely looked at.
 func (c *Codec) ToLuaLater(v any) lua.LValue {
 	left := 0
-	return c.value(v, &left)
+	return c.convert(v, &left)
 }
 
-func (c *Codec) value(v any, left *int) lua.LValue {
+func (c *Codec) convert(v any, left *int) lua.LValue {
 	switch v := v.(type) {
 	case nil:
 		return lua.LNil
@@ -150,15 +150,15 @@ func (c *Codec) fillObject(t *lua.LTable, object map[string]any, left *int) {
 			nulls = append(nulls, key)
 			continue
 		}
-		made := c.value(v, left)
+		made := c.convert(v, left)
 		t.RawSetString(key, made)
-		if n, ok := v.(json.Number); ok && !holds(n) {
-			k := c.keeping(t)
+		if n, ok := v.(json.Number); ok && !keepsText(n) {
+			k := c.keptFor(t)
 			k.numbers = append(k.numbers, keptNumber{lua.LString(key), made, n})
 		}
 	}
 	if len(nulls) > 0 {
-		c.keeping(t).nulls = nulls
+		c.keptFor(t).nulls = nulls
 	}
 	if k := keptOf(t); k != nil {
 		k.size = len(object) - len(nulls)
@@ -180,17 +180,17 @@ func (c *Codec) fillArray(t *lua.LTable, array []any, left *int) {
 			t.RawSetInt(i+1, luastd.Null)
 			continue
 		}
-		made := c.value(v, left)
+		made := c.convert(v, left)
 		t.RawSetInt(i+1, made)
-		if n, ok := v.(json.Number); ok && !holds(n) {
-			k := c.keeping(t)
+		if n, ok := v.(json.Number); ok && !keepsText(n) {
+			k := c.keptFor(t)
 			k.size, k.numbers = len(array), append(k.numbers, keptNumber{lua.LNumber(i + 1), made, n})
 		}
 	}
 }
 
-// holds reports whether a number gets the same text again from Lua.
-func holds(n json.Number) bool {
+// keepsText reports whether a number gets the same text again from Lua.
+func keepsText(n json.Number) bool {
 	if isPlain(string(n)) {
 		return true
 	}

@@ -30,8 +30,8 @@ func (*kept) String() string { return "" }
 
 func (*kept) Type() lua.LValueType { return lua.LTUserData }
 
-// keeping returns the kept parts of a table that is being filled, and makes them at first use.
-func (c *Codec) keeping(t *lua.LTable) *kept {
+// keptFor returns the kept parts of a table that is being filled, and makes them at first use.
+func (c *Codec) keptFor(t *lua.LTable) *kept {
 	k := keptOf(t)
 	if k == nil {
 		made := &struct {
@@ -97,8 +97,8 @@ func (c *Codec) Lazy(v any) *lua.LTable {
 	return &made.table
 }
 
-// waiting returns the source of a table that is not filled yet, or nil.
-func waiting(t *lua.LTable) *lazyValue {
+// sourceOf returns the source of a table that is not filled yet, or nil.
+func sourceOf(t *lua.LTable) *lazyValue {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok {
 		return nil
@@ -109,7 +109,7 @@ func waiting(t *lua.LTable) *lazyValue {
 
 // Untouched returns the JSON value that a table stands for, as long as it cannot have changed.
 func Untouched(t *lua.LTable) (any, bool) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil || len(lazy.made) > 0 {
 		return nil, false
 	}
@@ -120,7 +120,7 @@ func Untouched(t *lua.LTable) (any, bool) {
 // Fill fills a table that is not filled yet. Every library function that looks into a table calls
 // it first.
 func (c *Codec) Fill(t *lua.LTable) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (c *Codec) Fill(t *lua.LTable) {
 // peek reads one field of a table without filling it, so that reading a field of a megabyte costs
 // only that field. It reports false if the table should be filled.
 func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil || lazy.peeks >= maxPeeks {
 		return nil, false
 	}
@@ -160,7 +160,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	switch from := lazy.value.(type) {
 	case map[string]any:
 		if name, ok := key.(lua.LString); ok {
-			v = c.value(from[string(name)], &left)
+			v = c.convert(from[string(name)], &left)
 		}
 	case []any:
 		if len(from) >= limits.MaxArray-1 {
@@ -168,7 +168,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 		}
 		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
 			if v = luastd.Null; from[int(n)-1] != nil {
-				v = c.value(from[int(n)-1], &left)
+				v = c.convert(from[int(n)-1], &left)
 			}
 		}
 	case Library:

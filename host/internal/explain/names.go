@@ -31,12 +31,12 @@ func (n *Names) argument(function, number string) string {
 			found = append(found, "")
 		}
 	})
-	return only(found)
+	return agreed(found)
 }
 
 // negated returns the operand of a minus.
 func (n *Names) negated() string {
-	return n.only(func(e ast.Expr) ast.Expr {
+	return n.operandText(func(e ast.Expr) ast.Expr {
 		if e, ok := e.(*ast.UnaryMinusOpExpr); ok {
 			return e.Expr
 		}
@@ -46,7 +46,7 @@ func (n *Names) negated() string {
 
 // measured returns the operand of #.
 func (n *Names) measured() string {
-	return n.only(func(e ast.Expr) ast.Expr {
+	return n.operandText(func(e ast.Expr) ast.Expr {
 		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
 			return e.Expr
 		}
@@ -54,16 +54,16 @@ func (n *Names) measured() string {
 	})
 }
 
-// only returns the text of the one operand in the line's expressions, or "" if there are none or
+// operandText returns the text of the one operand in the line's expressions, or "" if there are none or
 // several.
-func (n *Names) only(operand func(e ast.Expr) ast.Expr) string {
+func (n *Names) operandText(operand func(e ast.Expr) ast.Expr) string {
 	var found []string
 	n.each(func(e ast.Expr) {
 		if operand := operand(e); operand != nil {
 			found = append(found, ExprText(operand))
 		}
 	})
-	return only(found)
+	return agreed(found)
 }
 
 // bound returns a bound of a numeric loop: its init, limit or step.
@@ -77,7 +77,7 @@ func (n *Names) bound(which string) string {
 			found = append(found, ExprText(e))
 		}
 	}
-	return only(found)
+	return agreed(found)
 }
 
 // isMethod reports whether a function is called only as a method, object:name(…).
@@ -154,8 +154,8 @@ func NamesAt(env Environment, file string, source []byte, line int) *Names {
 	return n
 }
 
-// only returns the text that all found expressions share, or "".
-func only(found []string) string {
+// agreed returns the text that all found expressions share, or "".
+func agreed(found []string) string {
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) == 1 {
 		return found[0]
@@ -185,7 +185,7 @@ func (n *Names) indexed(key string) string {
 			}
 		}
 	})
-	return only(found)
+	return agreed(found)
 }
 
 func (n *Names) operands(operator string) (left, right string) {
@@ -195,7 +195,7 @@ func (n *Names) operands(operator string) (left, right string) {
 			lefts, rights = append(lefts, ExprText(e.Lhs)), append(rights, ExprText(e.Rhs))
 		}
 	})
-	return only(lefts), only(rights)
+	return agreed(lefts), agreed(rights)
 }
 
 func (n *Names) compared() (left, right string) {
@@ -209,10 +209,10 @@ func (n *Names) compared() (left, right string) {
 			lefts, rights = append(lefts, left), append(rights, right)
 		}
 	})
-	return only(lefts), only(rights)
+	return agreed(lefts), agreed(rights)
 }
 
-func (n *Names) joined(operand int) string {
+func (n *Names) concatenated(operand int) string {
 	var found []string
 	inner := map[ast.Expr]bool{}
 	n.each(func(e ast.Expr) {
@@ -235,11 +235,11 @@ func (n *Names) joined(operand int) string {
 			found = append(found, ExprText(operands[operand-1]))
 		}
 	})
-	return only(found)
+	return agreed(found)
 }
 
-// called returns the called expressions that may not be functions.
-func (n *Names) called() []string {
+// calledNames returns the called expressions that may not be functions.
+func (n *Names) calledNames() []string {
 	var found []string
 	n.each(func(e ast.Expr) {
 		if call, ok := e.(*ast.FuncCallExpr); ok && !n.isFunction(calledText(call)) {
@@ -285,15 +285,15 @@ func calledText(call *ast.FuncCallExpr) string {
 	return ExprText(call.Func)
 }
 
-// full returns the name of a called function with the library before it: "table.insert" for insert.
-func (n *Names) full(name string) string {
+// qualify returns the name of a called function with the library before it: "table.insert" for insert.
+func (n *Names) qualify(name string) string {
 	found := []string{}
 	n.each(func(e ast.Expr) {
 		if call, ok := e.(*ast.FuncCallExpr); ok && call.Func != nil && strings.HasSuffix(ExprText(call.Func), "."+name) {
 			found = append(found, ExprText(call.Func))
 		}
 	})
-	if text := only(found); text != "" {
+	if text := agreed(found); text != "" {
 		return text
 	}
 	return name

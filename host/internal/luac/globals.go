@@ -15,10 +15,10 @@ import (
 // further globals are compiled as fields: name as getfenv().name.
 const CompiledGlobals = 512
 
-// globalFields returns the globals beyond the first CompiledGlobals that the top level of a file
+// findGlobalFields returns the globals beyond the first CompiledGlobals that the top level of a file
 // assigns. Other globals stay as they are, so that [AccidentalGlobal] finds assignments to them in
 // the compiled code.
-func globalFields(chunk []ast.Stmt, text string) map[string]bool {
+func findGlobalFields(chunk []ast.Stmt, text string) map[string]bool {
 	var assigned []ast.Expr
 	for _, stmt := range chunk {
 		switch stmt := stmt.(type) {
@@ -31,7 +31,7 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 	if len(assigned) <= CompiledGlobals { // nearly always, and the file need not be scanned for locals
 		return nil
 	}
-	seen, compiled, further := declaredNames(text), 0, map[string]bool{}
+	seen, compiled, further := findLocals(text), 0, map[string]bool{}
 	for _, e := range assigned {
 		name, ok := e.(*ast.IdentExpr)
 		if !ok || seen[name.Value] {
@@ -45,8 +45,8 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 	return further
 }
 
-// declaredNames returns all names that are local anywhere in a file.
-func declaredNames(text string) map[string]bool {
+// findLocals returns all names that are local anywhere in a file.
+func findLocals(text string) map[string]bool {
 	declared := map[string]bool{"self": true, "arg": true} // locals without a declaration
 	// The parser's own scanner, so that no token is missed.
 	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), ""), &parse.Lexer{}, 0
@@ -79,7 +79,7 @@ func declaredNames(text string) map[string]bool {
 func fieldOfGlobal(name *ast.IdentExpr) ast.Expr {
 	key := &ast.StringExpr{Value: name.Value}
 	key.SetLine(name.Line())
-	field := &ast.AttrGetExpr{Object: callOf(CallGlobal, name), Key: key}
+	field := &ast.AttrGetExpr{Object: newCall(CallGlobal, name), Key: key}
 	field.SetLine(name.Line())
 	field.SetLastLine(name.LastLine())
 	return field
@@ -92,15 +92,15 @@ func AccidentalGlobal(file string, source []byte, proto *lua.FunctionProto, know
 	eachGlobalSet(proto, func(name string, _ int) { declared[name] = true })
 	e := &luaerr.ScriptError{File: file}
 	for _, inner := range proto.FunctionPrototypes {
-		findAccident(inner, declared, known, e)
+		findAccidentalGlobal(inner, declared, known, e)
 	}
 	if e.Line == 0 {
 		return nil
 	}
-	return luaerr.WithSource(e, plainSource(string(source)))
+	return luaerr.WithSource(e, trimPreamble(string(source)))
 }
 
-func findAccident(proto *lua.FunctionProto, declared, known map[string]bool, e *luaerr.ScriptError) {
+func findAccidentalGlobal(proto *lua.FunctionProto, declared, known map[string]bool, e *luaerr.ScriptError) {
 	eachGlobalSet(proto, func(name string, line int) {
 		if declared[name] || known[name] || e.Line > 0 && e.Line <= line {
 			return
@@ -109,7 +109,7 @@ func findAccident(proto *lua.FunctionProto, declared, known map[string]bool, e *
 		e.Message = "a function assigns the global " + name + ", which this file does not declare: make it local, or give it a value at the top level"
 	})
 	for _, inner := range proto.FunctionPrototypes {
-		findAccident(inner, declared, known, e)
+		findAccidentalGlobal(inner, declared, known, e)
 	}
 }
 
@@ -128,10 +128,10 @@ func EachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 	}
 }
 
-// SetWithin adds the globals that a function and the functions in it assign to names.
-func SetWithin(proto *lua.FunctionProto, names map[string]bool) {
+// AddAssignedGlobals adds the globals that a function and the functions in it assign to names.
+func AddAssignedGlobals(proto *lua.FunctionProto, names map[string]bool) {
 	eachGlobalSet(proto, func(name string, _ int) { names[name] = true })
 	for _, inner := range proto.FunctionPrototypes {
-		SetWithin(inner, names)
+		AddAssignedGlobals(inner, names)
 	}
 }

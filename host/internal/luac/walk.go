@@ -12,21 +12,21 @@ func FieldLine(chunk []ast.Stmt, keys ...string) (line int) {
 	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
 		walk(chunk[i:i+1], func(e ast.Expr) {
 			if line == 0 {
-				line = tableLine(e, keys)
+				line = fieldLineIn(e, keys)
 			}
 		})
 	}
 	return line
 }
 
-func tableLine(e ast.Expr, keys []string) int {
+func fieldLineIn(e ast.Expr, keys []string) int {
 	t, ok := e.(*ast.TableExpr)
 	if !ok || len(keys) == 0 {
 		return 0
 	}
 	for _, field := range t.Fields {
 		if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == keys[0] {
-			return cmp.Or(tableLine(field.Value, keys[1:]), max(k.Line(), 1))
+			return cmp.Or(fieldLineIn(field.Value, keys[1:]), max(k.Line(), 1))
 		}
 	}
 	return 0

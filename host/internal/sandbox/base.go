@@ -48,7 +48,7 @@ func baseAssert(s *State, L *lua.LState) int {
 	}
 	s.Raised = &raised{Value: message}
 	s.Raised.file, s.Raised.line = s.Place(L, 1)
-	L.Error(s.Raised.placed(), 0)
+	L.Error(s.Raised.withPlace(), 0)
 	return 0
 }
 
@@ -58,7 +58,7 @@ func baseError(s *State, L *lua.LState) int {
 	if level > 0 {
 		s.Raised.file, s.Raised.line = s.Place(L, pastOperators(s, L, level))
 	}
-	L.Error(s.Raised.placed(), 0)
+	L.Error(s.Raised.withPlace(), 0)
 	return 0
 }
 
@@ -199,8 +199,8 @@ func basePrint(s *State, L *lua.LState) int {
 		if i > 1 {
 			b.WriteByte('\t')
 		}
-		b.WriteString(s.text(L, L.Get(i)))
-		s.limit(L, b.Len())
+		b.WriteString(s.toText(L, L.Get(i)))
+		s.checkLength(L, b.Len())
 	}
 	b.WriteByte('\n')
 	s.Budget.Charge(L, 50)
@@ -251,7 +251,7 @@ func baseSelect(s *State, L *lua.LState) int {
 }
 
 func baseTostring(s *State, L *lua.LState) int {
-	L.Push(lua.LString(s.text(L, L.CheckAny(1))))
+	L.Push(lua.LString(s.toText(L, L.CheckAny(1))))
 	return 1
 }
 

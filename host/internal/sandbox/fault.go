@@ -21,7 +21,7 @@ import (
 func FailureFields(s *State, v lua.LValue) (map[string]any, error) {
 	value, err := s.FromLua(v, "error")
 	if err != nil { // perhaps for bytes that are not UTF-8
-		m := textMapper{s: s, of: visibleText, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
+		m := textMapper{s: s, of: escapeInvalidUTF8, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
 		v = m.value(v, 0)
 		value, err = s.FromLua(v, "error")
 	}
@@ -47,12 +47,12 @@ func FailureFields(s *State, v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"], err = s.FromLua(lua.LString(visibleText(tableMessage(s, t, fields))), "error")
+	copied["message"], err = s.FromLua(lua.LString(escapeInvalidUTF8(messageOf(s, t, fields))), "error")
 	return copied, err
 }
 
-// visibleText returns a text in which bytes that are not UTF-8 are escaped as in Lua.
-func visibleText(text string) string {
+// escapeInvalidUTF8 returns a text in which bytes that are not UTF-8 are escaped as in Lua.
+func escapeInvalidUTF8(text string) string {
 	if utf8.ValidString(text) {
 		return text
 	}
@@ -69,9 +69,9 @@ func visibleText(text string) string {
 	return b.String()
 }
 
-// tableMessage returns a message for an error table without one: the result of __tostring, its
+// messageOf returns a message for an error table without one: the result of __tostring, its
 // code, or all of it.
-func tableMessage(s *State, t *lua.LTable, fields map[string]any) string {
+func messageOf(s *State, t *lua.LTable, fields map[string]any) string {
 	if s.L.GetMetaField(t, "__tostring") != lua.LNil {
 		if text := s.PlainText(t); text != "" {
 			return text
@@ -176,7 +176,7 @@ func (s *State) Fault(err error) *Fault {
 			f.Message = limit.Message
 		}
 	case f.Author != nil:
-		authored(s, f)
+		readRaised(s, f)
 	default:
 		message := explain.WithoutSpace(value.String())
 		if panicked {
@@ -188,7 +188,7 @@ func (s *State) Fault(err error) *Fault {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
-		f.Message = explain.Message(message, namesIn(s, f.File, f.Line))
+		f.Message = explain.Message(message, namesAt(s, f.File, f.Line))
 	}
 	if f.File == "" && s.Run != nil {
 		f.File = s.Run.Script.File
@@ -207,8 +207,8 @@ func (f *Fault) place(message string) (rest string, ok bool) {
 	return message[len(m[0]):], true
 }
 
-// authored sets the fields of a failure for the value that the author raised.
-func authored(s *State, f *Fault) {
+// readRaised sets the fields of a failure for the value that the author raised.
+func readRaised(s *State, f *Fault) {
 	if f.Author.line > 0 {
 		f.File, f.Line = f.Author.file, f.Author.line
 	}
@@ -226,9 +226,9 @@ func authored(s *State, f *Fault) {
 	}
 }
 
-// caught returns the error value that pcall gives: a value of the author unchanged, the
+// catch returns the error value that pcall gives: a value of the author unchanged, the
 // interpreter's messages in Lua's words.
-func (s *State) caught(err error) lua.LValue {
+func (s *State) catch(err error) lua.LValue {
 	authored := s.Raised != nil
 	s.Raised = nil
 	value, panicked := raisedValue(err)
@@ -256,7 +256,7 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 		return err
 	}
 	text, ok := api.Object.(lua.LString)
-	name := nameOf(s, fn)
+	name := libraryName(s, fn)
 	if ok && name != "" {
 		text = lua.LString(strings.Replace(string(text), " to main chunk (", unnamedFunction, 1))
 		api.Object = lua.LString(strings.Replace(string(text), unnamedFunction, " to "+name+" (", 1))
@@ -264,8 +264,8 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 	return err
 }
 
-// nameOf returns the name of a library function, as scripts write it; empty for another function.
-func nameOf(s *State, fn *lua.LFunction) string {
+// libraryName returns the name of a library function, as scripts write it; empty for another function.
+func libraryName(s *State, fn *lua.LFunction) string {
 	for name, v := range s.Globals {
 		if v == fn {
 			return name
@@ -296,9 +296,9 @@ func raisedValue(err error) (value lua.LValue, panicked bool) {
 	return api.Object, false
 }
 
-// namesIn returns the expressions on a line of a script's source, or nil if the source is not
+// namesAt returns the expressions on a line of a script's source, or nil if the source is not
 // available.
-func namesIn(s *State, file string, line int) *explain.Names {
+func namesAt(s *State, file string, line int) *explain.Names {
 	sc, ok := s.Project.Scripts[file]
 	if s.Run != nil && s.Run.Script.File == file {
 		sc, ok = s.Run.Script, true

@@ -77,11 +77,11 @@ func concatCall(s *State, L *lua.LState) int {
 	if !plain {
 		return concatMeta(s, L, n)
 	}
-	s.limit(L, total)
+	s.checkLength(L, total)
 	var b strings.Builder
 	b.Grow(total)
 	for i := 1; i <= n; i++ {
-		b.WriteString(s.text(L, L.Get(i)))
+		b.WriteString(s.toText(L, L.Get(i)))
 	}
 	L.Push(lua.LString(b.String()))
 	return 1
@@ -93,8 +93,8 @@ func concatMeta(s *State, L *lua.LState, n int) int {
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
 		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
-			a, b := s.text(L, left), s.text(L, right)
-			s.limit(L, len(a)+len(b))
+			a, b := s.toText(L, left), s.toText(L, right)
+			s.checkLength(L, len(a)+len(b))
 			right = lua.LString(a + b)
 			continue
 		}

@@ -88,13 +88,13 @@ func baseRequire(s *State, L *lua.LState) int {
 	}
 	var v lua.LValue
 	if loader := preloadFunction(s, name); loader != nil {
-		v = loadWith(s, L, name, loader)
+		v = loadModule(s, L, name, loader)
 	} else if sc, ok := s.Project.findModule(name); ok {
 		proto, err := sc.Compile()
 		if err != nil {
 			L.RaiseError("%s", err)
 		}
-		v = loadWith(s, L, name, L.NewFunctionFromProto(proto))
+		v = loadModule(s, L, name, L.NewFunctionFromProto(proto))
 	} else if fields := s.Builtin(name); fields != nil {
 		v = s.Table(fields)
 	} else if v = standardLibrary(s, name); v == nil && name == "test" {
@@ -109,9 +109,9 @@ func baseRequire(s *State, L *lua.LState) int {
 	return 1
 }
 
-// loadWith runs a module's top level. Its errors are raised unchanged. The module then counts as
+// loadModule runs a module's top level. Its errors are raised unchanged. The module then counts as
 // not loaded, so that a later require tries again.
-func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
+func loadModule(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.Run.loading, s.Run.Depth
 	s.Run.loading = append(slices.Clone(loading), name)
 	s.Run.Depth++

@@ -21,8 +21,8 @@ type raised struct {
 	line  int
 }
 
-// placed returns the raised value with its place before it, if it is text or a number.
-func (r *raised) placed() lua.LValue {
+// withPlace returns the raised value with its place before it, if it is text or a number.
+func (r *raised) withPlace() lua.LValue {
 	if r.line == 0 || !lua.LVCanConvToString(r.Value) {
 		return r.Value
 	}

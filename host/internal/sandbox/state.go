@@ -130,7 +130,7 @@ func (s *State) Call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
 	err := s.protected(f, args)
-	s.Budget.Ended()
+	s.Budget.Finish()
 	if s.Budget.Exhausted() { // perhaps during a native function
 		err = cmp.Or(err, errors.New(limits.OutOfTime))
 	}

@@ -37,7 +37,7 @@ func (s *State) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 		thread.SetTop(0)
 		return n + 1
 	}
-	message := s.caught(nameCalled(s, err, call[0]))
+	message := s.catch(nameCalled(s, err, call[0]))
 	if handler != nil {
 		message = handleError(s, L, handler, message, err)
 	}
@@ -60,7 +60,7 @@ func handleError(s *State, L *lua.LState, handler *lua.LFunction, message lua.LV
 		thread.SetTop(0)
 		return result
 	}
-	raised := s.caught(err)
+	raised := s.catch(err)
 	text, ok := raised.(lua.LString)
 	if !ok {
 		text = lua.LString("a " + TypeName(raised) + " value was raised")

@@ -48,8 +48,8 @@ func IsHidden(key lua.LValue) bool {
 	return ok && strings.HasPrefix(string(name), "\x00")
 }
 
-// text returns a value as tostring gives it.
-func (s *State) text(L *lua.LState, v lua.LValue) string {
+// toText returns a value as tostring gives it.
+func (s *State) toText(L *lua.LState, v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
 		return string(v)
@@ -98,11 +98,11 @@ func TypeName(v lua.LValue) string {
 	return v.Type().String()
 }
 
-// limit raises if a string that is about to be made is too long, and counts the work of making it.
-func (s *State) limit(L *lua.LState, size int) { s.grow(L, size, size) }
+// checkLength raises if a string that is about to be made is too long, and counts the work of making it.
+func (s *State) checkLength(L *lua.LState, size int) { s.checkGrowth(L, size, size) }
 
-// grow is limit for a string that is made piece by piece; it counts the work of one piece.
-func (s *State) grow(L *lua.LState, size, piece int) {
+// checkGrowth is limit for a string that is made piece by piece; it counts the work of one piece.
+func (s *State) checkGrowth(L *lua.LState, size, piece int) {
 	if size > s.Project.Limits.String {
 		L.RaiseError("%s", limits.Over("the string is too long", "string", s.Project.Limits.String))
 	}

@@ -44,14 +44,14 @@ func (j *job) value() any {
 
 func readJob(v any) *job {
 	list := v.([]any)
-	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(whole(list[4]))}
+	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(toInt64(list[4]))}
 	j.in.Call, _ = list[5].(map[string]any)
 	j.in.Context, _ = list[6].(map[string]any)
-	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(whole(list[9]))
+	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(toInt64(list[9]))
 	return j
 }
 
-func whole(v any) int64 {
+func toInt64(v any) int64 {
 	n, _ := v.(json.Number).Int64()
 	return n
 }
@@ -128,11 +128,11 @@ func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	return send(r.out, list)
 }
 
-// logRecorded logs a record that a recorder has sent.
-func logRecorded(log *slog.Logger, list []any) {
+// logRecord logs a record that a recorder has sent.
+func logRecord(log *slog.Logger, list []any) {
 	var attrs []slog.Attr
 	for i := 2; i+1 < len(list); i += 2 {
 		attrs = append(attrs, slog.Any(list[i].(string), luastd.Logged(list[i+1])))
 	}
-	log.LogAttrs(context.Background(), slog.Level(whole(list[0])), list[1].(string), attrs...)
+	log.LogAttrs(context.Background(), slog.Level(toInt64(list[0])), list[1].(string), attrs...)
 }

@@ -90,21 +90,21 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 			p.kill()
 		}
 	})
-	d, err := p.do(call.job(p, left, in), w.project)
+	d, err := p.run(call.job(p, left, in), w.project)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
-		w.put(p)
+		w.release(p)
 		return d.outcome()
 	}
-	w.end(p)
+	w.discard(p)
 	switch {
 	case canceled:
 		return plan.Result{}, ctx.Err()
 	case late:
-		return plan.Result{}, timedOut(timeout)
+		return plan.Result{}, newTimeout(timeout)
 	}
-	return plan.Result{}, w.died(&call, p)
+	return plan.Result{}, w.deathError(&call, p)
 }
 
 // worker returns a worker for a call, and the time that is left for the call: waiting for a busy
@@ -118,12 +118,12 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 			cancel()
 		}
 	})()
-	p, err = w.get(within)
+	p, err = w.acquire(within)
 	switch waited := time.Since(began); {
 	case err != nil && isCanceled(ctx):
 		return nil, 0, ctx.Err()
 	case err != nil && within.Err() != nil:
-		return nil, 0, timedOut(timeout)
+		return nil, 0, newTimeout(timeout)
 	case err != nil:
 		return nil, 0, call.fail("no worker can be started: %s", err)
 	case waited > workerGrace:
@@ -132,7 +132,7 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 	return p, timeout, nil
 }
 
-func timedOut(after time.Duration) error {
+func newTimeout(after time.Duration) error {
 	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
@@ -148,8 +148,8 @@ func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	return j
 }
 
-// died returns the error for a worker that gave no answer.
-func (w *Pool) died(call *Call, p *Process) error {
+// deathError returns the error for a worker that gave no answer.
+func (w *Pool) deathError(call *Call, p *Process) error {
 	if p.said.threads {
 		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
@@ -160,11 +160,11 @@ func (w *Pool) died(call *Call, p *Process) error {
 // WorkerTries is the number of attempts to start a worker.
 const WorkerTries = 3
 
-// get takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
+// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
 // busy one.
-func (w *Pool) get(ctx context.Context) (*Process, error) {
+func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 	for tries := 1; ; tries++ {
-		p, freed := w.waiting()
+		p, freed := w.takeIdle()
 		if p != nil {
 			return p, nil
 		}
@@ -172,7 +172,7 @@ func (w *Pool) get(ctx context.Context) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		switch others := w.unstarted(freed); {
+		switch others := w.recordFailedStart(freed); {
 		case others:
 			select {
 			case <-freed:
@@ -185,9 +185,9 @@ func (w *Pool) get(ctx context.Context) (*Process, error) {
 	}
 }
 
-// waiting takes an idle worker. If there is none, the caller is to start one, and freed is closed
+// takeIdle takes an idle worker. If there is none, the caller is to start one, and freed is closed
 // when a busy one becomes free. Workers that have ended meanwhile are dropped.
-func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
+func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	w.Busy++
@@ -207,9 +207,9 @@ func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
 	return nil, w.Freed
 }
 
-// unstarted records that a worker was not started, and reports whether there may be one when freed
+// recordFailedStart records that a worker was not started, and reports whether there may be one when freed
 // is closed.
-func (w *Pool) unstarted(freed <-chan struct{}) bool {
+func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	w.Busy--
@@ -232,14 +232,14 @@ func (w *Pool) wake() {
 	}
 }
 
-// put takes a worker back that has done its call.
-func (w *Pool) put(p *Process) {
-	if !w.keep(p) {
-		w.end(p)
+// release takes a worker back that has done its call.
+func (w *Pool) release(p *Process) {
+	if !w.keepIdle(p) {
+		w.discard(p)
 	}
 }
 
-func (w *Pool) keep(p *Process) bool {
+func (w *Pool) keepIdle(p *Process) bool {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	if len(w.Idle) == maxIdle || w.closed {
@@ -251,8 +251,8 @@ func (w *Pool) keep(p *Process) bool {
 	return true
 }
 
-// end ends a worker, and lets a waiting call start another one.
-func (w *Pool) end(p *Process) {
+// discard ends a worker, and lets a waiting call start another one.
+func (w *Pool) discard(p *Process) {
 	p.kill()
 	<-p.Ended
 	w.Mu.Lock()
@@ -306,7 +306,7 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 		_ = cmd.Wait()
 		close(p.Ended)
 	}()
-	return p, p.begin(ctx)
+	return p, p.awaitReady(ctx)
 }
 
 // setUp returns the first message to a worker.
@@ -334,10 +334,10 @@ type Process struct {
 	seen  map[string]bool // scripts that it has, see [job.script]
 }
 
-// do sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
+// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
 // sends the first message, since a worker that has just started may be slow to read and only a call
 // has a deadline.
-func (p *Process) do(j *job, project *sandbox.Project) (done, error) {
+func (p *Process) run(j *job, project *sandbox.Project) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
 			return done{}, err
@@ -356,7 +356,7 @@ func (p *Process) do(j *job, project *sandbox.Project) (done, error) {
 		case string:
 			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
 		case []any:
-			logRecorded(project.Log, v)
+			logRecord(project.Log, v)
 		default:
 			return readDone(v)
 		}
@@ -368,9 +368,9 @@ func (p *Process) kill() {
 	_ = p.pipe.Close()
 }
 
-// begin waits until a process reports that it is a worker. Until then a signal to all processes of
+// awaitReady waits until a process reports that it is a worker. Until then a signal to all processes of
 // a service may end it.
-func (p *Process) begin(ctx context.Context) error {
+func (p *Process) awaitReady(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	_, err := receive(p.out)
 	if stop() && err == nil {
