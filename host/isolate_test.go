@@ -252,15 +252,8 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 			t.Errorf("no time left while it waits: %v", err)
 		}
 	}
-	g.workers.Freed = nil // nobody waits
 	go func() { second <- run(t.Context(), "a") }()
-	for { // until it waits
-		g.workers.Mu.Lock()
-		waits := g.workers.Freed != nil && g.workers.Busy == 1
-		g.workers.Mu.Unlock()
-		if waits {
-			break
-		}
+	for g.workers.Waiting() == 0 {
 		runtime.Gosched()
 	}
 	if err := os.WriteFile(filepath.Join(g.workers.Dir, "enough"), nil, 0o600); err != nil {

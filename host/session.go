@@ -43,5 +43,6 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.
 // end gives the session back for the next run. It must not be called if something was raised.
 func (s *session) end() {
 	s.State.End()
+	s.found = nil
 	s.gen.states.Put(s)
 }

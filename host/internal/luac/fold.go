@@ -92,7 +92,7 @@ func formatNumeral(n float64) string {
 	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
-// literalNumber returns the number that a literal stands for, as [numeral] wrote it.
+// literalNumber returns the number that a literal stands for, as [formatNumeral] wrote it.
 func literalNumber(e ast.Expr) (float64, bool) {
 	number, ok := e.(*ast.NumberExpr)
 	if !ok {

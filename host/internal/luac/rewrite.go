@@ -13,7 +13,7 @@ import (
 )
 
 // Names of functions that rewritten code calls. Scripts can't name them, and no environment has
-// them: see callHost.
+// them: see loadFunctionsAsConstants.
 const (
 	CallAt     = "\x00at"     // (line, table): a call of a plan
 	CallConcat = "\x00concat" // the operator .. with a limit
@@ -41,9 +41,9 @@ const (
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
 //     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
 //     with what f gives, and no loop with a jump, and no table has elements where they
-//     don't belong (see elements): each is miscompiled otherwise.
+//     don't belong (see splitElements): each is miscompiled otherwise.
 //   - A method is defined as a field with a first parameter self.
-//   - Where a file has very many globals, most are written as fields: see globalFields.
+//   - Where a file has very many globals, most are written as fields: see findGlobalFields.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {

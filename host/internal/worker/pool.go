@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"obelus/engine/plan"
@@ -31,10 +32,12 @@ type Pool struct {
 	Dir     string                          // the project's folder, as an absolute path on disk; empty for none
 	Program func() (path string, err error) // returns the path of this program, to start it again
 
-	Mu     sync.Mutex
-	Idle   []*Process
-	Busy   int           // number of workers that run calls
-	Freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
+	waiting atomic.Int32 // number of calls that wait for a busy worker
+
+	mu     sync.Mutex
+	Idle   []*Process    // kept for later calls
+	busy   int           // number of workers that run calls
+	freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
 	closed bool          // workers are not kept any more
 }
 
@@ -174,9 +177,12 @@ func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 		}
 		switch others := w.recordFailedStart(freed); {
 		case others:
+			w.waiting.Add(1)
 			select {
 			case <-freed:
+				w.waiting.Add(-1)
 			case <-ctx.Done():
+				w.waiting.Add(-1)
 				return nil, err
 			}
 		case tries >= WorkerTries || ctx.Err() != nil:
@@ -185,12 +191,15 @@ func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 	}
 }
 
+// Waiting returns the number of calls that wait for a busy worker, since no more can be started.
+func (w *Pool) Waiting() int { return int(w.waiting.Load()) }
+
 // takeIdle takes an idle worker. If there is none, the caller is to start one, and freed is closed
 // when a busy one becomes free. Workers that have ended meanwhile are dropped.
 func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy++
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy++
 	for n := len(w.Idle); n > 0; n-- {
 		p := w.Idle[n-1]
 		w.Idle = w.Idle[:n-1]
@@ -201,24 +210,24 @@ func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
 			return p, nil
 		}
 	}
-	if w.Freed == nil {
-		w.Freed = make(chan struct{})
+	if w.freed == nil {
+		w.freed = make(chan struct{})
 	}
-	return nil, w.Freed
+	return nil, w.freed
 }
 
 // recordFailedStart records that a worker was not started, and reports whether there may be one when freed
 // is closed.
 func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy--
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
 	select {
 	case <-freed:
 		return true
 	default:
 	}
-	if w.Busy > 0 {
+	if w.busy > 0 {
 		return true
 	}
 	w.wake() // for calls that wait for this worker
@@ -226,9 +235,9 @@ func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
 }
 
 func (w *Pool) wake() {
-	if w.Freed != nil {
-		close(w.Freed)
-		w.Freed = nil
+	if w.freed != nil {
+		close(w.freed)
+		w.freed = nil
 	}
 }
 
@@ -240,13 +249,13 @@ func (w *Pool) release(p *Process) {
 }
 
 func (w *Pool) keepIdle(p *Process) bool {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.Idle) == maxIdle || w.closed {
 		return false
 	}
 	w.Idle = append(w.Idle, p)
-	w.Busy--
+	w.busy--
 	w.wake()
 	return true
 }
@@ -255,18 +264,18 @@ func (w *Pool) keepIdle(p *Process) bool {
 func (w *Pool) discard(p *Process) {
 	p.kill()
 	<-p.Ended
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy--
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
 	w.wake()
 }
 
 // Close ends the idle workers, and each other worker at the end of its call.
 func (w *Pool) Close() {
-	w.Mu.Lock()
+	w.mu.Lock()
 	idle := w.Idle
 	w.Idle, w.closed = nil, true
-	w.Mu.Unlock()
+	w.mu.Unlock()
 	for _, p := range idle {
 		p.kill()
 	}
