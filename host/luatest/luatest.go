@@ -23,42 +23,6 @@ import (
 	"obelus/luastd"
 )
 
-// clock is the clock of tests, which they may set.
-type clock struct {
-	luastd.Clock
-	mu    sync.Mutex
-	fixed *time.Time
-}
-
-func (c *clock) set(t *time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.fixed = t
-}
-
-// Now returns the time that a test has set, else the time.
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fixed != nil {
-		return *c.fixed
-	}
-	return c.Clock.Now()
-}
-
-// Sleep advances a clock that is set, and waits otherwise.
-func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	if c.fixed != nil {
-		later := c.fixed.Add(d)
-		c.fixed = &later
-		c.mu.Unlock()
-		return ctx.Err()
-	}
-	c.mu.Unlock()
-	return c.Clock.Sleep(ctx, d)
-}
-
 // Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary: describe, it,
 // before_each, after_each, pending and assert. Each test runs in a state of its own, for which its
 // file is run again. It belongs to one goroutine.
@@ -89,37 +53,6 @@ func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
 
 // FilesIn lists the files of tests below a folder of the project, sorted.
 func (t *Tests) FilesIn(folder string) ([]string, error) { return Files(t.project, folder) }
-
-// Files lists the files of tests below a folder of a project, which need not load, sorted.
-func Files(project fs.FS, folder string) ([]string, error) {
-	var files []string
-	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
-			files = append(files, name)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return files, err
-}
-
-// Test is one test of a file.
-type Test struct {
-	File    string
-	Name    string // with the names of its describes before it
-	Line    int
-	Pending bool
-
-	index int
-}
-
-// Failure is the reason for which a test failed.
-type Failure struct {
-	*host.ScriptError
-	Expected, Actual string // texts to be compared line by line; empty if nothing was compared
-}
 
 // List runs a file of tests to find its tests, until ctx ends. Its error is a [*host.ScriptError].
 func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
@@ -252,4 +185,71 @@ func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error)
 		return nil, luaerr.From(err)
 	}
 	return run, nil
+}
+
+// Files lists the files of tests below a folder of a project, which need not load, sorted.
+func Files(project fs.FS, folder string) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
+			files = append(files, name)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
+}
+
+// Test is one test of a file.
+type Test struct {
+	File    string
+	Name    string // with the names of its describes before it
+	Line    int
+	Pending bool
+
+	index int
+}
+
+// Failure is the reason for which a test failed.
+type Failure struct {
+	*host.ScriptError
+	Expected, Actual string // texts to be compared line by line; empty if nothing was compared
+}
+
+// clock is the clock of tests, which they may set.
+type clock struct {
+	luastd.Clock
+	mu    sync.Mutex
+	fixed *time.Time
+}
+
+func (c *clock) set(t *time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fixed = t
+}
+
+// Now returns the time that a test has set, else the time.
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fixed != nil {
+		return *c.fixed
+	}
+	return c.Clock.Now()
+}
+
+// Sleep advances a clock that is set, and waits otherwise.
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	if c.fixed != nil {
+		later := c.fixed.Add(d)
+		c.fixed = &later
+		c.mu.Unlock()
+		return ctx.Err()
+	}
+	c.mu.Unlock()
+	return c.Clock.Sleep(ctx, d)
 }

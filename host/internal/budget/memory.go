@@ -11,6 +11,76 @@ import (
 	"time"
 )
 
+// The bytes of the heap, unswept garbage included, and the bytes that the last collection found in
+// use.
+const (
+	heapMetric = "/memory/classes/heap/objects:bytes"
+	liveMetric = "/gc/heap/live:bytes"
+)
+
+// collecting is held during a collection, so that one serves all calls that seem to use too much.
+var collecting sync.Mutex
+
+// HeapSize returns the bytes of the heap, and the bytes that the last collection found in use.
+func HeapSize() (all, live uint64) {
+	sample := [2]metrics.Sample{{Name: heapMetric}, {Name: liveMetric}}
+	metrics.Read(sample[:])
+	return sample[0].Value.Uint64(), sample[1].Value.Uint64()
+}
+
+// Memory of a call that took much is given back soon after its end.
+const (
+	muchMemory  = 64 << 20
+	returnAfter = 200 * time.Millisecond
+)
+
+// FreeMemory collects garbage and returns memory to the system. Tests replace it.
+var FreeMemory = debug.FreeOSMemory
+
+var (
+	leftBehind atomic.Bool // a call that took much memory has ended, and nothing was collected since
+	returning  atomic.Bool // memory is about to be given back
+)
+
+// ReturnMemory collects garbage and returns its memory to the system within a second, once for all
+// calls in that time. Go would keep the memory while nothing else is allocated.
+func ReturnMemory() {
+	leftBehind.Store(true)
+	if returning.CompareAndSwap(false, true) {
+		time.AfterFunc(returnAfter, func() {
+			returning.Store(false)
+			leftBehind.Store(false)
+			FreeMemory()
+			if returnsForIdle.Swap(false) {
+				_, live := HeapSize()
+				inUseWhenIdle.Store(live)
+			}
+		})
+	}
+}
+
+// Idle gives memory back to the system if the process holds much more than at the last time. A
+// program calls it when no run is under way. Without [KeepHeap] it does nothing.
+func Idle() {
+	if _, live := HeapSize(); heapIsKept.Load() && live > inUseWhenIdle.Load()+muchMemory {
+		returnsForIdle.Store(true)
+		ReturnMemory()
+	}
+}
+
+// KeepHeap sets Go's percentage after each collection, such that the heap of the process is
+// collected at floor bytes, or at 1.75 times the bytes in use if that is more. It leaves the
+// percentage alone if GOGC is set. From then on calls wait while the process holds too much, see
+// [Admit].
+func KeepHeap(floor uint64) {
+	heapIsKept.Store(true)
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until the bytes in use are known
+	watchHeap(floor)
+}
+
 var (
 	heapIsKept  atomic.Bool   // set by [KeepHeap]
 	heapSeen    atomic.Uint64 // bytes of the heap at the last look
@@ -80,15 +150,6 @@ func collectForWaiting() {
 	lastForced.Store(int64(time.Since(began)))
 }
 
-// Idle gives memory back to the system if the process holds much more than at the last time. A
-// program calls it when no run is under way. Without [KeepHeap] it does nothing.
-func Idle() {
-	if _, live := HeapSize(); heapIsKept.Load() && live > inUseWhenIdle.Load()+muchMemory {
-		returnsForIdle.Store(true)
-		ReturnMemory()
-	}
-}
-
 var (
 	returnsForIdle atomic.Bool
 	inUseWhenIdle  atomic.Uint64 // bytes in use when memory was given back for [Idle] last
@@ -101,19 +162,6 @@ const leastHeap = 4 << 20
 // beyondFloor is the percentage for a heap that is larger than its floor: less than Go's own 100,
 // so that a long run takes no more memory than without a floor.
 const beyondFloor = 75
-
-// KeepHeap sets Go's percentage after each collection, such that the heap of the process is
-// collected at floor bytes, or at 1.75 times the bytes in use if that is more. It leaves the
-// percentage alone if GOGC is set. From then on calls wait while the process holds too much, see
-// [Admit].
-func KeepHeap(floor uint64) {
-	heapIsKept.Store(true)
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until the bytes in use are known
-	watchHeap(floor)
-}
 
 // watchHeap sets the percentage after each collection, by the bytes in use.
 func watchHeap(floor uint64) {
@@ -136,52 +184,4 @@ func percentFor(live, roots, floor uint64) int {
 		return beyondFloor
 	}
 	return int(max(beyondFloor, min((floor-live)*100/max(1, live+roots), 100*floor/leastHeap)))
-}
-
-// The bytes of the heap, unswept garbage included, and the bytes that the last collection found in
-// use.
-const (
-	heapMetric = "/memory/classes/heap/objects:bytes"
-	liveMetric = "/gc/heap/live:bytes"
-)
-
-// collecting is held during a collection, so that one serves all calls that seem to use too much.
-var collecting sync.Mutex
-
-// HeapSize returns the bytes of the heap, and the bytes that the last collection found in use.
-func HeapSize() (all, live uint64) {
-	sample := [2]metrics.Sample{{Name: heapMetric}, {Name: liveMetric}}
-	metrics.Read(sample[:])
-	return sample[0].Value.Uint64(), sample[1].Value.Uint64()
-}
-
-// Memory of a call that took much is given back soon after its end.
-const (
-	muchMemory  = 64 << 20
-	returnAfter = 200 * time.Millisecond
-)
-
-// FreeMemory collects garbage and returns memory to the system. Tests replace it.
-var FreeMemory = debug.FreeOSMemory
-
-var (
-	leftBehind atomic.Bool // a call that took much memory has ended, and nothing was collected since
-	returning  atomic.Bool // memory is about to be given back
-)
-
-// ReturnMemory collects garbage and returns its memory to the system within a second, once for all
-// calls in that time. Go would keep the memory while nothing else is allocated.
-func ReturnMemory() {
-	leftBehind.Store(true)
-	if returning.CompareAndSwap(false, true) {
-		time.AfterFunc(returnAfter, func() {
-			returning.Store(false)
-			leftBehind.Store(false)
-			FreeMemory()
-			if returnsForIdle.Swap(false) {
-				_, live := HeapSize()
-				inUseWhenIdle.Store(live)
-			}
-		})
-	}
 }

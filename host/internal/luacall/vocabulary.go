@@ -13,6 +13,14 @@ import (
 	"obelus/store"
 )
 
+// Open gives scripts the globals for the parts of calls: Message, Output, and the functions that
+// convert between data and references.
+func Open(s *sandbox.State) {
+	s.AddLibrary("Message", s.Funcs(messageFuncs))
+	s.AddLibrary("Output", s.Funcs(outputFuncs))
+	s.AddGlobals(s.Funcs(ReferenceFuncs))
+}
+
 // Data that a plan's function sees must not act: a text that begins with † would be an expression
 // in the plan that it returns. So such texts are escaped in the context that the function gets,
 // with a second †; copied whole into a call a text becomes the original again. These globals
@@ -47,14 +55,6 @@ func referenceRef(s *sandbox.State, L *lua.LState) int {
 	}
 	L.Push(lua.LString(made))
 	return 1
-}
-
-// Open gives scripts the globals for the parts of calls: Message, Output, and the functions that
-// convert between data and references.
-func Open(s *sandbox.State) {
-	s.AddLibrary("Message", s.Funcs(messageFuncs))
-	s.AddLibrary("Output", s.Funcs(outputFuncs))
-	s.AddGlobals(s.Funcs(ReferenceFuncs))
 }
 
 var outputFuncs = []sandbox.StateEntry{

@@ -10,6 +10,30 @@ import (
 	"obelus/host/internal/luatext"
 )
 
+func baseAssert(s *State, L *lua.LState) int {
+	if L.ToBool(1) {
+		return L.GetTop()
+	}
+	message := L.Get(2)
+	if message == lua.LNil {
+		message = lua.LString("assertion failed!")
+	}
+	s.Raised = &raised{Value: message}
+	s.Raised.file, s.Raised.line = s.Place(L, 1)
+	L.Error(s.Raised.withPlace(), 0)
+	return 0
+}
+
+func baseError(s *State, L *lua.LState) int {
+	value, level := L.Get(1), optional(L, 2, 1)
+	s.Raised = &raised{Value: value}
+	if level > 0 {
+		s.Raised.file, s.Raised.line = s.Place(L, pastOperators(s, L, level))
+	}
+	L.Error(s.Raised.withPlace(), 0)
+	return 0
+}
+
 func baseTonumber(s *State, L *lua.LState) int {
 	v, base := L.CheckAny(1), optional(L, 2, 10)
 	if n, ok := v.(lua.LNumber); ok && base == 10 {
@@ -36,30 +60,6 @@ func baseTonumber(s *State, L *lua.LState) int {
 		L.Push(lua.LNil)
 	}
 	return 1
-}
-
-func baseAssert(s *State, L *lua.LState) int {
-	if L.ToBool(1) {
-		return L.GetTop()
-	}
-	message := L.Get(2)
-	if message == lua.LNil {
-		message = lua.LString("assertion failed!")
-	}
-	s.Raised = &raised{Value: message}
-	s.Raised.file, s.Raised.line = s.Place(L, 1)
-	L.Error(s.Raised.withPlace(), 0)
-	return 0
-}
-
-func baseError(s *State, L *lua.LState) int {
-	value, level := L.Get(1), optional(L, 2, 1)
-	s.Raised = &raised{Value: value}
-	if level > 0 {
-		s.Raised.file, s.Raised.line = s.Place(L, pastOperators(s, L, level))
-	}
-	L.Error(s.Raised.withPlace(), 0)
-	return 0
 }
 
 // pastOperators returns a level of the stack that does not count the functions which carry out

@@ -13,6 +13,39 @@ import (
 	"obelus/host/internal/luatext"
 )
 
+// Run has everything that belongs to one run of a script.
+type Run struct {
+	Script    *Script
+	Env       *lua.LTable
+	Depth     int                            // number of files whose top level is running
+	loaded    *lua.LTable                    // package.loaded; nil before the first require
+	loading   []string                       // modules whose top level is running
+	preloaded *lua.LTable                    // package.preload; nil before package is read
+	io        *lua.LTable                    // nil before it is read
+	Lines     map[*lua.LTable]int            // lines of calls in a plan; nil if they are not wanted
+	Printed   lines                          // output of print
+	turn      atomic.Int64                   // number of calls that have ended
+	random    *rand.Rand                     // seeded generator of math.random; nil without a seed
+	adapters  map[*lua.LTable]*lua.LFunction // functions that call objects as metamethods; nil without any
+	visited   visited
+	coroutines
+	Test bool // a file of tests runs
+}
+
+// Stop ends the remains of a run: it writes an unfinished line, and ends suspended coroutines. No
+// Lua runs after it.
+func (r *Run) Stop() {
+	r.turn.Add(1)
+	r.Printed.Flush()
+	for co := range r.begun {
+		close(co.resume)
+		<-co.result
+		co.status = "dead"
+	}
+	r.begun = nil
+	r.Depth, r.loading = 0, nil // a coroutine that ended in a require has left its own
+}
+
 // raised is the value of error or assert until it is caught. The end of a run is an outcome of the
 // author only if the author raised it.
 type raised struct {
@@ -48,20 +81,6 @@ type coroutines struct {
 	current *coroutine // nil for the run itself
 	resumes int        // depth of current
 	begun   map[*coroutine]bool
-}
-
-// Stop ends the remains of a run: it writes an unfinished line, and ends suspended coroutines. No
-// Lua runs after it.
-func (r *Run) Stop() {
-	r.turn.Add(1)
-	r.Printed.Flush()
-	for co := range r.begun {
-		close(co.resume)
-		<-co.result
-		co.status = "dead"
-	}
-	r.begun = nil
-	r.Depth, r.loading = 0, nil // a coroutine that ended in a require has left its own
 }
 
 // unwound is the stack of the error that a handler of xpcall handles.
@@ -100,25 +119,6 @@ func (l *lines) Flush() {
 		l.w.Write(l.text)
 		l.text = l.text[:0]
 	}
-}
-
-// Run has everything that belongs to one run of a script.
-type Run struct {
-	Script    *Script
-	Env       *lua.LTable
-	Depth     int                            // number of files whose top level is running
-	loaded    *lua.LTable                    // package.loaded; nil before the first require
-	loading   []string                       // modules whose top level is running
-	preloaded *lua.LTable                    // package.preload; nil before package is read
-	io        *lua.LTable                    // nil before it is read
-	Lines     map[*lua.LTable]int            // lines of calls in a plan; nil if they are not wanted
-	Printed   lines                          // output of print
-	turn      atomic.Int64                   // number of calls that have ended
-	random    *rand.Rand                     // seeded generator of math.random; nil without a seed
-	adapters  map[*lua.LTable]*lua.LFunction // functions that call objects as metamethods; nil without any
-	visited   visited
-	coroutines
-	Test bool // a file of tests runs
 }
 
 // stream is the value of io.stdin, io.stdout and io.stderr.

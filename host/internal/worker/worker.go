@@ -21,6 +21,42 @@ import (
 	"obelus/luastd"
 )
 
+// Setup has everything that the activities of a worker need.
+type Setup struct {
+	Dir     string // the project's folder, as an absolute path on disk; empty for none
+	Grants  luastd.Grants
+	Limits  limits.Limits
+	Scripts map[string]*sandbox.Script // by file
+	Stderr  io.Writer                  // receives the output of scripts
+	Log     *slog.Logger               // receives their log records
+}
+
+// Executor runs one call of an activity in this process.
+type Executor func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error)
+
+// Main lets this program start workers. In a process that was started as one it does not return: it
+// runs calls by the executor that open returns.
+func Main(open func(Setup) Executor) {
+	OwnProgram = ownExecutable()
+	if os.Getenv(workerEnv) == "" {
+		return
+	}
+	_ = os.Unsetenv(workerEnv) // scripts must not see it
+	runtime.GOMAXPROCS(workerProcessors)
+	// A signal to all processes of a service is for the first process, which decides about its
+	// calls.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := send(os.Stdout, true) // it is a worker now
+	if err == nil {
+		err = work(os.Stdin, os.Stdout, open)
+	}
+	if !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
 // OwnProgram is this program, once it has called [Main].
 var OwnProgram *executable
 
@@ -60,42 +96,6 @@ const workerProcessors = 2
 
 // workerEnv is the environment variable that makes a process a worker.
 const workerEnv = "OBELUS_WORKER"
-
-// Setup has everything that the activities of a worker need.
-type Setup struct {
-	Dir     string // the project's folder, as an absolute path on disk; empty for none
-	Grants  luastd.Grants
-	Limits  limits.Limits
-	Scripts map[string]*sandbox.Script // by file
-	Stderr  io.Writer                  // receives the output of scripts
-	Log     *slog.Logger               // receives their log records
-}
-
-// Executor runs one call of an activity in this process.
-type Executor func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error)
-
-// Main lets this program start workers. In a process that was started as one it does not return: it
-// runs calls by the executor that open returns.
-func Main(open func(Setup) Executor) {
-	OwnProgram = ownExecutable()
-	if os.Getenv(workerEnv) == "" {
-		return
-	}
-	_ = os.Unsetenv(workerEnv) // scripts must not see it
-	runtime.GOMAXPROCS(workerProcessors)
-	// A signal to all processes of a service is for the first process, which decides about its
-	// calls.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := send(os.Stdout, true) // it is a worker now
-	if err == nil {
-		err = work(os.Stdin, os.Stdout, open)
-	}
-	if !errors.Is(err, io.EOF) {
-		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
 
 // work does jobs until its input ends, which is io.EOF: the parent process has ended, or wants no
 // more jobs, the present one included.
