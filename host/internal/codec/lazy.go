@@ -100,7 +100,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 			return p.table, true
 		}
 	}
-	var v lua.LValue = lua.LNil
+	v := lua.LNil
 	left := 0
 	switch from := lazy.value.(type) {
 	case map[string]any:

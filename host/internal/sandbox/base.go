@@ -91,7 +91,7 @@ func isOperator(s *State, f lua.LValue) bool {
 }
 
 func baseGetmetatable(s *State, L *lua.LState) int {
-	var meta lua.LValue = lua.LNil
+	meta := lua.LNil
 	switch v := L.CheckAny(1).(type) {
 	case *lua.LTable:
 		if !isPrivate(s, v.Metatable) {

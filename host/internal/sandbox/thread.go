@@ -46,9 +46,9 @@ func (s *State) newThread(L *lua.LState, frames int) *lua.LState {
 // interpreter closes the upvalues of all frames of the thread, also outside of the pcall, after
 // which closures no longer share the variables of those frames:
 //
-// 	local n = 0
-// 	local function inc() n = n + 1 end
-// 	inc(); pcall(error); inc() -- n would be 1
+//	local n = 0
+//	local function inc() n = n + 1 end
+//	inc(); pcall(error); inc() -- n would be 1
 //
 // A thread has no frames outside of its pcall.
 
