@@ -9,13 +9,10 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
-	"obelus/engine/expr"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
-	"obelus/store/sqlite"
 )
 
 // reportPanic prints a fault of the program itself, with the stack under -v.
@@ -31,7 +28,7 @@ func (a *app) fail(err error) {
 	if exitStatus(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	a.term.Error(a.withCommandPrefix(withSource(err)))
+	a.term.Error(a.withHint(withSource(err)))
 	var plan *plan.PlanError
 	if errors.As(err, &plan) {
 		a.hintUnreadActivities(plan.Problems)
@@ -57,15 +54,26 @@ func withSource(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// withCommandPrefix rewrites the commands in an error of the engine so that they find the same
-// project and log from here.
-func (a *app) withCommandPrefix(err error) error {
+// withHint adds to an error of the engine the command that it may be followed by, so that it
+// finds the same project and log from here.
+func (a *app) withHint(err error) error {
 	var unfinished *engine.UnfinishedError
+	if errors.As(err, &unfinished) {
+		return fmt.Errorf("%w: go on with it by: %s resume -c %s", err, a.commandPrefix(), unfinished.Context)
+	}
 	var call *journal.NoSuchCallError
-	if !errors.As(err, &unfinished) && !errors.As(err, &call) {
+	if !errors.As(err, &call) {
 		return err
 	}
-	return errors.New(strings.NewReplacer("obelus resume -c", a.commandPrefix()+" resume -c", "obelus fork -c", a.commandPrefix()+" fork -c").Replace(err.Error()))
+	switch hint := call.Hint; {
+	case len(hint.Contexts) > 0:
+		return fmt.Errorf("%w: name its context (-c): %s", err, strings.Join(hint.Contexts, ", "))
+	case hint.At > 0:
+		return fmt.Errorf("%w: fork where that tick had ended, by %s fork -c %s --at %d, and run it again there", err, a.commandPrefix(), hint.Fork, hint.At)
+	case hint.Fork != "":
+		return fmt.Errorf("%w: make one by %s fork -c %s, and run calls again there", err, a.commandPrefix(), hint.Fork)
+	}
+	return err
 }
 
 // exitStatus returns the status for the error that a command ended with, which may be nil.
@@ -73,41 +81,15 @@ func exitStatus(err error) exit.Status {
 	if status := exit.Status(0); errors.As(err, &status) {
 		return status
 	}
-	switch {
+	switch class := store.ClassOf(err); {
 	case err == nil:
 		return exit.Done
-	case isBusy(err):
+	case class == store.Busy:
 		return exit.Busy
-	case isRefused(err):
+	case class != "":
 		return exit.Refused
 	case errors.Is(err, context.Canceled):
 		return exit.Interrupted
 	}
 	return exit.Failed
-}
-
-// isBusy reports whether another process or run stands in the way.
-func isBusy(err error) bool {
-	return errors.Is(err, sqlite.ErrLocked) || is[*engine.BusyError](err) || is[*store.HeldError](err)
-}
-
-// isRefused reports whether the error is about the user's request, or about the log itself.
-func isRefused(err error) bool {
-	for _, refused := range []error{sqlite.ErrNotOurs, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrReadOnly, store.ErrExists, store.ErrNoContext} {
-		if errors.Is(err, refused) {
-			return true
-		}
-	}
-	return is[*exit.UsageError](err) ||
-		is[*plan.PlanError](err) || is[*plan.MessageError](err) || is[*engine.UnfinishedError](err) ||
-		is[*journal.NoSuchCallError](err) || is[*engine.DelegateError](err) || is[*plan.PolicyError](err) ||
-		is[*journal.CorrectionError](err) || is[*engine.NoPlannerError](err) || is[*expr.Error](err) ||
-		is[*history.RefError](err) || is[*journal.DamagedError](err) ||
-		is[*store.PathError](err) || is[*store.ForkError](err) || is[*store.NeededError](err) ||
-		is[*sqlite.QueryError](err) || is[host.Errors](err) || is[*host.ScriptError](err)
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }

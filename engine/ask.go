@@ -93,6 +93,9 @@ func (e *NoPlannerError) Error() string {
 	return fmt.Sprintf("the function that plans context %s is to be asked again, and is not there", e.Context)
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *NoPlannerError) Class() store.Class { return store.Refused }
+
 // buildAsk builds the question to a planner from the view.
 func (l *loop) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
 	ask := plan.Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}

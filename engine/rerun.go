@@ -27,7 +27,10 @@ func (t *tick) rerun(ctx context.Context, name string, set map[string]any, who j
 		return err
 	}
 	if origin.Fork == "" {
-		return &journal.NoSuchCallError{Message: fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
+		return &journal.NoSuchCallError{
+			Message: fmt.Sprintf("context %s is no fork, and what it has done stays", t.context),
+			Hint:    journal.Hint{Fork: t.context},
+		}
 	}
 	first, err := t.settledCall(ctx, name)
 	if err != nil {
@@ -82,7 +85,10 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 		}
 	}
 	if ended > 0 {
-		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
+		return 0, &journal.NoSuchCallError{
+			Message: fmt.Sprintf("call %s is of a tick before the last", name),
+			Hint:    journal.Hint{Fork: t.context, At: ended},
+		}
 	}
 	return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 }

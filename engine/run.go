@@ -159,8 +159,11 @@ type UnfinishedError struct {
 }
 
 func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("context %s has an unfinished run (%s): go on with it by: obelus resume -c %s", e.Context, e.Status, e.Context)
+	return fmt.Sprintf("context %s has an unfinished run (%s)", e.Context, e.Status)
 }
+
+// Class implements the interface of [store.ClassOf].
+func (e *UnfinishedError) Class() store.Class { return store.Refused }
 
 // BusyError is a context that another process runs: it is refused, or was taken over after its
 // lease had lapsed. The records of the other one stand.
@@ -176,12 +179,18 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("context %s is in use by %s", e.Context, e.Holder)
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *BusyError) Class() store.Class { return store.Busy }
+
 // DelegateError is a context that a delegate's call made: its run is part of another one.
 type DelegateError struct{ Context, Root string }
 
 func (e *DelegateError) Error() string {
 	return fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", e.Context, e.Root)
 }
+
+// Class implements the interface of [store.ClassOf].
+func (e *DelegateError) Class() store.Class { return store.Refused }
 
 // Run appends a request's messages, its input and its plan to a context, and runs the plan; a
 // planner is asked for one plan after another, until it gives an output. A plan that is refused

@@ -78,8 +78,9 @@ func (l *loader) registerProgram() {
 		a.Timeout = cmp.Or(a.Timeout, l.g.settings.Timeout)
 		l.g.registry.Activities[a.Name] = &a
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
-		tool, err := plan.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
+	tools := l.g.config.tools()
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		tool, err := plan.NewTool(name, tools[name], l.g.registry.Schemas...)
 		if err != nil {
 			l.fail(err)
 			continue

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -69,7 +70,8 @@ type Config struct {
 	Activities []plan.Registered
 
 	// Tools are the JSON Schemas of tools by their names, for Activities without a tool that
-	// scripts register. A schema may be anything that [store.FromGo] takes.
+	// scripts register and that do not know theirs ([plan.Described]). A schema may be anything
+	// that [store.FromGo] takes.
 	Tools map[string]any
 
 	// Model answers latent calls, which no activity runs; nil for none.
@@ -111,6 +113,21 @@ func (c *Config) activity(name string) (a plan.Registered, ok bool) {
 		a = c.Activities[i]
 	}
 	return a, i >= 0
+}
+
+// tools returns the tools of the embedding program: those in Config.Tools, and the tools that
+// activities know.
+func (c *Config) tools() map[string]any {
+	tools := map[string]any{}
+	for _, a := range c.Activities {
+		if d, ok := a.Activity.(plan.Described); ok {
+			if tool, err := d.Tool(); err == nil { // else the activity is refused
+				tools[a.Name] = tool
+			}
+		}
+	}
+	maps.Copy(tools, c.Tools)
+	return tools
 }
 
 // checkActivity returns an error for an invalid activity in Go.

@@ -288,9 +288,9 @@ type ContextInfo struct {
 // Errors that callers branch on.
 var (
 	// ErrNoContext: there is no context of that name.
-	ErrNoContext = errors.New("no such context")
+	ErrNoContext = NewError(NotFound, "no such context")
 	// ErrExists: there is a context of that name already.
-	ErrExists = errors.New("there is such a context already")
+	ErrExists = NewError(Refused, "there is such a context already")
 	// ErrClosed: the log has been closed.
 	ErrClosed = errors.New("the log is closed")
 )
@@ -305,6 +305,9 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
+
+// Class implements the interface of [ClassOf].
+func (e *ConflictError) Class() Class { return Busy }
 
 // ForkError is a fork at a seq that allows none: beyond the context's messages, or within one
 // batch, between a plan, an error or a call's write and the journal entry about it.
@@ -326,6 +329,9 @@ func (e *ForkError) Error() string {
 	return fmt.Sprintf("context %s can't be forked at %d, in the midst of what was appended at once: fork at %d or %d", e.Context, e.At, e.Before, e.After)
 }
 
+// Class implements the interface of [ClassOf].
+func (e *ForkError) Class() Class { return Refused }
+
 // HeldError is a lease that another holder has: it was taken before, or has been taken over since.
 type HeldError struct {
 	Context string
@@ -341,6 +347,9 @@ func (e *HeldError) Error() string {
 	}
 	return fmt.Sprintf("context %s is being run by %s: wait until that has finished, or stop it", e.Context, e.Holder)
 }
+
+// Class implements the interface of [ClassOf].
+func (e *HeldError) Class() Class { return Busy }
 
 // CheckContext refuses a text that can't name a context.
 func CheckContext(name string) error {
@@ -372,6 +381,9 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: it has been appended to meanwhile", e.Context)
 }
 
+// Class implements the interface of [ClassOf].
+func (e *ChangedError) Class() Class { return Busy }
+
 // NeededError is a context that can't be pruned since a fork shares its
 // messages.
 type NeededError struct{ Context, Fork string }
@@ -379,6 +391,9 @@ type NeededError struct{ Context, Fork string }
 func (e *NeededError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: its fork %s shares what it holds", e.Context, e.Fork)
 }
+
+// Class implements the interface of [ClassOf].
+func (e *NeededError) Class() Class { return Refused }
 
 // Picks tests everything but the path.
 func (f *Filter) Picks(m *Message) bool {

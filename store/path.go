@@ -36,6 +36,9 @@ func (e *PathError) Error() string {
 	return fmt.Sprintf("bad path %q: %s at column %d", e.Text, e.Message, utf8.RuneCountInString(e.Text[:e.Offset])+1)
 }
 
+// Class implements the interface of [ClassOf].
+func (e *PathError) Class() Class { return Usage }
+
 // ParsePath reads a whole path, dagger and all.
 func ParsePath(text string) (Path, error) {
 	p, n, err := ScanPath(text)

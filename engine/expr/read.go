@@ -46,6 +46,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s\n    %s\n    %s^", e.Message, strings.ReplaceAll(e.Source, "\t", " "), strings.Repeat(" ", e.Column-1))
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *Error) Class() store.Class { return store.Usage }
+
 // source is an expression whose paths have been read: each stands in text as
 // one name of the same width.
 type source struct {

@@ -78,6 +78,9 @@ func (e *RefError) Error() string {
 	return e.Err.Error() + ` (a key that is no word is quoted: state["first-name"]; in an expression references begin with †)`
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *RefError) Class() store.Class { return store.Usage }
+
 func (e *RefError) Unwrap() error { return e.Err }
 
 // Get evaluates an expression over a context, as an instance sees it, as of a seq or, with 0, as of

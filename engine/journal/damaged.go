@@ -19,6 +19,9 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the journal of context %s is damaged: %s", e.Context, e.What)
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *DamagedError) Class() store.Class { return store.Damaged }
+
 func damaged(entry store.Entry, format string, args ...any) error {
 	return &DamagedError{entry.Context, fmt.Sprintf("entry %d ", entry.N) + fmt.Sprintf(format, args...)}
 }

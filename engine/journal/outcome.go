@@ -104,6 +104,9 @@ type CorrectionError struct {
 
 func (e *CorrectionError) Error() string { return "call " + e.Call + ": " + e.Err.Error() }
 
+// Class implements the interface of [store.ClassOf].
+func (e *CorrectionError) Class() store.Class { return store.Refused }
+
 func (e *CorrectionError) Unwrap() error { return e.Err }
 
 // Holds lists the calls that are held in a context and in the contexts of its delegates. Delegates
@@ -189,7 +192,7 @@ func (r *Record) Decidable() error {
 
 // SeveralContexts is a decision that may be meant for one of several contexts.
 func SeveralContexts(what string, contexts []string) error {
-	return &NoSuchCallError{Message: fmt.Sprintf("%s: name its context (-c): %s", what, strings.Join(contexts, ", "))}
+	return &NoSuchCallError{Message: what, Hint: Hint{Contexts: contexts}}
 }
 
 // LazyPlan is a plan that waits to be released.
@@ -389,6 +392,22 @@ type Outcome struct {
 type NoSuchCallError struct {
 	Message string
 	Absent  bool // there is no such call at all
+	Hint    Hint // how to reach what was asked for; may be zero
+}
+
+// Hint is advice that goes with an error. A program puts it into the words of its own commands.
+type Hint struct {
+	Fork     string   // fork this context, at At, and repeat the request in the fork
+	At       int64    // the seq to fork at; 0 for the newest
+	Contexts []string // repeat the request for one of these contexts
 }
 
 func (e *NoSuchCallError) Error() string { return e.Message }
+
+// Class implements the interface of [store.ClassOf].
+func (e *NoSuchCallError) Class() store.Class {
+	if e.Absent {
+		return store.NotFound
+	}
+	return store.Refused
+}

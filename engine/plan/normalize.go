@@ -58,7 +58,7 @@ func NormalizeError(given error) (err, wrong error) {
 	if _, plain := given.(*Failure); plain {
 		return failure, nil
 	}
-	return &normalizeFailure{textOnce(given), failure}, nil
+	return &normalizedFailure{textOnce(given), failure}, nil
 }
 
 func isNilPointer(err error) bool {
@@ -86,15 +86,15 @@ func (e *fixedText) Error() string { return e.text }
 
 func (e *fixedText) Unwrap() error { return e.err }
 
-// normalizeFailure is an error with a failure whose fields have become values.
-type normalizeFailure struct {
+// normalizedFailure is an error with a failure whose fields have become values.
+type normalizedFailure struct {
 	given   error
 	failure *Failure
 }
 
-func (e *normalizeFailure) Error() string { return e.given.Error() }
+func (e *normalizedFailure) Error() string { return e.given.Error() }
 
-func (e *normalizeFailure) Unwrap() []error { return []error{e.failure, e.given} }
+func (e *normalizedFailure) Unwrap() []error { return []error{e.failure, e.given} }
 
 // normalizeFields makes JSON of the fields of a failure. Each may be as deep as a value may: see
 // readable. Texts in another encoding are repaired, so that the failure is not lost.

@@ -28,6 +28,9 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("message %d: %s", e.Number, e.Err)
 }
 
+// Class implements the interface of [store.ClassOf].
+func (e *MessageError) Class() store.Class { return store.Refused }
+
 func (e *MessageError) Unwrap() error { return e.Err }
 
 // JoinMethod is the method by which the call's writes join the values there.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"obelus/engine/spell"
+	"obelus/store"
 )
 
 // Policy says which calls are held for a person before they run. The zero
@@ -83,6 +84,9 @@ func (p *Policy) UnmarshalText(text []byte) (err error) {
 type PolicyError struct{ Message string }
 
 func (e *PolicyError) Error() string { return e.Message }
+
+// Class implements the interface of [store.ClassOf].
+func (e *PolicyError) Class() store.Class { return store.Refused }
 
 // Check refuses a policy that names tools which neither the plan nor its delegates know. A policy
 // that a delegate inherits may name tools of others.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"obelus/store"
 	"strings"
 )
 
@@ -77,3 +78,6 @@ func (e *PlanError) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// Class implements the interface of [store.ClassOf].
+func (e *PlanError) Class() store.Class { return store.Refused }

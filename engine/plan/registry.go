@@ -24,6 +24,14 @@ type Activity interface {
 	Run(ctx context.Context, in Invocation) (Result, error)
 }
 
+// Described is an activity that knows its tool, such as one that engine.Typed makes.
+type Described interface {
+	Activity
+
+	// Tool returns the JSON Schema of the activity's tool, for [NewTool].
+	Tool() (any, error)
+}
+
 // Speculative is an activity that can do a call before the log has the call's start: its outcome
 // then records the start too. It may also do a call before the log has the values that the call
 // reads: where no other call runs, so that the run commits several calls in a row at once, and
@@ -66,6 +74,20 @@ type Invocation struct {
 
 	Question *Question // for a latent call that a model answers
 }
+
+// WithInvocation returns a context from which [InvocationOf] gives an invocation.
+func WithInvocation(ctx context.Context, in Invocation) context.Context {
+	return context.WithValue(ctx, invocationKey{}, in)
+}
+
+// InvocationOf returns the invocation that a function runs for, where it receives only its
+// parameters: see engine.Typed. It is the zero Invocation in any other context.
+func InvocationOf(ctx context.Context) Invocation {
+	in, _ := ctx.Value(invocationKey{}).(Invocation)
+	return in
+}
+
+type invocationKey struct{}
 
 // Result is the result of an activity.
 type Result struct {
@@ -253,6 +275,10 @@ func (r *Registered) Check() error {
 		return fmt.Errorf("its backoff must not be negative: %s", r.Backoff)
 	case r.Retries < 0, r.Concurrency < 0:
 		return errors.New("neither its retries nor its concurrency may be negative")
+	}
+	if d, ok := r.Activity.(Described); ok {
+		_, err := d.Tool()
+		return err
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ package main
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -48,18 +47,23 @@ func (s *stock) Take(item string, n int) int {
 	return n
 }
 
-// charge is an activity in Go. Its parameters have been held to its tool. A
-// failure is an outcome, which a plan may count on; any other error is a fault.
-// The key is the same however often a call is tried, so a bank can tell.
-func charge(_ context.Context, in plan.Invocation) (plan.Result, error) {
-	amount, err := in.Call["amount"].(json.Number).Float64()
-	if err != nil {
-		return plan.Result{}, err
+// payment is what charge takes, and receipt what it returns: its tool follows from them.
+type payment struct {
+	Amount float64 `json:"amount" jsonschema:"in euros"`
+}
+
+type receipt struct {
+	Charged float64 `json:"charged"`
+	Key     string  `json:"key"`
+}
+
+// charge is an activity in Go. A failure is an outcome, which a plan may handle; any other error
+// is a fault. The key is the same however often a call is tried, so that a bank charges once.
+func charge(ctx context.Context, p payment) (receipt, error) {
+	if p.Amount > 100 {
+		return receipt{}, plan.NewFailure("%v is over the limit", p.Amount)
 	}
-	if amount > 100 {
-		return plan.Result{}, plan.NewFailure("%v is over the limit", amount)
-	}
-	return plan.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
+	return receipt{Charged: p.Amount, Key: plan.InvocationOf(ctx).Key}, nil
 }
 
 // shop is the part of the host's configuration that this program brings.
@@ -67,13 +71,8 @@ func shop() host.Config {
 	return host.Config{
 		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
 		Activities: []plan.Registered{
-			{Name: "charge", Activity: plan.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
+			{Name: "charge", Activity: engine.Typed(charge), Timeout: time.Second, NotIdempotent: true},
 		},
-		Tools: map[string]any{"charge": map[string]any{
-			"description": "Charges the customer.",
-			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
-			"required":    []any{"amount"},
-		}},
 	}
 }
 

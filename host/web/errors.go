@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"obelus/engine"
 	"obelus/engine/expr"
@@ -140,30 +138,26 @@ func (s *Server) stateProblem(r *http.Request, err error) *problem {
 		s.logger.Info("a context is in use", "context", busy.Context, "holder", busy.Holder)
 		return &problem{status: http.StatusConflict, code: "busy", message: fmt.Sprintf("context %s is in use: wait until its run has come to its end or to a halt", busy.Context)}
 	case errors.As(err, &unfinished):
-		message, _, _ := strings.Cut(err.Error(), ": go on")
-		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
+		return &problem{status: http.StatusConflict, code: "unfinished", message: err.Error() + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
 	case is[*engine.DelegateError](err):
 		return &problem{status: http.StatusConflict, code: "delegate", message: err.Error()}
 	case errors.As(err, &call) && call.Absent:
 		return &problem{status: http.StatusNotFound, code: "no-call", message: err.Error()}
 	case errors.As(err, &call):
-		return &problem{status: http.StatusConflict, code: "call", message: httpAdvice(call.Message)}
+		return &problem{status: http.StatusConflict, code: "call", message: withRequest(call)}
 	}
 	return nil
 }
 
-// forkAdvice matches advice of the engine to fork by a command.
-var forkAdvice = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`obelus fork -c ([^ ,]+)( --at (\d+))?`) })
-
-// httpAdvice replaces commands in an error of the engine by requests.
-func httpAdvice(message string) string {
-	message = strings.Replace(message, "name its context (-c): ", "ask for its own context: ", 1)
-	return forkAdvice().ReplaceAllStringFunc(message, func(command string) string {
-		parts := forkAdvice().FindStringSubmatch(command)
-		request := fmt.Sprintf("POST /v1/contexts/%s/fork", parts[1])
-		if parts[3] != "" {
-			request += fmt.Sprintf(" {\"at\":%s}", parts[3])
-		}
-		return request
-	})
+// withRequest adds to the text of an error the request that it may be followed by.
+func withRequest(call *journal.NoSuchCallError) string {
+	switch hint := call.Hint; {
+	case len(hint.Contexts) > 0:
+		return call.Message + ": ask for its own context: " + strings.Join(hint.Contexts, ", ")
+	case hint.At > 0:
+		return fmt.Sprintf("%s: fork where that tick had ended, by POST /v1/contexts/%s/fork {\"at\":%d}, and run it again there", call.Message, hint.Fork, hint.At)
+	case hint.Fork != "":
+		return fmt.Sprintf("%s: make one by POST /v1/contexts/%s/fork, and run calls again there", call.Message, hint.Fork)
+	}
+	return call.Message
 }

@@ -19,27 +19,27 @@ import (
 // name the file and say what to do.
 var (
 	// ErrLocked: another process wrote for longer than the busy timeout.
-	ErrLocked = errors.New("the log is locked by another process")
+	ErrLocked = store.NewError(store.Busy, "the log is locked by another process")
 	// ErrFull: there is no room on the disk.
 	ErrFull = errors.New("no room on the disk")
 	// ErrIO: the disk has not done what it was asked, and may another time.
 	ErrIO = errors.New("the disk failed")
 	// ErrReadOnly: the file, or the way in which it was opened, admits no
 	// writing.
-	ErrReadOnly = errors.New("the log is read-only")
+	ErrReadOnly = store.NewError(store.Refused, "the log is read-only")
 	// ErrMoved: the file is no longer where it was opened.
 	ErrMoved = errors.New("the log was moved")
 	// ErrNotOurs: the file is something else than a log. It was not touched.
-	ErrNotOurs = errors.New("not a log of obelus")
+	ErrNotOurs = store.NewError(store.Damaged, "not a log of obelus")
 	// ErrNewer: a newer obelus made the file, or has brought it up to date since it
 	// was opened.
-	ErrNewer = errors.New("the log is of a newer version")
+	ErrNewer = store.NewError(store.Damaged, "the log is of a newer version")
 	// ErrOlder: an older obelus made the file, and it was opened for reading
 	// only, or has replaced it since; opening it for writing brings it up to date.
 	ErrOlder = errors.New("the log is of an older version")
 	// ErrDamaged: the file is not a whole database any more, or the disk can't read
 	// what it holds.
-	ErrDamaged = errors.New("the log is damaged")
+	ErrDamaged = store.NewError(store.Damaged, "the log is damaged")
 )
 
 // fileError is an error in words for people, about one file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"obelus/store"
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
@@ -17,6 +18,9 @@ type QueryError struct {
 }
 
 func (e *QueryError) Error() string { return e.Message }
+
+// Class implements the interface of [store.ClassOf].
+func (e *QueryError) Class() store.Class { return store.Usage }
 
 // Query answers one statement of SQL that only reads: columns is called with
 // their names, then row with the values of each, which are nil, int64, float64,

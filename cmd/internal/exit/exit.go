@@ -3,6 +3,7 @@ package exit
 
 import (
 	"fmt"
+	"obelus/store"
 	"syscall"
 )
 
@@ -27,6 +28,9 @@ func (Status) Error() string { return "" }
 type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
+
+// Class implements the interface of [store.ClassOf].
+func (e *UsageError) Class() store.Class { return store.Usage }
 
 // Usage returns a [UsageError] with a text.
 func Usage(text string) error { return &UsageError{text} }

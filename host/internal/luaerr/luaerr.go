@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"obelus/engine/spell"
+	"obelus/store"
 )
 
 // ScriptError is something wrong with a script, for the script's author: it names the place in the
@@ -38,6 +39,9 @@ func (e *ScriptError) Error() string {
 	}
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
+
+// Class implements the interface of [store.ClassOf].
+func (e *ScriptError) Class() store.Class { return store.Usage }
 
 // Trace returns the traceback as text, a line for each call; empty without one.
 func (e *ScriptError) Trace() string { return strings.Join(e.Traceback, "\n") }
@@ -102,6 +106,9 @@ func (e Errors) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// Class implements the interface of [store.ClassOf].
+func (e Errors) Class() store.Class { return store.Usage }
 
 // Unwrap gives each of them to [errors.As].
 func (e Errors) Unwrap() []error {
