@@ -139,7 +139,7 @@ func (n *Names) bound(which string) string {
 	return agreed(found)
 }
 
-// indexed returns the expression of which a field is read, or a method called.
+// indexed returns the expression whose field is read, or whose method is called.
 func (n *Names) indexed(key string) string {
 	fields := collect(n, func(e *ast.AttrGetExpr) (string, bool) {
 		k, ok := e.Key.(*ast.StringExpr)

@@ -103,7 +103,7 @@ func (s Set) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Since returns the files that differ from those of an earlier set.
+// Since returns the files that differ from an earlier set.
 func (s Set) Since(before Set) (added, changed, removed []string) {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		switch was, ok := before[name]; {
@@ -195,7 +195,7 @@ func Walk(fsys fs.FS, folder string, linked bool, visit func(name string, isFold
 	})
 }
 
-// IsScript reports whether a file's name is that of a script.
+// IsScript reports whether a path is named like a script.
 func IsScript(name string) bool {
 	return strings.HasSuffix(name, ".lua") && !strings.HasPrefix(path.Base(name), ".")
 }
