@@ -13,32 +13,32 @@ import (
 	"obelus/host/internal/budget"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luacall"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
+	"obelus/luastd"
 )
 
-// activity is a Lua function that a script registers. For every call the
-// script's top level runs again, in an environment of its own, so that nothing
-// outlives a call.
+// activity is a Lua function that a script registers. For every call the script's top level runs
+// again, in its own environment, so that nothing outlives a call.
 type activity struct {
 	gen     *Generation
 	script  *sandbox.Script
 	name    string
 	timeout time.Duration   // 0 for the engine's default
-	warm    chan *warmState // states to be used again; nil where nothing outlives a call
+	warm    chan *warmState // states to be used again; nil if nothing outlives a call
 }
 
-// warmState is a state in which an activity's script has been run: the option
-// reuse. What its globals and its locals hold is there again at the next call
-// that gets this state. There are several, for calls that run at once, and one
-// in which something was raised is thrown away, so that nothing may count on
-// what it finds: a warm state is for what is dear to make.
+// warmState is a state in which an activity's script has run, for the option reuse. The values of
+// its globals and locals are there again at the next call that gets this state. There are several,
+// for concurrent calls, and a state in which something was raised is thrown away, so that a script
+// must not depend on the values that it finds: a warm state is for values that are expensive to
+// make.
 type warmState struct {
 	s  *session
 	fn *lua.LFunction
 }
 
-// maxWarm is how many warm states of one activity are kept.
+// maxWarm is the number of warm states of one activity that are kept.
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
@@ -57,8 +57,8 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 
 var _ plan.Activity = (*activity)(nil)
 
-// Run does one call. What the script returns after nil or raises, and a
-// timeout, is an [*plan.Failure]; every other error is a [*ScriptError].
+// Run runs one call. A value that the script returns after nil or raises, and a timeout, is a
+// [*plan.Failure]; every other error is a [*ScriptError].
 func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	return a.run(ctx, in, nil)
 }
@@ -83,8 +83,7 @@ func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Re
 	return plan.Result{}, f.ScriptError
 }
 
-// runIn runs the call in a state, which is given back unless something was
-// raised.
+// runIn runs the call in a state, which is given back unless something was raised.
 func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
@@ -98,7 +97,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Inv
 	s, run, kept := w.s, w.s.Run, false
 	s.Budget.Reach = reach
 	defer func() {
-		if !kept { // a warm state may be at another call by now
+		if !kept { // another call may have a warm state by now
 			run.Stop()
 		}
 	}()
@@ -154,6 +153,72 @@ func (a *activity) call(s *session, fn *lua.LFunction, in plan.Invocation) (plan
 	return plan.Result{}, a.fail("%s", message)
 }
 
-func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {
-	return &luaerr.ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+func (a *activity) fail(format string, args ...any) *ScriptError {
+	return &ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+}
+
+// isolated is an activity whose calls run in workers, processes of their own.
+type isolated struct {
+	*activity
+	workers *worker.Pool
+}
+
+var _ plan.Activity = isolated{}
+
+// Run runs one call in a worker.
+func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout}, in)
+}
+
+// Worker lets this program run activities in processes of their own, for projects that set isolate
+// = "process". A program that embeds Obelus calls it first in its main: in a process that was
+// started as a worker it does not return.
+func Worker() { worker.Main(openWorker) }
+
+// openWorker returns the executor of a worker. Its project has no folder.
+func openWorker(s worker.Setup) worker.Executor {
+	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
+	g := &Generation{config: c, project: newProject(c, s.Limits), registry: plan.NewRegistry()}
+	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts
+	return func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error) {
+		a := &activity{gen: g, script: script, name: name, timeout: timeout}
+		return a.Run(context.Background(), in)
+	}
+}
+
+// speculative is an activity whose calls may run ahead of the log: its script reaches beyond its
+// memory only by way of the host, and nothing of a call outlives it.
+type speculative struct{ *activity }
+
+var _ plan.Speculative = speculative{}
+
+// maySpeculate reports whether an activity may be speculative.
+func (g *Generation) maySpeculate(o activityOptions) bool {
+	_, system := g.config.Clock.(luastd.SystemClock)
+	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
+}
+
+// Run runs one call. The result is marked as pure if the call had no effect outside.
+func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	var reach budget.Reach
+	result, err := f.run(ctx, in, &reach)
+	result.Pure = err == nil && !reach.Out
+	return result, err
+}
+
+// Speculate runs one call for as long as it only computes. ran is false for a call that would
+// print, log, sleep, or touch a file or the network, or that has long work that can't be
+// interrupted.
+func (f speculative) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
+	if budget.IsCrowded(f.gen.project.Limits.Process) {
+		return plan.Result{}, false, nil // the call may have to wait, and the run's log with it
+	}
+	reach := budget.Reach{Ends: true}
+	result, err = f.run(ctx, in, &reach)
+	until, limited := ctx.Deadline()
+	late := ctx.Err() != nil || limited && !time.Now().Before(until)
+	if reach.Out || late && err != nil {
+		return plan.Result{}, false, nil
+	}
+	return result, true, err
 }

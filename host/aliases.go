@@ -1,6 +1,10 @@
 package host
 
 import (
+	"errors"
+
+	"obelus/engine/plan"
+	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
@@ -9,17 +13,61 @@ import (
 // SettingsFile marks a project and returns its settings.
 const SettingsFile = limits.SettingsFile
 
-// Limits bounds what scripts use; see its fields for the defaults and for what cannot be set.
+// Limits bounds the means of scripts. Its fields give the defaults.
 type Limits = limits.Limits
 
-// ScriptError is something wrong with a script, for the script's author: it names the place in
-// the Lua source and shows no Go.
+// ScriptError is something wrong with a script, for the script's author: it names the place in the
+// Lua source and shows no Go.
 type ScriptError = luaerr.ScriptError
 
-// Errors is everything that is wrong with a project, sorted by file and line. [Open] fails with
-// it; it is never empty.
+// Errors is everything that is wrong with a project, sorted by file and line. [Open] fails with it;
+// it is never empty.
 type Errors = luaerr.Errors
 
 // ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100". It is false
 // for any other text, and for 0.
 func ParseSize(text string) (n int, ok bool) { return setting.ParseSize(text) }
+
+// HeapFloor is the floor, in bytes, that the command obelus passes to [KeepHeap].
+const HeapFloor = 32 << 20
+
+// KeepHeap lets the heap of the program grow to floor bytes before it is collected, and from then
+// on to 1.75 times the bytes in use. A run allocates much for one step and keeps little, so that Go
+// would collect a small heap some hundred times a second; with [HeapFloor] 1,000 contexts at once
+// take a quarter less time (examples/bench). A program that embeds Obelus calls it, once, if it may
+// use that much memory: KeepHeap sets Go's percentage after each collection, and until the first
+// collection the percentage for an empty heap, so that a fast-growing heap may exceed the floor for
+// a moment. If GOGC is set it leaves the percentage alone.
+//
+// From then on calls wait for others to end while the process holds more than limits.process, for
+// any purpose: the memory of results that are not yet in the log has no other bound in sum. A
+// program that holds as much for itself sets a higher limit.
+func KeepHeap(floor uint64) { budget.KeepHeap(floor) }
+
+// Idle returns memory to the system, if runs took much. A program calls it when no run is under
+// way. Without [KeepHeap] it does nothing.
+func Idle() { budget.Idle() }
+
+// ReturnMemory collects garbage and returns its memory to the system within a second, once for all
+// calls in that time. Go would keep the memory while nothing else is allocated. It is for programs
+// that have released much: the host calls it for scripts.
+func ReturnMemory() { budget.ReturnMemory() }
+
+// Problems returns the problems of scripts in an error, as check shows them. ok is false for an
+// error that is neither a [*ScriptError] nor [Errors].
+func Problems(err error) ([]plan.Problem, bool) {
+	var all Errors
+	var one *ScriptError
+	switch {
+	case errors.As(err, &all):
+	case errors.As(err, &one):
+		all = Errors{one}
+	default:
+		return nil, false
+	}
+	problems := make([]plan.Problem, len(all))
+	for i, e := range all {
+		problems[i] = plan.Problem{File: e.File, Line: e.Line, Severity: plan.SeverityError, Code: plan.CodeSyntax, Message: e.Message}
+	}
+	return problems, true
+}

@@ -8,7 +8,6 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/internal/luac"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
 
@@ -30,7 +29,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("the comment is about %q", c[1])
 			}
 			_, err := call(g, c[3], plan.Invocation{Call: map[string]any{"_tool": c[3]}})
-			one, ok := err.(*luaerr.ScriptError)
+			one, ok := err.(*ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -47,7 +46,7 @@ func TestTraceback(t *testing.T) {
 		"activities/a.lua": "local deep = require 'deep'\nActivity.register('a', function(call)\n local n = deep.f(call)\n return n\nend)",
 	})
 	_, err := call(g, "a", plan.Invocation{})
-	got := strings.Join(append([]string{err.Error()}, err.(*luaerr.ScriptError).Traceback...), "\n")
+	got := strings.Join(append([]string{err.Error()}, err.(*ScriptError).Traceback...), "\n")
 	want := `lib/deep.lua:2: attempt to index t.x (a nil value), key "y"
 lib/deep.lua:2: in function 'f'
 activities/a.lua:3: in main chunk`
@@ -79,7 +78,7 @@ func TestSyntaxErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := luac.Compile("a.lua", []byte(test.source), sandbox.Functions)
-			one, ok := err.(*luaerr.ScriptError)
+			one, ok := err.(*ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/limits"
 	"obelus/host/internal/luatypes"
 	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
@@ -18,34 +17,34 @@ import (
 	"obelus/store"
 )
 
-// Generation is an immutable set of loaded scripts. Calls that began with one
-// end with it. Its methods may be called from several goroutines at once.
+// Generation is an immutable set of loaded scripts. Calls that began with one end with it. Its
+// methods may be called from several goroutines at once.
 type Generation struct {
 	Number int       // 1 for the first that its host loaded, 2 for the next
-	Digest string    // of what its files hold, in hex
-	Loaded time.Time // when
+	Digest string    // hash of its files, in hex
+	Loaded time.Time // time of loading
 
 	config   Config
 	sources  projectfs.Set
 	code     *store.Code
 	settings Settings
-	Project  sandbox.Project // what its states share: the scripts, limits and grants among it
+	project  sandbox.Project // shared by its states: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
 	registry *plan.Registry
 	states   sync.Pool    // of *session
-	plans    sync.Map     // *script of each plan file that was read, by its path; the newest text of it
-	workers  *worker.Pool // nil where activities run in this process
+	plans    sync.Map     // newest *script of each plan file that was read, by its path
+	workers  *worker.Pool // nil if activities run in this process
 }
 
-// Registry is what plans may name: the tools and activities that the project
-// registers. It must not be changed.
+// Registry returns the tools and activities that the project registers, which plans may name. It
+// must not be changed.
 func (g *Generation) Registry() *plan.Registry { return g.registry }
 
-// Settings is what obelus.lua says.
+// Settings returns the settings of obelus.lua.
 func (g *Generation) Settings() Settings { return g.settings }
 
-// Grants are the permissions that the scripts run under.
-func (g *Generation) Grants() luastd.Grants { return g.Project.Grants }
+// Grants returns the permissions that the scripts run under.
+func (g *Generation) Grants() luastd.Grants { return g.project.Grants }
 
 // Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
 // for the call of each tool, and one for its result if the tool describes that.
@@ -54,27 +53,26 @@ func (g *Generation) Types() []byte { return luatypes.Write(g.registry) }
 // File is a script of a generation.
 type File = store.Script
 
-// Files lists the scripts that are loaded, sorted by path: obelus.lua and all
-// below activities and lib.
+// Files lists the loaded scripts, sorted by path: obelus.lua and all below activities and lib.
 func (g *Generation) Files() []File {
 	var files []File
-	for _, name := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
-		if sc := g.Project.Scripts[name]; sc.SHA256 != "" {
+	for _, name := range slices.Sorted(maps.Keys(g.project.Scripts)) {
+		if sc := g.project.Scripts[name]; sc.SHA256 != "" {
 			files = append(files, File{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 		}
 	}
 	return files
 }
 
-// codeOf is what calls run, as the log keeps it.
-func (g *Generation) codeOf() *store.Code {
+// newCode returns the code that calls run, as the log keeps it.
+func (g *Generation) newCode() *store.Code {
 	return &store.Code{Digest: g.Digest, Scripts: g.Files()}
 }
 
-// codeWith is the same for an activity that a script registers: a plan's file is
-// none of the generation's, and goes with it.
+// codeWith returns the code with the script of an activity. A plan's file is not one of the
+// generation's, and is added.
 func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
-	if g.Project.Scripts[sc.File] == sc {
+	if g.project.Scripts[sc.File] == sc {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
@@ -85,8 +83,7 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 	return code
 }
 
-// retire lets a generation go that another has taken the place of: its calls
-// end with it, and then it is free.
+// retire frees a generation that another has replaced, at the end of its calls.
 func (g *Generation) retire() {
 	if g.workers != nil {
 		g.workers.Close()
@@ -98,15 +95,15 @@ func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, er
 	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*sandbox.Script).Source, source) {
 		return known.(*sandbox.Script), nil
 	}
-	sc, err := sandbox.NewScript(file, source, g.Project.Limits.Source)
+	sc, err := sandbox.NewScript(file, source, g.project.Limits.Source)
 	if err == nil {
 		g.plans.Store(file, sc)
 	}
 	return sc, err
 }
 
-// newProject is what the states of a project share, before its settings and its scripts are known.
-func newProject(c Config, l limits.Limits) sandbox.Project {
+// newProject returns the data that states share, before settings and scripts are known.
+func newProject(c Config, l Limits) sandbox.Project {
 	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, HTTP: c.HTTP, Objects: c.Objects}
 }
 

@@ -14,10 +14,9 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// Slips warns of what can only be meant otherwise: globals that activities read and nothing
-// gives a value, where a name that the script does know is hardly another (such a one is
-// nil); permissions to write that name scripts; and what is wrong with the schemas of tools
-// ([plan.Tool.Problems]).
+// Slips warns of probable mistakes: globals that activities read, that have no value and whose name
+// is similar to a known one; permissions to write that name scripts; and problems in the schemas of
+// tools ([plan.Tool.Problems]).
 func (g *Generation) Slips() []plan.Problem {
 	known := maps.Clone(sandbox.KnownGlobals())
 	for _, f := range luacall.ReferenceFuncs { // a function that assigns one of these has forgotten a local
@@ -26,23 +25,23 @@ func (g *Generation) Slips() []plan.Problem {
 	for name := range g.config.Objects {
 		known[name] = true
 	}
-	for file, sc := range g.Project.Scripts {
+	for file, sc := range g.project.Scripts {
 		if !strings.HasPrefix(file, "lib/") {
 			continue
 		}
 		if proto, err := sc.Compile(); err == nil {
-			luac.SetWithin(proto, known)
+			luac.AddAssignedGlobals(proto, known)
 		}
 	}
 	all := g.writableScripts()
-	for _, file := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
+	for _, file := range slices.Sorted(maps.Keys(g.project.Scripts)) {
 		if !strings.HasPrefix(file, "activities/") {
 			continue
 		}
-		if proto, err := g.Project.Scripts[file].Compile(); err == nil {
+		if proto, err := g.project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
-			luac.SetWithin(proto, own)
-			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)
+			luac.AddAssignedGlobals(proto, own)
+			all = append(all, findSlips(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.registry.Tools)) {
@@ -51,9 +50,9 @@ func (g *Generation) Slips() []plan.Problem {
 	return all
 }
 
-func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
+func findSlips(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
-		names = slices.Insert(names, 0, local.Name) // before what all scripts have
+		names = slices.Insert(names, 0, local.Name) // before the names that all scripts have
 	}
 	luac.EachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
 		if hint := luaerr.DidYouMean(name, names); !known[name] && hint != "" {
@@ -62,7 +61,7 @@ func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, n
 		}
 	})
 	for _, inner := range proto.FunctionPrototypes {
-		all = append(all, slipsWithin(file, inner, known, slices.Clone(names))...)
+		all = append(all, findSlips(file, inner, known, slices.Clone(names))...)
 	}
 	return all
 }

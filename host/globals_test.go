@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/host/internal/luacall"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
 
@@ -42,7 +41,7 @@ func TestAccidentalGlobals(t *testing.T) {
 	}
 	g := open(t, map[string]string{"plan.lua": "return function()\n calls = {} return {calls = calls} end"})
 	_, _, err := g.Plan("plan.lua")
-	var script *luaerr.ScriptError
+	var script *ScriptError
 	if want := "plan.lua:2: a function assigns the global calls" + message; !errors.As(err, &script) || script.Error() != want || script.Source != " calls = {} return {calls = calls} end" {
 		t.Errorf("got %v", err)
 	}

@@ -16,8 +16,7 @@ import (
 	"obelus/luastd"
 )
 
-// Host holds a project's scripts. Its methods may be called from several
-// goroutines at once.
+// Host holds a project's scripts. Its methods may be called from several goroutines at once.
 type Host struct {
 	config  Config
 	started Settings // of the first generation
@@ -25,47 +24,43 @@ type Host struct {
 
 	last atomic.Pointer[Reload]
 
-	loading sync.Mutex // one attempt at a time; for what follows
+	loading sync.Mutex // held during an attempt; guards the fields below
 	watched bool
-	files   []string      // that count too as long as it is
-	good    projectfs.Set // of the present generation, with those files
-	tried   string        // the digest of the last attempt's sources
+	files   []string      // further files that count, during a watch
+	good    projectfs.Set // files of the present generation, with the further ones
+	tried   string        // digest of the files at the last attempt
 	empty   map[string]emptied
-	late    bool // such a file has been left as it was
+	late    bool // the last attempt ignored that such a file was empty
 }
 
-// emptied is since when a file is known to be empty, and its time then.
+// emptied has the time at which a file was first found empty, and its modification time then.
 type emptied struct{ since, time time.Time }
 
-// Reload is what came of one attempt to load the scripts anew.
+// Reload is the outcome of one attempt to load the scripts anew.
 type Reload struct {
-	// Generation is the one that is loaded now: a new one, or, if there is an
-	// error, the one that stays.
+	// Generation is the one that is loaded now: a new one, or, after an error, the old one.
 	Generation *Generation
 
-	// Added, Changed and Removed are files, sorted, beside those of the
-	// generation that was loaded before.
+	// Added, Changed and Removed are files, sorted, relative to the generation that was loaded
+	// before.
 	Added, Changed, Removed []string
 
 	Took time.Duration
 	Time time.Time
 
-	// Pending are settings that have changed and count only once the host is
-	// started again.
+	// Pending are settings that have changed and take effect only once the host is started again.
 	Pending []string
 
-	// Withheld tells that obelus.lua grants more than before, which a watch does not
-	// take over by itself: [Host.Reload] does, or starting the host again. Pending
-	// has "allow" then.
+	// Withheld reports that obelus.lua grants more than before, which a watch does not take over by
+	// itself: [Host.Reload] does, or starting the host again. Pending has "allow" then.
 	Withheld bool
 
-	// Err is [Errors], with everything that is wrong, or nil.
+	// Err is an [Errors], with everything that is wrong, or nil.
 	Err error
 }
 
-// Open loads a project: its settings, and every activities/**/*.lua, each of
-// which is run once to see what it registers. Its error is [Errors], with
-// everything that is wrong.
+// Open loads a project: its settings, and every activities/**/*.lua, each of which runs once to see
+// its registrations. Its error is an [Errors], with everything that is wrong.
 func Open(config Config) (*Host, error) {
 	if config.FS != nil {
 		if _, err := fs.Stat(config.FS, "."); err != nil {
@@ -93,7 +88,7 @@ func Open(config Config) (*Host, error) {
 	return h, nil
 }
 
-// Generation is the set of scripts that is loaded now.
+// Generation returns the set of scripts that is loaded now.
 func (h *Host) Generation() *Generation { return h.present.Load() }
 
 // Plan is [Generation.Plan] of the present generation.
@@ -101,29 +96,28 @@ func (h *Host) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	return h.Generation().Plan(file)
 }
 
-// LastReload is the newest attempt to load the scripts, which may be the first.
-// As long as the scripts are broken it is one with an error.
+// LastReload returns the newest attempt to load the scripts, which may be the first. It has an
+// error while the scripts are broken.
 func (h *Host) LastReload() Reload { return *h.last.Load() }
 
-// Reload loads the scripts anew, whether they have changed or not, and takes over what
-// obelus.lua grants by now, as a watch does only where it is less. If all of
-// them load, the new generation takes the place of the old one, whole and at
-// once, and calls that run end with the old one; else that stays. A file that
-// is just being written is waited for, up to a second.
+// Reload loads the scripts anew, whether they have changed or not, and takes over the permissions
+// of obelus.lua, while a watch only reduces them. If all scripts load, the new generation replaces
+// the old one, whole and at once, and running calls end with the old one; otherwise the old one
+// stays. It waits, up to a second, for a file that is being written.
 func (h *Host) Reload() Reload {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	for began := time.Now(); ; time.Sleep(projectfs.SettleTime) {
-		if from, settled := h.take(time.Since(began) >= longestBurst); settled {
+		if from, settled := h.readFiles(time.Since(began) >= longestBurst); settled {
 			return h.reload(from, nil)
 		}
 	}
 }
 
-// take takes the sources. They have settled if none is half of a file and none is empty
-// only since now: what it had comes back in a moment. Where they are overdue they are
-// taken as they are, but for such an empty one, which stays as it was.
-func (h *Host) take(overdue bool) (from projectfs.Set, settled bool) {
+// readFiles reads the files. They have settled if none was read half written and none has just become
+// empty, since its text follows in a moment. If overdue is set, it takes them anyway, except that a
+// newly empty file keeps its earlier text.
+func (h *Host) readFiles(overdue bool) (from projectfs.Set, settled bool) {
 	from, settled = projectfs.TakeAll(h.config.FS, h.files...)
 	settled = settled || overdue
 	before := h.empty
@@ -151,29 +145,29 @@ func (h *Host) take(overdue bool) (from projectfs.Set, settled bool) {
 	return from, settled
 }
 
-// watch begins the one watch that there may be: what a second one finds changed
-// would be missing from the first one's reports.
-func (h *Host) watch(files []string) error {
+// beginWatch begins the only watch: changes that a second one found would be missing from the reports of
+// the first.
+func (h *Host) beginWatch(files []string) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	if h.watched {
 		return errors.New("the project is watched already: use the reports of that watch, or end it first")
 	}
 	h.watched = true
-	h.count(files)
+	h.setFurtherFiles(files)
 	return nil
 }
 
-// unwatch ends the watch: its files count no longer.
-func (h *Host) unwatch() {
+// endWatch ends the watch: its files no longer count.
+func (h *Host) endWatch() {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	h.watched = false
-	h.count(nil)
+	h.setFurtherFiles(nil)
 }
 
-// count lets these further files count from now on, as they are, and no others.
-func (h *Host) count(files []string) {
+// setFurtherFiles replaces the further files that count, as they are now.
+func (h *Host) setFurtherFiles(files []string) {
 	tried := h.tried == h.good.Digest()
 	h.good = h.good.Without(h.files)
 	h.files = files
@@ -187,27 +181,27 @@ func (h *Host) count(files []string) {
 	}
 }
 
-// attempt is what reloadChanged did.
+// attempt is the result of reloadChanged.
 type attempt int
 
 const (
-	unchanged attempt = iota // the files hold what they did at the last attempt
-	unsettled                // they are being written
+	unchanged attempt = iota // the files are the same as at the last attempt
+	unsettled                // files are being written
 	attempted
 )
 
-// postponed tells whether the last attempt left a file as it was that is empty by now.
+// postponed reports whether the last attempt ignored that a file had become empty.
 func (h *Host) postponed() bool {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	return h.late
 }
 
-// reloadChanged is Reload if the files hold something else than before, and have settled.
+// reloadChanged is Reload for files that have changed and settled.
 func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	from, settled := h.take(overdue)
+	from, settled := h.readFiles(overdue)
 	switch {
 	case !settled:
 		return Reload{}, unsettled
@@ -218,8 +212,7 @@ func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	return h.reload(from, &grants), attempted
 }
 
-// reload is Reload of sources that have been taken, with permissions that do not go
-// beyond a bound, if there is one.
+// reload is Reload of files that have been read, with permissions within a bound, if there is one.
 func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 	start, before := time.Now(), h.Generation()
 	r := Reload{Generation: before, Time: start}
@@ -241,5 +234,5 @@ func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 	return r
 }
 
-// Close ends what the host has left: worker processes that wait.
+// Close ends the idle worker processes of the host.
 func (h *Host) Close() { h.Generation().retire() }

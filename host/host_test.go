@@ -15,7 +15,6 @@ import (
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/host/internal/limits"
-	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -161,7 +160,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 		"\nassert(nil, coroutine.create(print))": `activities/a.lua:2: error: a thread is not a JSON value`,
 	} {
 		_, err := runA(one(t, body), plan.Invocation{})
-		if one, ok := err.(*luaerr.ScriptError); !ok || one.Error() != want {
+		if one, ok := err.(*ScriptError); !ok || one.Error() != want {
 			t.Errorf("%s\ngot  %T %v\nwant %s", body, err, err, want)
 		}
 	}
@@ -264,7 +263,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{})
-	var script *luaerr.ScriptError
+	var script *ScriptError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &script) {
 		t.Errorf("got %T %v", err, err)
 	}
@@ -283,7 +282,7 @@ func TestCallersDeadlineWins(t *testing.T) {
 // bareGeneration is that of no project.
 func bareGeneration() *Generation {
 	c := Config{}.withDefaults()
-	return &Generation{config: c, Project: newProject(c, limits.Defaults)}
+	return &Generation{config: c, project: newProject(c, limits.Defaults)}
 }
 
 func bareSession() *session { return newSession(bareGeneration()) }

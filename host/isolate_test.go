@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/worker"
 	"obelus/luastd"
@@ -62,7 +61,7 @@ func TestIsolated(t *testing.T) {
 	in := plan.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
 	tell := func(r plan.Result, err error) string {
 		var failure *plan.Failure
-		var script *luaerr.ScriptError
+		var script *ScriptError
 		switch {
 		case errors.As(err, &failure):
 			return "failure " + string(store.EncodeJSON(failure.Fields))
@@ -231,8 +230,8 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	t.Cleanup(g.workers.Close)
 	begun := make(chan struct{})
 	g.workers.Dir = t.TempDir()
-	g.Project.Grants.Root = g.workers.Dir
-	g.Project.Stderr = writerFunc(func([]byte) { close(begun) })
+	g.project.Grants.Root = g.workers.Dir
+	g.project.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 		return err
@@ -253,15 +252,8 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 			t.Errorf("no time left while it waits: %v", err)
 		}
 	}
-	g.workers.Freed = nil // nobody waits
 	go func() { second <- run(t.Context(), "a") }()
-	for { // until it waits
-		g.workers.Mu.Lock()
-		waits := g.workers.Freed != nil && g.workers.Busy == 1
-		g.workers.Mu.Unlock()
-		if waits {
-			break
-		}
+	for g.workers.Waiting() == 0 {
 		runtime.Gosched()
 	}
 	if err := os.WriteFile(filepath.Join(g.workers.Dir, "enough"), nil, 0o600); err != nil {

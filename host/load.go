@@ -20,32 +20,31 @@ import (
 	"obelus/luastd"
 )
 
-// load builds a generation of sources. What has not changed since the one
-// before is taken over from it, compiled; it may be nil. bound, if there is one, is what
-// its permissions do not go beyond.
+// load builds a generation from files. It takes unchanged compiled scripts from the generation
+// before, which may be nil. bound, if not nil, limits the permissions.
 func load(config Config, from projectfs.Set, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, Project: newProject(config, limits.Defaults), registry: plan.NewRegistry(),
+		config: config, project: newProject(config, limits.Defaults), registry: plan.NewRegistry(),
 		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
-	l.settings()
+	l.loadSettings()
 	if g.settings.IgnoreFormats {
 		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
-	l.hosts()
-	if g.settings.Isolate && config.HTTP == nil { // in tests a worker would know neither the clock nor what is stubbed
+	l.registerProgram()
+	if g.settings.Isolate && config.HTTP == nil { // a worker would not know the answers
 		var err error
-		if g.workers, err = worker.NewPool(&g.Project, g.config.Dir); err != nil {
-			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
+		if g.workers, err = worker.NewPool(&g.project, g.config.Dir); err != nil {
+			l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
-	l.read("lib", l.libFile)
-	activities := l.read("activities", l.file)
-	g.code = g.codeOf()
+	l.loadFolder("lib", l.loadLibFile)
+	activities := l.loadFolder("activities", l.loadFile)
+	g.code = g.newCode()
 	found := newRegistrations()
 	for _, sc := range activities {
-		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *luaerr.ScriptError) bool { return e.Error() == err.Error() }) {
+		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *ScriptError) bool { return e.Error() == err.Error() }) {
 			l.errors = append(l.errors, err)
 		}
 	}
@@ -60,16 +59,16 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 	return g, nil
 }
 
-// loader gathers what is wrong while a generation is built.
+// loader collects the errors of building a generation.
 type loader struct {
 	g      *Generation
 	before *Generation    // nil for the first
 	bound  *luastd.Grants // nil for none
-	errors luaerr.Errors
+	errors Errors
 }
 
-// hosts registers what the embedding program brings.
-func (l *loader) hosts() {
+// registerProgram registers the tools and activities of the embedding program.
+func (l *loader) registerProgram() {
 	l.g.registry.Model = l.g.config.Model
 	for i, a := range l.g.config.Activities {
 		if err := l.g.config.checkActivity(i); err != nil {
@@ -91,37 +90,36 @@ func (l *loader) hosts() {
 }
 
 func (l *loader) fail(err error) {
-	var one *luaerr.ScriptError
+	var one *ScriptError
 	if !errors.As(err, &one) {
-		one = luaerr.WithCause(&luaerr.ScriptError{Message: err.Error()}, err)
+		one = luaerr.WithCause(&ScriptError{Message: err.Error()}, err)
 	}
 	l.errors = append(l.errors, one)
 }
 
-// libFile is file for lib, where libraries from elsewhere may bring what no script
-// requires: a file is compiled when it is first required, and one that does not compile
-// is an error for the script that requires it. But one that was saved while its host runs
-// is a mistake that the reload reports, and a link that is refused may be to a folder of
-// others.
-func (l *loader) libFile(name string) (*sandbox.Script, bool) {
+// loadLibFile is file for lib, whose libraries may have parts that no script requires: a file is
+// compiled when it is first required, and one that does not compile is an error for the script that
+// requires it. But a file that was saved while its host runs is a mistake that the reload reports,
+// and a refused link may be to a folder of scripts.
+func (l *loader) loadLibFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	_, linked := errors.AsType[*projectfs.LinkError](from.Err)
 	if linked || l.before != nil && l.before.sources[name].SHA256 != from.SHA256 {
-		return l.file(name)
+		return l.loadFile(name)
 	}
 	sc := l.unchanged(name, from)
 	switch {
 	case from.Err != nil:
 		sc = sandbox.NewBrokenScript(name, projectfs.Unreadable(name, from.Err))
 	case sc == nil:
-		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.Project.Limits.Source)
+		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.project.Limits.Source)
 	}
-	l.g.Project.Scripts[name] = sc
+	l.g.project.Scripts[name] = sc
 	return sc, true
 }
 
-// file reads and compiles one file.
-func (l *loader) file(name string) (*sandbox.Script, bool) {
+// loadFile reads and compiles one file.
+func (l *loader) loadFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	var err error
 	sc := l.unchanged(name, from)
@@ -129,42 +127,41 @@ func (l *loader) file(name string) (*sandbox.Script, bool) {
 	case from.Err != nil:
 		err = projectfs.Unreadable(name, from.Err)
 	case sc == nil:
-		sc, err = sandbox.NewScript(name, from.Bytes, l.g.Project.Limits.Source)
+		sc, err = sandbox.NewScript(name, from.Bytes, l.g.project.Limits.Source)
 	}
 	if err != nil {
 		sc = sandbox.NewBrokenScript(name, err)
 		l.errors = append(l.errors, luaerr.From(err))
 	}
-	l.g.Project.Scripts[name] = sc
+	l.g.project.Scripts[name] = sc
 	return sc, err == nil
 }
 
-// unchanged is the script of the generation before, if the file is still the
-// same.
+// unchanged returns the script of the generation before, if the file is still the same.
 func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
-	if l.before == nil || l.before.Project.Limits.Source != l.g.Project.Limits.Source {
+	if l.before == nil || l.before.project.Limits.Source != l.g.project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.Project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.SHA256 {
+	if sc := l.before.project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.SHA256 {
 		return sc
 	}
 	return nil
 }
 
-// settings runs obelus.lua, under no permissions.
-func (l *loader) settings() {
+// loadSettings runs obelus.lua, under no permissions.
+func (l *loader) loadSettings() {
 	g := l.g
 	defer func() {
-		g.Project.Grants = g.granted()
-		if l.bound != nil && g.Project.Grants.Widens(*l.bound) {
-			g.Project.Grants, g.withheld = g.Project.Grants.Within(*l.bound), true
+		g.project.Grants = g.effectiveGrants()
+		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
+			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
 		}
-		g.states = sync.Pool{} // states made so far know other settings
+		g.states = sync.Pool{} // earlier states have other settings
 	}()
-	if _, ok := g.sources[limits.SettingsFile]; !ok {
+	if _, ok := g.sources[SettingsFile]; !ok {
 		return
 	}
-	sc, ok := l.file(limits.SettingsFile)
+	sc, ok := l.loadFile(SettingsFile)
 	if !ok {
 		return
 	}
@@ -177,23 +174,23 @@ func (l *loader) settings() {
 		return
 	}
 	var value any
-	err = sandbox.Guard(limits.SettingsFile, func() (err error) {
+	err = sandbox.Guard(SettingsFile, func() (err error) {
 		value, err = s.FromLua(v, "settings")
 		return err
 	})
 	if err != nil {
-		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
+		l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
 		return
 	}
 	settings, wrong := readSettings(value)
 	for _, e := range wrong {
-		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
+		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.Project.Limits = settings, limits.WithDefaults(settings.Limits)
+	g.settings, g.project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
 
-// read loads all scripts below a folder, in sorted order.
-func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
+// loadFolder loads all scripts below a folder, in sorted order.
+func (l *loader) loadFolder(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
 	var scripts []*sandbox.Script
 	for _, name := range slices.Sorted(maps.Keys(l.g.sources)) {
 		if !strings.HasPrefix(name+"/", folder+"/") {
@@ -206,17 +203,17 @@ func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bo
 	return scripts
 }
 
-// latest tells calls of a project's activity which version is the newest. One
-// that a plan's file registers goes with its plan.
-func (l *loader) latest(sc *sandbox.Script) func() *plan.Registry {
-	if l.g.Project.Scripts[sc.File] != sc || l.g.config.latest == nil {
+// latestRegistry returns the function by which calls of a project's activity find the newest version, or
+// nil for an activity of a plan's file, which goes with its plan.
+func (l *loader) latestRegistry(sc *sandbox.Script) func() *plan.Registry {
+	if l.g.project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
 	return l.g.config.latest
 }
 
-// runTop runs the top level of a script to see what it registers.
-func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *luaerr.ScriptError {
+// runTop runs the top level of a script for its registrations.
+func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *ScriptError {
 	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
 	defer s.Run.Stop()
@@ -227,13 +224,13 @@ func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *luaerr.Sc
 	return nil
 }
 
-// register makes the registry's entries of what was found.
+// register makes the registry's entries of the registrations.
 func (l *loader) register(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.tools)) {
 		t := found.tools[name]
 		tool, err := plan.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
-			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: err.Error()})
+			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
 		}
 		tool.File, tool.Line = t.file, t.line
@@ -241,10 +238,10 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 	}
 	for name, a := range found.activities {
 		if _, ok := l.g.config.activity(name); ok {
-			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
 		}
 		if a.options.reuse && l.g.workers != nil {
-			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &plan.Registered{
@@ -259,7 +256,7 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 			Script:         a.script.File,
 			SHA256:         a.script.SHA256,
 			Code:           l.g.codeWith(a.script),
-			Latest:         l.latest(a.script),
+			Latest:         l.latestRegistry(a.script),
 		}
 	}
 }

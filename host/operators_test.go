@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/luaerr"
 )
 
 // stockPrelude gathers lines. position is the place in front of a message, for the messages
@@ -171,7 +170,7 @@ func TestArithmetic_IntegersThatAreText(t *testing.T) {
 	} {
 		got, err := runA(one(t, "return "+body), plan.Invocation{Call: object(t, `{"big":12345678901234567890,"negative":-9007199254740993,"exact":9007199254740992}`)})
 		if err != nil {
-			got = "a: " + err.(*luaerr.ScriptError).Message
+			got = "a: " + err.(*ScriptError).Message
 		}
 		if got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
@@ -213,7 +212,7 @@ func TestFaults_NameTheOperand(t *testing.T) {
 		`local t = {} for i = t.x + 1, 2 do end`:     `attempt to perform arithmetic on t.x (a nil value)`,
 	} {
 		_, err := runA(one(t, body), plan.Invocation{})
-		if one, ok := err.(*luaerr.ScriptError); !ok || one.Message != want {
+		if one, ok := err.(*ScriptError); !ok || one.Message != want {
 			t.Errorf("%s\ngot  %v\nwant %s", body, err, want)
 		}
 	}

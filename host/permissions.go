@@ -9,25 +9,24 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/limits"
 	"obelus/luastd"
 )
 
-// granted is what the embedding program grants, else the settings.
-func (g *Generation) granted() luastd.Grants {
+// effectiveGrants returns the permissions of the embedding program, else of the settings.
+func (g *Generation) effectiveGrants() luastd.Grants {
 	grants := g.settings.Allow
 	if g.config.Grants != nil {
 		grants = *g.config.Grants
 	}
 	grants.Root = cmp.Or(grants.Root, g.config.Dir)
 	if !grants.Write.None() {
-		grants.Guarded = append(slices.Clone(grants.Guarded), g.guarded()...)
+		grants.Guarded = append(slices.Clone(grants.Guarded), g.guardedPlaces()...)
 	}
 	return grants
 }
 
-// linkedPlaces are the links in a place of scripts, and where they lead, also in the folders to
-// which they lead: whatever stands there may be run.
+// linkedPlaces returns the links in a place of scripts, and where they lead, also from folders that
+// they lead to: scripts there may run.
 func linkedPlaces(dir, place string) (places []string) {
 	seen := map[string]bool{}
 	var follow func(path string)
@@ -42,7 +41,7 @@ func linkedPlaces(dir, place string) (places []string) {
 			return
 		}
 		seen[real] = true
-		entries, _ := os.ReadDir(real) // of a file, and of what is not there, there are none
+		entries, _ := os.ReadDir(real) // none for a file or an absent path
 		for _, entry := range entries {
 			if entry.IsDir() || entry.Type()&os.ModeSymlink != 0 {
 				follow(filepath.Join(path, entry.Name()))
@@ -53,13 +52,13 @@ func linkedPlaces(dir, place string) (places []string) {
 	return places
 }
 
-// scriptPlaces hold what decides what runs, below the project.
-var scriptPlaces = []string{limits.SettingsFile, "activities", "lib", "plans", "tests"}
+// scriptPlaces are the places below the project that decide what runs.
+var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
 
-// guarded are the places that a permission to write must name: the scripts, also those
-// that links lead to, and the log with what lies beside it. A log that lies in the
-// project's own folder has only the files of its name.
-func (g *Generation) guarded() (places []string) {
+// guardedPlaces returns the places that a permission to write must name: the scripts, also behind links,
+// and the log with the files beside it. A log in the project's own folder has only the files of its
+// name.
+func (g *Generation) guardedPlaces() (places []string) {
 	dir := g.config.Dir
 	if dir != "" {
 		for _, name := range scriptPlaces {
@@ -87,7 +86,7 @@ func (g *Generation) guarded() (places []string) {
 
 // writableScripts warns of permissions by which scripts can write scripts.
 func (g *Generation) writableScripts() (all []plan.Problem) {
-	sc := g.Project.Scripts[limits.SettingsFile]
+	sc := g.project.Scripts[SettingsFile]
 	if sc == nil || g.config.Dir == "" {
 		return nil
 	}
@@ -96,7 +95,7 @@ func (g *Generation) writableScripts() (all []plan.Problem) {
 		place, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 		if err == nil && slices.Contains(scriptPlaces, place) {
 			all = append(all, plan.Problem{
-				File: limits.SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: plan.SeverityWarning, Code: plan.CodePermission,
+				File: SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: plan.SeverityWarning, Code: plan.CodePermission,
 				Message: fmt.Sprintf("allow.write has %q, in %s: what is written there runs with all that the project allows", entry, place),
 			})
 		}
@@ -104,7 +103,7 @@ func (g *Generation) writableScripts() (all []plan.Problem) {
 	return all
 }
 
-// inProject is the place on disk that an entry of a permission means.
+// inProject returns the place on disk that an entry of a permission means.
 func inProject(dir, entry string) string {
 	if entry = filepath.FromSlash(entry); filepath.IsAbs(entry) {
 		return filepath.Clean(entry)

@@ -27,19 +27,18 @@ import (
 	"obelus/store"
 )
 
-// Plan reads a plan file, "plans/refund.lua" or .json, from the project's
-// folder as it is now: the request, and the registry to run it with, which is
-// the generation's own joined by what the file itself registers. Calls of its
-// activities run the file's top level again. The error is a [*ScriptError],
-// or [Errors].
+// Plan reads a plan file, "plans/refund.lua" or .json, from the project's folder as it is now. It
+// returns the request, and the registry to run it with: the generation's own, joined by the
+// registrations of the file itself. Calls of its activities run the file's top level again. The
+// error is a [*ScriptError], or [Errors].
 func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
-		return nil, nil, &luaerr.ScriptError{File: file, Message: "a plan is a file below the project's folder"}
+		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
 	}
 	kind := path.Ext(name)
-	if kind != ".lua" && kind != ".json" { // nor is it read, however large it is
-		return nil, nil, &luaerr.ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+	if kind != ".lua" && kind != ".json" { // even if it is too large to read
+		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
 	source, err := projectfs.ReadSettled(g.config.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,9 +58,9 @@ func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	return request, g.registry, err
 }
 
-// nearPlan is the file beside a plan that there is none of which may be meant; empty for none.
+// nearPlan returns the existing plan that the path of an absent one may mean; empty for none.
 func (g *Generation) nearPlan(name string) string {
-	entries, _ := fs.ReadDir(g.config.FS, path.Dir(name)) // of what can't be read nothing is said
+	entries, _ := fs.ReadDir(g.config.FS, path.Dir(name)) // an unreadable folder has no hints
 	files := map[string]string{}                          // by name without the ending
 	for _, entry := range entries {
 		if ending := path.Ext(entry.Name()); !entry.IsDir() && (ending == ".lua" || ending == ".json") {
@@ -72,10 +71,10 @@ func (g *Generation) nearPlan(name string) string {
 	return files[spell.Nearest(stem, slices.Sorted(maps.Keys(files)))]
 }
 
-// PlanOf reads again what a run runs, a plan's file or a delegate, as
-// [journal.RootPlan] names it, and gives the registry that goes with it. unread says
-// why that is not possible: resuming can do without the request, unless a function is
-// to be asked again, and without the registry that a plan's file would add to.
+// PlanOf reads the plan of a run again, a plan's file or a delegate, as [journal.Context.RootPlan]
+// names it, and returns it with its registry. unread is the reason why that is not possible:
+// resuming can do without the request, unless a function is to be asked again, and without the
+// registry that a plan's file would add to.
 func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.Registry, unread error) {
 	if name == "" || name == plan.Anonymous {
 		return nil, g.registry, nil
@@ -90,7 +89,7 @@ func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.
 	return request, registry, nil
 }
 
-// requestFields are the fields of a request, in either language.
+// requestFields are the fields of a request, in Lua and in JSON.
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
 func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.Registry, error) {
@@ -107,7 +106,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 	if err != nil {
 		return nil, nil, luaerr.From(err)
 	}
-	registry, err := g.joined(found)
+	registry, err := g.joinRegistrations(found)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +115,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 		chunk, _ := luac.ParseChunk(name, source)
 		return luac.FieldLine(chunk, field)
 	}
-	request, err := p.guarded(s, v)
+	request, err := p.readGuarded(s, v)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,15 +123,15 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 	return request, registry, nil
 }
 
-// reader reads the plan that a script's file returns.
+// reader returns a reader for the plan that a script's file returns.
 func (g *Generation) reader(name string, sc *sandbox.Script, registry *plan.Registry) *planReader {
 	p := &planReader{file: name, registry: registry}
 	p.planner = &planner{gen: g, script: sc, reader: p}
 	return p
 }
 
-// joined is the registry with what a plan file registers.
-func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
+// joinRegistrations returns the registry with the registrations of a plan file.
+func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, error) {
 	if len(found.tools)+len(found.activities)+len(found.delegates) == 0 {
 		return g.registry, nil
 	}
@@ -144,17 +143,17 @@ func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {
-			l.fail(&luaerr.ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
+			l.fail(&ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, t := range found.tools {
 		if _, ok := g.registry.Tools[name]; ok {
-			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
+			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, a := range found.activities {
 		if before, ok := g.registry.Activities[name]; ok && before.Script != "" { // else register tells it
-			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
 		}
 	}
 	l.register(found, registry)
@@ -170,47 +169,48 @@ func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
 // planReader makes a request of a plan's value.
 type planReader struct {
 	file     string
-	what     string                        // what is read, where that is not a whole file: `delegate "x": `
-	line     int                           // of what is read, 0 if that is not known
-	place    func(field string) (line int) // of the request; nil if that is not known
+	what     string                        // name of a part of a file that is read: `delegate "x": `; empty for a whole file
+	line     int                           // of the part, 0 if it is not known
+	place    func(field string) (line int) // of a field of the request; nil if it is not known
 	registry *plan.Registry
-	tools    map[string]any        // that the request brings
-	made     map[string]*plan.Tool // of tools, those that have been asked for
-	schema   *schema.Schema        // of its output, nil for none
-	planner  *planner              // to be used if the plan is a function; nil if it is not in Lua
+	tools    map[string]any        // of the request
+	made     map[string]*plan.Tool // tools of the request that were compiled
+	schema   *schema.Schema        // of the request's output, nil for none
+	planner  *planner              // for a plan that is a function; nil for JSON
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
-	return &luaerr.ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
+	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
-// at is the line of a request's field, as far as that is known.
-func (p *planReader) at(field string) int {
+// fieldLine returns the line of a request's field, or 0.
+func (p *planReader) fieldLine(field string) int {
 	if p.place == nil {
 		return 0
 	}
 	return p.place(field)
 }
 
-// wrong is a field that must be something else, in the words of the file's language.
-func (p *planReader) wrong(field, want string, v any) error {
+// wrongField returns the error for a field that must be something else, in the terms of the file's
+// language.
+func (p *planReader) wrongField(field, want string, v any) error {
 	if _, text := v.(string); p.planner == nil && !text {
-		return p.fail(p.at(field), "%s must be %s, not %s", field, want, store.Describe(v))
+		return p.fail(p.fieldLine(field), "%s must be %s, not %s", field, want, store.Describe(v))
 	}
-	return p.fail(p.at(field), "%s %s", field, setting.WrongType(want, v))
+	return p.fail(p.fieldLine(field), "%s %s", field, setting.WrongType(want, v))
 }
 
-// guarded is lua, where what a script returns must not harm the program.
-func (p *planReader) guarded(s *session, v lua.LValue) (request *plan.Request, err error) {
+// readGuarded is lua with errors that are raised while the value is read.
+func (p *planReader) readGuarded(s *session, v lua.LValue) (request *plan.Request, err error) {
 	err = sandbox.Guard(p.file, func() (err error) {
-		request, err = p.lua(s, v)
+		request, err = p.readLua(s, v)
 		return err
 	})
 	return request, err
 }
 
-// lua reads what a Lua plan returns.
-func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
+// readLua reads the value that a Lua plan returns.
+func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
@@ -220,24 +220,23 @@ func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
 	case !ok:
 		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function, not a %s", v.Type())
 	}
-	fields, calls, err := p.fields(s, t)
+	fields, calls, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
-	request, err := p.request(fields)
+	request, err := p.readRequest(fields)
 	if err != nil {
 		return nil, err
 	}
 	if request.Planner == nil {
-		request.Calls, err = p.luaCalls(s, calls)
+		request.Calls, err = p.readCalls(s, calls)
 	}
 	return request, err
 }
 
-// fields reads a table with calls and other fields, or a list of calls. The
-// calls are left to be read once the tools beside them are known; there are
-// none where they are a function.
-func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+// readFields reads a table with calls and other fields, or a list of calls. It leaves the calls to be
+// read once the tools beside them are known. calls is nil if they are a function.
+func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
@@ -250,7 +249,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
 			if given[name], err = s.FromLua(v, name); err != nil {
-				return nil, nil, p.fail(p.at(name), "%s", err.Error())
+				return nil, nil, p.fail(p.fieldLine(name), "%s", err.Error())
 			}
 			continue
 		}
@@ -260,7 +259,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 		case *lua.LFunction:
 			called[name] = p.planner
 		default:
-			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
+			return nil, nil, p.fail(p.fieldLine(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
 	fields = luacall.Listed(given, luacall.RequestSchema).(map[string]any)
@@ -268,8 +267,8 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 	return fields, calls, nil
 }
 
-// luaCalls reads the calls, each by the schema of its tool.
-func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
+// readCalls reads the calls, each by the schema of its tool.
+func (p *planReader) readCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
@@ -299,8 +298,8 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]plan.Source, error) 
 	return calls, nil
 }
 
-// tool is the tool of a name, nil if it is not known or can't be compiled, which the engine
-// tells.
+// tool returns the tool of a name, or nil if it is unknown or can't be compiled, which the engine
+// reports.
 func (p *planReader) tool(name string) *plan.Tool {
 	schema, brought := p.tools[name]
 	if !brought {
@@ -318,43 +317,43 @@ func (p *planReader) tool(name string) *plan.Tool {
 	return tool
 }
 
-// request reads all fields but the calls.
-func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
+// readRequest reads all fields except the calls.
+func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	r := &plan.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
+			return nil, p.fail(p.fieldLine(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]
 	if _, plan := fields["plan"]; calls && plan {
-		return nil, p.fail(p.at("plan"), `"plan" is another word for "calls": give one of them`)
+		return nil, p.fail(p.fieldLine("plan"), `"plan" is another word for "calls": give one of them`)
 	} else if !calls && !plan {
 		return nil, p.fail(0, `it has no "calls"`)
 	}
 	if mode, ok := fields["mode"]; ok && mode != nil {
 		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
-			return nil, p.wrong("mode", `"eager" or "lazy"`, mode)
+			return nil, p.wrongField("mode", `"eager" or "lazy"`, mode)
 		}
 	}
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
-		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine tells what is wrong with it
+		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine reports its problems
 	}
 	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
-		r.OutputLine = p.at("output")
+		r.OutputLine = p.fieldLine("output")
 	}
 	r.Output = p.schema.Lists(r.Output)
-	if err := p.ofPlanner(r, fields); err != nil {
+	if err := p.readPlannerFields(r, fields); err != nil {
 		return nil, err
 	}
 	if tools, ok := fields["tools"]; ok && tools != nil {
 		if r.Tools, ok = tools.(map[string]any); !ok {
-			return nil, p.wrong("tools", "an object of schemas by name", tools)
+			return nil, p.wrongField("tools", "an object of schemas by name", tools)
 		}
 		p.tools = r.Tools
 	}
 	var err error
-	r.Context, err = p.messages(fields["context"])
+	r.Context, err = p.readMessages(fields["context"])
 	for i := range r.Context {
 		if definitions, ok := r.Context[i].Data.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
 			p.tools = maps.Clone(p.tools)
@@ -367,8 +366,8 @@ func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
 	return r, err
 }
 
-// ofPlanner reads what is for a function alone, or not for one.
-func (p *planReader) ofPlanner(r *plan.Request, fields map[string]any) (err error) {
+// readPlannerFields reads the fields that only a function may have, and refuses those that it may not have.
+func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (err error) {
 	for _, name := range []string{"calls", "plan"} {
 		if fn, ok := fields[name].(*planner); ok {
 			r.Planner = fn
@@ -377,30 +376,30 @@ func (p *planReader) ofPlanner(r *plan.Request, fields map[string]any) (err erro
 	scopes, scoped := fields["scopes"]
 	switch {
 	case r.Planner != nil && r.HasOutput:
-		return p.fail(p.at("output"), "output belongs into what the function returns, beside the calls")
+		return p.fail(p.fieldLine("output"), "output belongs into what the function returns, beside the calls")
 	case scoped && r.Planner == nil:
-		return p.fail(p.at("scopes"), "scopes are for a function: they say what of the context it gets")
+		return p.fail(p.fieldLine("scopes"), "scopes are for a function: they say what of the context it gets")
 	case scoped:
 		if r.Scopes, err = plan.ParseScopes(scopes); err != nil {
-			return p.fail(p.at("scopes"), "scopes%s", err)
+			return p.fail(p.fieldLine("scopes"), "scopes%s", err)
 		}
 	}
 	return nil
 }
 
-func (p *planReader) messages(v any) ([]store.Message, error) {
+func (p *planReader) readMessages(v any) ([]store.Message, error) {
 	if v == nil {
 		return nil, nil
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, p.wrong("context", "a list of messages", v)
+		return nil, p.wrongField("context", "a list of messages", v)
 	}
 	messages, schemas := make([]store.Message, len(list)), map[string]*schema.Schema{}
 	for i, e := range list {
 		m, err := store.ParseMessage(e)
 		if err != nil {
-			return nil, p.fail(p.at("context"), "context message %d: %s", i+1, err)
+			return nil, p.fail(p.fieldLine("context"), "context message %d: %s", i+1, err)
 		}
 		if m.Schema != nil && p.planner != nil {
 			schemas[m.Kind], _ = schema.New(m.Schema, p.registry.Schemas...)
@@ -420,7 +419,7 @@ func (g *Generation) PlanFiles() (files []string) {
 		if err == nil && !entry.IsDir() && (path.Ext(name) == ".lua" || path.Ext(name) == ".json") {
 			files = append(files, name)
 		}
-		return nil // what can't be read is not offered
+		return nil // unreadable paths are left out
 	})
 	return files
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -119,7 +118,7 @@ func TestPlanErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, _, err := open(t, map[string]string{test.file: test.source}).Plan(test.file)
-			var one *luaerr.ScriptError
+			var one *ScriptError
 			if !errors.As(err, &one) {
 				t.Fatalf("got %T %v", err, err)
 			}

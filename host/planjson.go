@@ -26,7 +26,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 		}
 		lines := jsonLines(source)
 		p.place = func(field string) int { return lines.fields[field] }
-		request, err := p.request(v)
+		request, err := p.readRequest(v)
 		if err != nil {
 			return nil, err
 		}
@@ -36,10 +36,10 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 		}
 		calls, ok := v[field].([]any)
 		if one, _ := v[field].(map[string]any); one["_tool"] != nil {
-			return nil, p.fail(p.at(field), "%s is a list of calls: put [ and ] around this one", field)
+			return nil, p.fail(p.fieldLine(field), "%s is a list of calls: put [ and ] around this one", field)
 		}
 		if !ok {
-			return nil, p.wrong(field, "a list of calls", v[field])
+			return nil, p.wrongField(field, "a list of calls", v[field])
 		}
 		request.Calls = jsonCalls(calls, lines.calls)
 		return request, nil
@@ -49,7 +49,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 
 var lineText = regexp.MustCompile(`at line (\d+)`)
 
-// lineIn finds the line that an error's text names.
+// lineIn returns the line that an error's text names.
 func lineIn(text string) int {
 	if m := lineText.FindStringSubmatch(text); m != nil {
 		line, _ := strconv.Atoi(m[1])
@@ -69,14 +69,13 @@ func jsonCalls(list []any, lines []int) []plan.Source {
 	return calls
 }
 
-// planLines is where in a JSON plan things stand, by line.
+// planLines has the lines of the parts of a JSON plan.
 type planLines struct {
 	calls  []int
 	fields map[string]int // of a request, by name
 }
 
-// jsonLines reads a plan once more, for the places of its values. The text is
-// known to be good.
+// jsonLines reads a plan once more, for the lines of its values. The text must be valid.
 func jsonLines(source []byte) (lines planLines) {
 	r := &placeReader{source: source, d: json.NewDecoder(bytes.NewReader(source)), line: 1}
 	first, _ := r.d.Token()
@@ -105,11 +104,11 @@ func jsonLines(source []byte) (lines planLines) {
 type placeReader struct {
 	source []byte
 	d      *json.Decoder
-	at     int // the offset of which line is known
+	at     int // offset up to which lines are counted
 	line   int
 }
 
-// next moves to where the next value begins.
+// next moves to the beginning of the next value.
 func (r *placeReader) next() {
 	offset := int(r.d.InputOffset())
 	for offset < len(r.source) && bytes.IndexByte([]byte(" \t\r\n,:"), r.source[offset]) >= 0 {
@@ -124,7 +123,7 @@ func (r *placeReader) skip() {
 	_ = r.d.Decode(&ignored)
 }
 
-// elements gives the line of each element of an array that has just begun.
+// elements returns the line of each element of an array that has just begun.
 func (r *placeReader) elements() (lines []int) {
 	for r.d.More() {
 		r.next()

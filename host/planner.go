@@ -20,13 +20,12 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// planner is a function that a plan's file returns, or that is registered as a
-// delegate. For every tick the script's top level runs again, as it does for
-// the calls of activities.
+// planner is a function that a plan's file returns, or that is registered as a delegate. For every
+// tick the script's top level runs again, as it does for the calls of activities.
 type planner struct {
 	gen      *Generation
 	script   *sandbox.Script
-	delegate string // the name that it is registered by; empty for what the file returns
+	delegate string // registered name; empty for a function that the file returns
 	reader   *planReader
 }
 
@@ -63,7 +62,7 @@ func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Sol
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds))) // see luacall.ReferenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Sol
 	return p.reader.solution(s, results[0])
 }
 
-// plannerFunction finds the function in what a plan's file returns.
+// plannerFunction returns the function in the value of a plan's file.
 func plannerFunction(v lua.LValue) *lua.LFunction {
 	if t, ok := v.(*lua.LTable); ok {
 		if v = t.RawGetString("calls"); v == lua.LNil {
@@ -91,22 +90,22 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 	return fn
 }
 
-// solution reads what a planner gives back. A table that can't be read is refused, as
-// one is that can't be run: the planner may do better.
+// solution reads the result of a planner. A table that can't be read is refused like calls that
+// can't run: the planner may try again.
 func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
 	}
-	solution, err := p.solved(s, t)
+	solution, err := p.readSolution(s, t)
 	if problems, ok := Problems(err); ok {
 		err = &plan.PlanError{Problems: problems}
 	}
 	return solution, err
 }
 
-func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
-	fields, calls, err := p.fields(s, t)
+func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, error) {
+	fields, calls, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +116,12 @@ func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
 	}
 	solution := &plan.Solution{Output: p.schema.Lists(fields["output"])}
 	if calls != nil {
-		solution.Calls, err = p.luaCalls(s, calls)
+		solution.Calls, err = p.readCalls(s, calls)
 	}
 	return solution, err
 }
 
-// delegates reads the delegates that were found, by the tools of a registry.
+// delegates reads the registered delegates, with the tools of a registry.
 func (l *loader) delegates(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.delegates)) {
 		request, err := l.g.delegateRequest(name, found.delegates[name], registry)
@@ -149,13 +148,13 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	if found.value == nil {
 		return nil, p.fail(0, "the script did not register it this time")
 	}
-	request, err := p.guarded(s, found.value)
+	request, err := p.readGuarded(s, found.value)
 	s.end()
 	return request, err
 }
 
-// delegateFiles gives a function that reads delegates from files of the
-// project, each once as long as the file stays as it is.
+// delegateFiles returns a function that reads delegates from files of the project. It reads each
+// file again only if it has changed.
 func (g *Generation) delegateFiles() func(name string) (*plan.Delegate, error) {
 	var mu sync.Mutex
 	known := map[string]fileDelegate{}
@@ -177,7 +176,7 @@ func (g *Generation) delegateFiles() func(name string) (*plan.Delegate, error) {
 	}
 }
 
-// fileDelegate is a delegate as it was when its file held the source.
+// fileDelegate is a delegate with the text of its file.
 type fileDelegate struct {
 	source   []byte
 	delegate *plan.Delegate

@@ -16,8 +16,6 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
-	"obelus/host/internal/limits"
-	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/scripts"
 	"obelus/store"
@@ -77,7 +75,7 @@ func TestLoadErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Open(Config{FS: project(test.files)})
-			var all luaerr.Errors
+			var all Errors
 			if !errors.As(err, &all) {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -103,7 +101,7 @@ func TestSettings(t *testing.T) {
 	}`})
 	want := Settings{
 		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
-		Limits: limits.Limits{String: 1000}, Approve: plan.Policy{Tools: []string{"refund"}, Scopes: true},
+		Limits: Limits{String: 1000}, Approve: plan.Policy{Tools: []string{"refund"}, Scopes: true},
 		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
 	}
 	if diff := cmp.Diff(want, g.Settings()); diff != "" {

@@ -9,17 +9,16 @@ import (
 	"obelus/host/internal/setting"
 )
 
-// Serving is how a project wants to be served, as obelus.lua says under
-// "serve". Every zero value means that the file does not say; defaults are for
-// the server.
+// Serving has the settings of a server, under "serve" in obelus.lua. A zero means that the file
+// does not say; the server has the defaults.
 type Serving struct {
-	Addr     string        // where it listens
+	Addr     string        // address that it listens on
 	Answers  int           // bytes of large answers that are being sent, for all clients together
-	Bodies   int           // bytes that bodies of requests and what is made of them take together
+	Bodies   int           // bytes of request bodies and the values decoded from them, together
 	Body     int           // bytes of one request
-	Queue    int           // runs that wait for their turn
-	NoResume bool          // what a crash left stays as it is
-	Runs     int           // runs at once
+	Queue    int           // runs that wait to start
+	NoResume bool          // runs left by a crash are not resumed
+	Runs     int           // concurrent runs
 	Timeout  time.Duration // of one run
 }
 
@@ -54,8 +53,8 @@ func readServe(s *Settings, v any) error {
 	})
 }
 
-// readTable reads a setting that is a table of named ones, in their order; unknown
-// says how an error calls one that is none of the names.
+// readTable reads a setting that is a table of named ones, in their order; unknown returns how an
+// error calls an unknown name.
 func readTable(v any, table string, names []string, unknown func(name string) string, read func(i int, v any) error) error {
 	given, ok := v.(map[string]any)
 	if !ok {
@@ -73,8 +72,7 @@ func readTable(v any, table string, names []string, unknown func(name string) st
 	return nil
 }
 
-// pending names the settings that a host which runs with s can't take over from
-// next.
+// pending names the settings that a host which runs with s can't take over from next.
 func (s Settings) pending(next Settings) []string {
 	var names []string
 	for _, f := range []struct {

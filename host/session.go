@@ -8,16 +8,16 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// session is a state that runs the scripts of a generation, with what the top level of one
-// registers.
+// session is a state that runs the scripts of a generation, with the registrations of a script's
+// top level.
 type session struct {
 	*sandbox.State
 	gen   *Generation
-	found *registrations // nil where nothing is to be registered
+	found *registrations // nil if nothing is to be registered
 }
 
 func newSession(g *Generation) *session {
-	s := &session{State: sandbox.New(&g.Project), gen: g}
+	s := &session{State: sandbox.New(&g.project), gen: g}
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
 	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))
@@ -33,15 +33,16 @@ func (g *Generation) session() *session {
 	return newSession(g)
 }
 
-// begin readies the session for one run of a script, of at most timeout. What the script registers
-// goes into found.
+// begin readies the session for one run of a script, of at most timeout. Registrations go into
+// found.
 func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
 	s.found = found
 	s.State.Begin(ctx, timeout, sc)
 }
 
-// end gives the session back for the next run. It is not called if something was raised.
+// end gives the session back for the next run. It must not be called if something was raised.
 func (s *session) end() {
 	s.State.End()
+	s.found = nil
 	s.gen.states.Put(s)
 }

@@ -21,26 +21,47 @@ import (
 	"obelus/store"
 )
 
-// Settings is what obelus.lua returns. Every zero value means that the file
-// does not say; defaults are for whoever uses the setting, and a flag wins.
-type Settings struct {
-	DB          string        // the log, below the project; empty for .obelus/log.db
-	Parallel    int           // calls that run at once; 0 for 8
-	Timeout     time.Duration // of an activity that says none; 0 for 30s
-	Drain       time.Duration // for calls that a run leaves behind; 0 for 5s, less for none
-	Ticks       int           // of one run; 0 for 100
-	Limits      limits.Limits // of scripts
-	Synchronous string        // of SQLite: "full" or "normal"; empty for full
-	Allow       luastd.Grants // without Root
-	Approve     plan.Policy   // which calls are held for a person
-	Expressions int           // that take long and are evaluated at once in the process, as of Open; 0 for one a processor
-	Isolate     bool          // activities run in processes of their own
-	Serve       Serving       // of a server alone
-
-	IgnoreFormats bool // format in a schema is a note for people
+func readLimits(s *Settings, v any) error {
+	var names []string
+	for _, f := range limits.Fields {
+		names = append(names, f.Name)
+	}
+	return readTable(v, "limits", names, func(name string) string { return "limit " + strconv.Quote(name) }, func(i int, v any) error {
+		read := setting.Size
+		switch names[i] {
+		case "depth":
+			read = setting.Depth
+		case "instructions":
+			read = setting.Positive
+		}
+		n, err := read(v)
+		if err == nil {
+			*limits.Fields[i].Of(&s.Limits) = n
+		}
+		return err
+	})
 }
 
-// Runner is an engine over a log that runs as these settings say.
+// Settings is the table that obelus.lua returns. A zero means that the file does not say; the user
+// of a setting has its default, and a flag of the command wins.
+type Settings struct {
+	DB          string        // path of the log, below the project; empty for .obelus/log.db
+	Parallel    int           // concurrent calls; 0 for 8
+	Timeout     time.Duration // of an activity without its own; 0 for 30s
+	Drain       time.Duration // for calls that outlive a run; 0 for 5s, negative for none
+	Ticks       int           // of one run; 0 for 100
+	Limits      Limits        // of scripts
+	Synchronous string        // of SQLite: "full" or "normal"; empty for full
+	Allow       luastd.Grants // without Root
+	Approve     plan.Policy   // calls that are held for a person
+	Expressions int           // long-running expressions that are evaluated at once in the process, as of Open; 0 for one a processor
+	Isolate     bool          // activities run in processes of their own
+	Serve       Serving       // for a server only
+
+	IgnoreFormats bool // format in a schema is only a note
+}
+
+// Runner returns an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner {
 	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
@@ -70,7 +91,7 @@ var settingFuncs = []struct {
 	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
-// settingError is a setting that is wrong. The keys lead to it in the file.
+// settingError is the error of a setting. The keys lead to it in the file.
 type settingError struct {
 	keys    []string
 	message string
@@ -78,7 +99,7 @@ type settingError struct {
 
 func (e *settingError) Error() string { return e.message }
 
-// readSettings reads all settings and gives every error.
+// readSettings reads all settings and returns every error.
 func readSettings(v any) (s Settings, errs []*settingError) {
 	given, ok := v.(map[string]any)
 	if !ok && v != nil { // an empty file marks a project too
@@ -178,13 +199,13 @@ func readIsolate(s *Settings, v any) error {
 
 func readDrain(s *Settings, v any) (err error) {
 	if s.Drain, err = setting.Duration(v); err == nil && s.Drain == 0 {
-		s.Drain = -1 // said, and none
+		s.Drain = -1 // explicitly none
 	}
 	return err
 }
 
-// notYet reads a setting that can only have its default for now: one that is
-// taken and does nothing would deceive.
+// notYet reads a setting that may only have its default for now: accepting it without effect would
+// mislead.
 func notYet(name string, only any) func(*Settings, any) error {
 	return func(_ *Settings, v any) error {
 		if !reflect.DeepEqual(v, only) {
@@ -202,8 +223,8 @@ func readSynchronous(s *Settings, v any) error {
 	return nil
 }
 
-// keyLine is the line to which keys lead in a table of the file, or, as far as they
-// can't be told, that on which the file returns, or 1.
+// keyLine returns the line to which keys lead in a table of the file, as far as they do, else the
+// line on which the file returns, else 1.
 func keyLine(sc *sandbox.Script, keys []string) int {
 	chunk, err := luac.ParseChunk(sc.File, sc.Source)
 	if err != nil {

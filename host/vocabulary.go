@@ -9,7 +9,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
@@ -17,16 +16,15 @@ import (
 	"obelus/host/internal/setting"
 )
 
-// registrations is what one run of a script's top level registers.
+// registrations has the registrations of one run of a script's top level.
 type registrations struct {
 	tools      map[string]registeredTool
 	activities map[string]registeredActivity
 	delegates  map[string]registeredDelegate
 
-	// again tells that the script has been run before to see what it
-	// registers, and now runs for one thing: the function of an activity, what
-	// a delegate is, or what a plan's file returns. Only the first two are kept
-	// here.
+	// again reports that the registrations of the script are known, and that it runs for one of
+	// them: the function of an activity, the plan of a delegate, or the value of a plan's file.
+	// Only the first two are kept here.
 	again    bool
 	activity string
 	fn       *lua.LFunction
@@ -62,8 +60,7 @@ func newRegistrations() *registrations {
 	return &registrations{tools: map[string]registeredTool{}, activities: map[string]registeredActivity{}, delegates: map[string]registeredDelegate{}}
 }
 
-// registering checks that a register function may be called here, and reads
-// the name.
+// registering checks that a register function may be called here, and reads the name.
 func registering(s *session, L *lua.LState, what string) string {
 	if s.Run.Depth == 0 {
 		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
@@ -72,10 +69,10 @@ func registering(s *session, L *lua.LState, what string) string {
 	if name == "" {
 		L.ArgError(1, "a name must not be empty")
 	}
-	if s.Run.Script.File == limits.SettingsFile {
-		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, limits.SettingsFile)
+	if s.Run.Script.File == SettingsFile {
+		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, SettingsFile)
 	}
-	if s.Run.Test { // what it requires may register what the project has
+	if s.Run.Test { // modules that it requires may register the project's
 		if file, _ := s.Place(L, 1); file == s.Run.Script.File {
 			L.RaiseError("%s.register belongs in a script below activities/: what a test stands in for goes to test.plan(file, { tools = … })", what)
 		}
@@ -83,21 +80,21 @@ func registering(s *session, L *lua.LState, what string) string {
 	return name
 }
 
-// lastArgument refuses what stands behind the last argument that a register function
-// knows: somebody meant something by it.
+// lastArgument raises for an argument after the last one of a register function: it has a meaning
+// that would be lost.
 func lastArgument(s *session, L *lua.LState, n int, form string) {
 	if L.GetTop() > n && L.Get(n+1) != lua.LNil {
 		L.RaiseError("a %s stands behind the last argument: write %s", L.Get(n+1).Type(), form)
 	}
 }
 
-// registrationPlace is where a script registers something.
+// registrationPlace returns the place of a registration.
 func registrationPlace(s *session, L *lua.LState, what, name string) place {
 	file, line := s.Place(L, 1)
 	return place{what + " " + strconv.Quote(name), file, line}
 }
 
-func raiseTwice(s *session, L *lua.LState, now, before place) {
+func raiseRegisteredTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
@@ -116,7 +113,7 @@ func toolRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "tool", name)
 	if before, ok := found.tools[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	v, err := s.FromLua(schema, "schema")
 	if err != nil {
@@ -163,7 +160,7 @@ func activityRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "activity", name)
 	if before, ok := found.activities[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	var options activityOptions
 	if fnAt == 3 {
@@ -184,7 +181,7 @@ func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) 
 		switch v := given[option]; option {
 		case "backoff":
 			if o.backoff, err = setting.Duration(v); o.backoff == 0 {
-				o.backoff = 1 // said, and at once
+				o.backoff = 1 // explicitly at once
 			}
 		case "concurrency":
 			o.concurrency, err = setting.Count(v)
@@ -216,9 +213,8 @@ var delegateFuncs = []sandbox.Entry[*session]{
 	{Name: "register", Fn: delegateRegister},
 }
 
-// Delegate.register(name, plan), where plan is what a plan's file may return.
-// It is read once all tools are known, for their schemas say what an empty
-// table is.
+// Delegate.register(name, plan), where plan is a value that a plan's file may return. It is read
+// once all tools are known, since their schemas decide about empty tables.
 func delegateRegister(s *session, L *lua.LState) int {
 	name := registering(s, L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
@@ -238,7 +234,7 @@ func delegateRegister(s *session, L *lua.LState) int {
 	}
 	at := registrationPlace(s, L, "delegate", name)
 	if before, ok := found.delegates[name]; ok {
-		raiseTwice(s, L, at, before.place)
+		raiseRegisteredTwice(s, L, at, before.place)
 	}
 	found.delegates[name] = registeredDelegate{at, s.Run.Script}
 	return 0

@@ -16,22 +16,19 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"obelus/host/internal/limits"
 	"obelus/host/internal/projectfs"
 )
 
-// longestBurst is how long changes may go on one after the other until the
-// scripts are loaded in their midst, and how much longer if a file is being written then.
+// longestBurst is the time for which changes may follow each other before the scripts are loaded
+// anyway, and the additional time if a file is being written then.
 const longestBurst = time.Second
 
-// Watch loads the scripts anew whenever their files change, once they have been
-// left alone for 50 ms, until ctx is done. Every attempt, good or bad, is
-// reported, from the goroutine that Watch runs on; an attempt whose files hold
-// what the last one's did is none. files are further files below the project
-// that count, such as the plan that a program runs; the generation holds them
-// and does nothing with them. [Config.Dir] must be set. There may be one watch at
-// a time; a second is refused. Watch gives nil once ctx is done, or why the folder
-// can't be watched.
+// Watch loads the scripts anew whenever their files change, once they have been left alone for 50
+// ms, until ctx is done. It reports every attempt, good or bad, from the goroutine that Watch runs
+// on; files with the same contents as at the last attempt are no attempt. files are further files
+// below the project that count, such as the plan that a program runs; the generation contains them
+// without using them. [Config.Dir] must be set. A second watch at the same time is refused. Watch
+// returns nil once ctx is done, or the reason why the folder can't be watched.
 func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) error {
 	if h.config.Dir == "" {
 		return errors.New("the project has no folder on disk that could be watched")
@@ -44,26 +41,26 @@ func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) 
 		return fmt.Errorf("%s can't be watched: %w", h.config.Dir, err)
 	}
 	defer watcher.Close()
-	if err := h.watch(files); err != nil {
+	if err := h.beginWatch(files); err != nil {
 		return err
 	}
-	defer h.unwatch()
+	defer h.endWatch()
 	w := &watch{host: h, files: files, watcher: watcher}
-	if err := w.follow(); err != nil {
+	if err := w.watchFolders(); err != nil {
 		return err
 	}
-	w.touch() // what has changed before it was watched
+	w.awaitEnd() // for changes before the watch began
 	return w.run(ctx, report)
 }
 
 // watch is one Watch. It belongs to its goroutine.
 type watch struct {
 	host    *Host
-	files   []string // that count too
+	files   []string // further files that count
 	watcher *fsnotify.Watcher
-	burst   time.Time // when the changes began that have not been looked at; zero if there are none
+	burst   time.Time // beginning of the changes that have not been looked at; zero if there are none
 	due     <-chan time.Time
-	linked  map[string]bool // by way of which files that are links are read: each link, and where the last leads
+	linked  map[string]bool // links by way of which files are read, and where the last ones lead
 }
 
 func (w *watch) run(ctx context.Context, report func(Reload)) error {
@@ -75,34 +72,34 @@ func (w *watch) run(ctx context.Context, report func(Reload)) error {
 			if !ok {
 				return nil
 			}
-			if w.counts(event) {
-				w.touch()
+			if w.concerns(event) {
+				w.awaitEnd()
 			}
 		case <-w.watcher.Errors: // events were lost
-			w.touch()
+			w.awaitEnd()
 		case <-w.due:
-			if err := w.look(report); err != nil {
+			if err := w.reloadChanged(report); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// touch waits for the end of a burst.
-func (w *watch) touch() {
+// awaitEnd waits for the end of a burst.
+func (w *watch) awaitEnd() {
 	now := time.Now()
 	if w.burst.IsZero() {
 		w.burst = now
 	}
 	if now.Sub(w.burst) >= longestBurst && w.due != nil {
-		return // it is looked at soon, however much comes
+		return // it is looked at soon in any case
 	}
 	w.due = time.After(min(projectfs.SettleTime, longestBurst-now.Sub(w.burst)))
 }
 
-// look loads the scripts if they hold something else than before.
-func (w *watch) look(report func(Reload)) error {
-	if err := w.follow(); err != nil { // before the files are read, so that nothing is missed
+// reloadChanged loads the scripts if their contents have changed.
+func (w *watch) reloadChanged(report func(Reload)) error {
+	if err := w.watchFolders(); err != nil { // before the files are read, so that no change is missed
 		return err
 	}
 	r, result := w.host.reloadChanged(time.Since(w.burst) >= 2*longestBurst)
@@ -112,7 +109,7 @@ func (w *watch) look(report func(Reload)) error {
 	}
 	w.burst, w.due = time.Time{}, nil
 	if w.host.postponed() {
-		w.touch()
+		w.awaitEnd()
 	}
 	if result == attempted {
 		report(r)
@@ -120,9 +117,8 @@ func (w *watch) look(report func(Reload)) error {
 	return nil
 }
 
-// counts tells whether an event is about what is watched for: the folders hold
-// other files too.
-func (w *watch) counts(e fsnotify.Event) bool {
+// concerns reports whether an event concerns the watched files: the folders hold other files too.
+func (w *watch) concerns(e fsnotify.Event) bool {
 	if w.linked[e.Name] {
 		return true
 	}
@@ -131,7 +127,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == limits.SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
+	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.foldersAbove(), name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
@@ -141,9 +137,9 @@ func (w *watch) counts(e fsnotify.Event) bool {
 	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
 }
 
-// above are the folders that the further files lie in, each with those above it: who
-// moves one, or brings it back, changes what lies there.
-func (w *watch) above() (folders []string) {
+// foldersAbove returns the folders of the further files, and the folders above them: moving one of them
+// changes a further file.
+func (w *watch) foldersAbove() (folders []string) {
 	for _, file := range w.files {
 		for folder := path.Dir(file); folder != path.Dir(folder); folder = path.Dir(folder) {
 			folders = append(folders, folder)
@@ -152,13 +148,12 @@ func (w *watch) above() (folders []string) {
 	return folders
 }
 
-// follow watches every folder that may hold what counts. One that is watched
-// already stays so.
-func (w *watch) follow() error {
-	folders, files := []string{"."}, append([]string{limits.SettingsFile}, w.files...)
-	folders = append(folders, w.above()...)
+// watchFolders watches every folder that may hold a file that counts. A watched one stays watched.
+func (w *watch) watchFolders() error {
+	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
+	folders = append(folders, w.foldersAbove()...)
 	for _, folder := range projectfs.Folders {
-		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
+		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt reports why it can't be read
 			if isFolder {
 				folders = append(folders, name)
 			} else if projectfs.IsScript(name) {
@@ -167,7 +162,7 @@ func (w *watch) follow() error {
 		})
 	}
 	for _, folder := range folders {
-		if err := w.add(filepath.FromSlash(folder), folder != "."); err != nil {
+		if err := w.watchFolder(filepath.FromSlash(folder), folder != "."); err != nil {
 			return fmt.Errorf("%s can't be watched: %w", folder, err)
 		}
 	}
@@ -175,7 +170,7 @@ func (w *watch) follow() error {
 	for _, file := range files {
 		for _, place := range links(w.host.config.Dir, filepath.FromSlash(file)) {
 			w.linked[place] = true
-			err := w.watcher.Add(filepath.Dir(place)) // of one that leads nowhere the attempt says so
+			err := w.watcher.Add(filepath.Dir(place)) // the attempt reports a link that leads nowhere
 			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 				return fmt.Errorf("%s, by way of which %s is read, can't be watched: %w", place, file, err)
 			}
@@ -184,9 +179,9 @@ func (w *watch) follow() error {
 	return nil
 }
 
-// add watches a folder of the project, if it is there. Of one that may be closed the
-// attempt says so, and a chmod is an event of the folder above.
-func (w *watch) add(folder string, closed bool) error {
+// watchFolder watches a folder of the project, if it exists. The attempt reports a folder that may not be
+// read, and a chmod is an event of the folder above.
+func (w *watch) watchFolder(folder string, closed bool) error {
 	err := w.watcher.Add(filepath.Join(w.host.config.Dir, folder))
 	if errors.Is(err, fs.ErrNotExist) || closed && errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -194,18 +189,18 @@ func (w *watch) add(folder string, closed bool) error {
 	return err
 }
 
-// mostLinks is how many links one after the other are followed, as in Unix.
-const mostLinks = 40
+// maxLinks is the number of consecutive links that are followed, as in Unix.
+const maxLinks = 40
 
-// links are the places by way of which a file below a folder is read, if it is a
-// link or is reached by one: each link, and where the last one leads.
+// links returns the places by way of which a file below a folder is read, if it is a link or is
+// reached by one: each link, and where the last one leads.
 func links(dir, file string) (places []string) {
 	at, rest := dir, strings.Split(file, string(filepath.Separator))
-	for len(rest) > 0 && len(places) <= mostLinks {
+	for len(rest) > 0 && len(places) <= maxLinks {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		to, err := os.Readlink(next)
-		if err != nil { // it is no link
+		if err != nil { // not a link
 			at = next
 			continue
 		}

@@ -16,18 +16,17 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// Assertions are named as luassert names them, in any of its ways: words that
-// only make a sentence count for nothing, and "not" or "no" turns the rest
-// round. So assert.equal, assert.are.equal, assert.are_not.equal,
-// assert.is_not_nil and assert.has_no.errors are all here.
+// Assertions have the names of luassert, in each of its forms: words that only make a sentence are
+// ignored, and "not" or "no" negates the rest. So assert.equal, assert.are.equal,
+// assert.are_not.equal, assert.is_not_nil and assert.has_no.errors all exist.
 
-// check is one assertion. It gives what is wrong, and what it compared.
+// check is one assertion. holds returns whether it holds, and a detail for its message.
 type check struct {
-	args   int // how many it needs
+	args   int // number of arguments
 	holds  func(r *testFile, L *lua.LState, args []lua.LValue) (ok bool, detail string)
 	wanted string // "matching %1", where %1 is the first argument
-	shows  int    // the argument that was looked at
-	alike  bool   // the first two were to be alike
+	shows  int    // argument that the message shows
+	alike  bool   // the first two should be alike
 }
 
 var checks = map[string]check{
@@ -50,11 +49,10 @@ var checks = map[string]check{
 
 var checkAliases = map[string]string{"equals": "equal", "falsey": "falsy", "errors": "error", "match": "matches", "same_as": "same"}
 
-// fillers are the words that count for nothing.
+// fillers are the words that are ignored.
 var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "is", "was"}
 
-// assertTable is assert itself, which can be called, and gives an assertion for
-// every name.
+// assertTable returns assert itself, which can be called, and has an assertion for every name.
 func assertTable(r *testFile) *lua.LTable {
 	t := r.s.L.CreateTable(0, 0)
 	t.Metatable = r.s.Table([]sandbox.Field{
@@ -74,13 +72,13 @@ func assertCall(r *testFile, L *lua.LState) int {
 	}
 	message := "assertion failed!"
 	if L.GetTop() > 1 {
-		message = words(r, L.Get(2))
+		message = reasonText(r, L.Get(2))
 	}
 	L.RaiseError("%s", message)
 	return 0
 }
 
-// assertIndex gives what stands at assert.word after the words before.
+// assertIndex returns the __index for assert.word after the words before.
 func assertIndex(r *testFile, before []string) *lua.LFunction {
 	return r.s.L.NewFunction(func(L *lua.LState) int {
 		word := L.CheckString(2)
@@ -98,7 +96,7 @@ func assertWords(word string, before []string) []string {
 	return append(slices.Clone(before), strings.Split(strings.ToLower(word), "_")...)
 }
 
-// assertName is the assertion that words make, and whether it is turned round.
+// assertName returns the assertion that words make, and whether it is negated.
 func assertName(words []string) (name string, negated bool) {
 	var rest []string
 	for _, w := range words {
@@ -116,9 +114,8 @@ func assertName(words []string) (name string, negated bool) {
 	return name, negated
 }
 
-// assertWord is what stands at assert.word after the words before: a function
-// where they name an assertion, a table to go on from where they may yet, else
-// nil.
+// assertWord returns the value of assert.word after the words before: a function if they name an
+// assertion, a table if more words may follow, else nil.
 func assertWord(r *testFile, word string, before []string) lua.LValue {
 	words := assertWords(word, before)
 	name, negated := assertName(words)
@@ -159,7 +156,7 @@ func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) in
 		wanted += " " + inspect.Line(r.s, args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
-	if said := saidOf(r, L, name, c); said != "" {
+	if said := messageOf(r, L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
 	if c.alike && !negated {
@@ -170,13 +167,13 @@ func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) in
 	return 0
 }
 
-// saidOf is what a test says of an assertion, behind all that is looked at.
-func saidOf(r *testFile, L *lua.LState, name string, c check) string {
+// messageOf returns the message of a test for an assertion, which follows the arguments.
+func messageOf(r *testFile, L *lua.LState, name string, c check) string {
 	at := c.args + 1
 	switch name {
-	case "error": // what is raised
+	case "error": // the raised error
 		at++
-	case "matches": // where to begin, and whether it is plain
+	case "matches": // the start, and whether it is plain
 		for L.Get(at).Type() == lua.LTNumber || L.Get(at).Type() == lua.LTBool {
 			at++
 		}
@@ -184,12 +181,12 @@ func saidOf(r *testFile, L *lua.LState, name string, c check) string {
 	if L.Get(at) == lua.LNil {
 		return ""
 	}
-	return words(r, L.Get(at))
+	return reasonText(r, L.Get(at))
 }
 
-// words are what a value says that tells why: of a table, such as the fields of a
-// failure, its message.
-func words(r *testFile, v lua.LValue) string {
+// reasonText returns a value as a reason: the message of a table, such as the fields of a failure, else
+// its text.
+func reasonText(r *testFile, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
 		if fields, err := sandbox.FailureFields(r.s, t); err == nil {
 			message, _ := fields["message"].(string)
@@ -252,7 +249,7 @@ func checkMatches(r *testFile, L *lua.LState, args []lua.LValue) (bool, string) 
 	m := r.s.Matcher(L, string(text), string(pattern))
 	start, end := m.Find(0)
 	for c := range m.Captures {
-		m.Captured(c, start, end) // which raises if the pattern leaves one open
+		m.Captured(c, start, end) // raises if the pattern leaves one open
 	}
 	return start >= 0, ""
 }

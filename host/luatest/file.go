@@ -10,16 +10,16 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// testFile is what a file of tests defines while it runs.
+// testFile has the definitions of a file of tests, and the state of the test that runs.
 type testFile struct {
 	tests  *Tests
 	s      *sandbox.State
-	within []*suite // the describes that are open, outermost first
+	within []*suite // open describes, outermost first
 	cases  []testCase
-	failed *assertion // the last one that failed
+	failed *assertion // the last failed one
 
-	// What a function of the test failed of that others call for it, who may take that
-	// for a failure of their own; the first time.
+	// The first failure of a function of the test that others call, which may hide it as a failure
+	// of their own.
 	inside *Failure
 }
 
@@ -35,10 +35,10 @@ type testCase struct {
 	before, after []lua.LValue
 }
 
-// assertion is one that failed.
+// assertion is a failed one.
 type assertion struct{ message, expected, actual string }
 
-// testGlobals are what a file of tests has beside the globals of scripts.
+// testGlobals are the globals of a file of tests, besides the globals of scripts.
 var testGlobals = []sandbox.Entry[*testFile]{
 	{Name: "after_each", Fn: testAfterEach},
 	{Name: "before_each", Fn: testBeforeEach},
@@ -71,7 +71,7 @@ func testIt(r *testFile, L *lua.LState) int {
 	return addCase(r, L, L.CheckFunction(2))
 }
 
-// pending(name, [fn]): a test that is still to be written
+// pending(name, [fn]): a test without a function yet
 func testPending(r *testFile, L *lua.LState) int { return addCase(r, L, nil) }
 
 func addCase(r *testFile, L *lua.LState, fn *lua.LFunction) int {
@@ -95,7 +95,7 @@ func addCase(r *testFile, L *lua.LState, fn *lua.LFunction) int {
 	return 0
 }
 
-// checkDefining refuses within a test what only its file can define.
+// checkDefining raises within a test: only its file can define tests.
 func checkDefining(r *testFile, L *lua.LState) {
 	if r.s.Run.Depth == 0 {
 		L.RaiseError("a test can't define tests")
@@ -130,23 +130,23 @@ func runCase(run *testFile, fn lua.LValue) *Failure {
 	_, err := run.s.Call(fn)
 	run.s.Raised = nil
 	if err != nil {
-		run.fails(err)
+		run.fail(err)
 	}
 	return run.inside
 }
 
-// fails has the test fail of an error, unless it does so already.
-func (run *testFile) fails(err error) {
+// fail makes the test fail with an error, unless it has failed already.
+func (run *testFile) fail(err error) {
 	if run.inside != nil {
 		return
 	}
 	run.inside = &Failure{ScriptError: luaerr.From(err)}
-	if run.asserted(run.inside.Message) {
+	if run.isAssertion(run.inside.Message) {
 		run.inside.Expected, run.inside.Actual = run.failed.expected, run.failed.actual
 	}
 }
 
-// asserted tells of a message whether it is that of the last assertion that failed.
-func (run *testFile) asserted(message string) bool {
+// isAssertion reports whether a message is the one of the last failed assertion.
+func (run *testFile) isAssertion(message string) bool {
 	return run.failed != nil && strings.HasSuffix(message, run.failed.message)
 }

@@ -14,14 +14,13 @@ import (
 	"obelus/store"
 )
 
-// test.http(fn): fn(request) answers what this test, and what it runs, ask of
-// the network. It gets method, url, headers and body, and gives back status,
-// headers, whose arrays are a field for each element, and body (a table becomes
-// JSON), or nil and an error. What else goes wrong in it fails the test, whatever
-// becomes of that in what asked.
+// test.http(fn): fn(request) answers the requests of this test, and of the code that it runs. It
+// gets method, url, headers and body, and returns status, headers, whose arrays are a field for
+// each element, and body (a table becomes JSON), or nil and an error. Any other error in it fails
+// the test, even if the requesting code handles it.
 func testHTTP(r *testFile, L *lua.LState) int {
 	fn := L.CheckFunction(1)
-	r.tests.stub(func(request luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+	r.tests.setHTTP(func(request luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return answerHTTP(r, L, fn, request)
 	})
 	return 0
@@ -37,22 +36,22 @@ func answerHTTP(r *testFile, L *lua.LState, fn *lua.LFunction, asked luastd.HTTP
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
-			message = words(r, results[1])
+			message = reasonText(r, results[1])
 		}
 		return luastd.HTTPResponse{}, errors.New(message)
 	}
 	var answer luastd.HTTPResponse
 	if err != nil {
 		r.s.Raised, err = nil, luaerr.From(err)
-		r.fails(err)
+		r.fail(err)
 	} else if answer, err = response(r, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
-		r.fails(fmt.Errorf("%s %s: %w", asked.Method, asked.URL, err))
+		r.fail(fmt.Errorf("%s %s: %w", asked.Method, asked.URL, err))
 	}
 	return answer, err
 }
 
-// response reads what a function of a test answers.
+// response reads the answer of a function of a test.
 func response(r *testFile, v lua.LValue) (luastd.HTTPResponse, error) {
 	given, err := r.s.FromLua(v, "response")
 	if err != nil {
@@ -105,8 +104,7 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 	return answer, nil
 }
 
-// headerTexts returns the values of the fields that a header of an answer stands for: one for
-// each element of an array.
+// headerTexts returns the values of a header of an answer: one for each element of an array.
 func headerTexts(v any) (texts []string, ok bool) {
 	list, ok := v.([]any)
 	if !ok {

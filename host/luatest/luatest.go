@@ -1,3 +1,6 @@
+// Package luatest runs a project's Lua tests, which are written in busted's vocabulary. Each test
+// runs in a state of its own. By require "test" it runs an activity or a plan, replaces activities
+// by functions, sets the clock and answers requests.
 package luatest
 
 import (
@@ -9,31 +12,31 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
 
-// Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary:
-// describe, it, before_each, after_each, pending and assert. Each test runs in a
-// state of its own, for which its file is run again. It belongs to one
-// goroutine.
+// Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary: describe, it,
+// before_each, after_each, pending and assert. Each test runs in a state of its own, for which its
+// file is run again. It belongs to one goroutine.
 type Tests struct {
 	gen     *host.Generation
 	project fs.FS
 	clock   *clock
-	own     chan func() // what the test's own goroutine does for those of activities
+	own     chan func() // work of activities' goroutines that runs on the test's own
 
 	mu   sync.Mutex
-	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // what a test has set; runs on its own goroutine
+	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // set by a test; runs on its own goroutine
 }
 
-// Open loads a project for its tests. The clock of the config counts for
-// tests that set none.
+// Open loads a project for its tests. The clock of the config counts for tests that set none.
 func Open(config host.Config) (*Tests, error) {
 	t := &Tests{own: make(chan func()), clock: &clock{Clock: cmp.Or[luastd.Clock](config.Clock, luastd.SystemClock{})}}
 	config.Clock, config.HTTP = t.clock, t.request
@@ -51,40 +54,7 @@ func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
 // FilesIn lists the files of tests below a folder of the project, sorted.
 func (t *Tests) FilesIn(folder string) ([]string, error) { return Files(t.project, folder) }
 
-// Files lists the files of tests below a folder of a project that need not
-// load, sorted.
-func Files(project fs.FS, folder string) ([]string, error) {
-	var files []string
-	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
-			files = append(files, name)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return files, err
-}
-
-// Test is one test of a file.
-type Test struct {
-	File    string
-	Name    string // with those of the describes around it
-	Line    int
-	Pending bool
-
-	index int
-}
-
-// Failure is why a test failed.
-type Failure struct {
-	*host.ScriptError
-	Expected, Actual string // as text to be compared line by line; empty where nothing was compared
-}
-
-// List runs a file of tests to see what is in it, until ctx ends. Its error is a
-// [*ScriptError].
+// List runs a file of tests to find its tests, until ctx ends. Its error is a [*host.ScriptError].
 func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 	sc, err := t.script(file)
 	if err != nil {
@@ -102,10 +72,10 @@ func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 	return tests, nil
 }
 
-// Run runs one test; a pending one does nothing. Its error is a [*TestFailure].
+// Run runs one test; a pending one does nothing. Its error is a [*Failure].
 func (t *Tests) Run(ctx context.Context, test Test) error {
 	t.clock.set(nil)
-	t.stub(nil)
+	t.setHTTP(nil)
 	sc, err := t.script(test.File)
 	if err != nil {
 		return &Failure{ScriptError: luaerr.From(err)}
@@ -120,13 +90,13 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	}
 	c := run.cases[test.index]
 	if c.fn == nil {
-		return nil // it is still to be written
+		return nil // pending
 	}
 	failed := runHooks(run, c.before)
 	if failed == nil {
 		failed = runCase(run, c.fn)
 	}
-	if err := runHooks(run, c.after); failed == nil { // whatever has become of the test
+	if err := runHooks(run, c.after); failed == nil { // even after a failure
 		failed = err
 	}
 	if failed == nil {
@@ -135,8 +105,8 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	return failed
 }
 
-// serve runs something on a goroutine of its own, and does meanwhile what that
-// wants of the test's own: a Lua state belongs to one.
+// serve runs do on its own goroutine, and meanwhile executes the work that do has for the test's
+// goroutine: a Lua state belongs to one goroutine.
 func (t *Tests) serve(do func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -153,8 +123,8 @@ func (t *Tests) serve(do func()) {
 	}
 }
 
-// there does something on the test's own goroutine; false if ctx ends first.
-func (t *Tests) there(ctx context.Context, do func()) bool {
+// runOnTest executes do on the test's own goroutine; false if ctx ends first.
+func (t *Tests) runOnTest(ctx context.Context, do func()) bool {
 	done := make(chan struct{})
 	select {
 	case t.own <- func() { defer close(done); do() }:
@@ -165,22 +135,22 @@ func (t *Tests) there(ctx context.Context, do func()) bool {
 	}
 }
 
-func (t *Tests) stub(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
+func (t *Tests) setHTTP(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.http = http
 }
 
-// request answers what activities ask of the network.
+// request answers a request of an activity.
 func (t *Tests) request(ctx context.Context, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
-	if !t.there(ctx, func() { answer, err = t.ownRequest(r) }) {
+	if !t.runOnTest(ctx, func() { answer, err = t.answer(r) }) {
 		err = ctx.Err()
 	}
 	return answer, err
 }
 
-// ownRequest is request on the test's own goroutine.
-func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+// answer is request on the test's own goroutine.
+func (t *Tests) answer(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	t.mu.Lock()
 	http := t.http
 	t.mu.Unlock()
@@ -199,14 +169,14 @@ func (t *Tests) script(file string) (*sandbox.Script, error) {
 	if read.Err != nil {
 		return nil, projectfs.Unreadable(name, read.Err)
 	}
-	return sandbox.NewScript(name, read.Bytes, t.gen.Project.Limits.Source)
+	return sandbox.NewScript(name, read.Bytes, limits.WithDefaults(t.gen.Settings().Limits).Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.
 func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error) {
 	run := &testFile{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
 	s := run.s
-	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
+	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.answer(r) }
 	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, plan.DefaultTimeout), sc)
 	s.Run.Test = true
 	openTests(run)
@@ -215,4 +185,71 @@ func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error)
 		return nil, luaerr.From(err)
 	}
 	return run, nil
+}
+
+// Files lists the files of tests below a folder of a project, which need not load, sorted.
+func Files(project fs.FS, folder string) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
+			files = append(files, name)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
+}
+
+// Test is one test of a file.
+type Test struct {
+	File    string
+	Name    string // with the names of its describes before it
+	Line    int
+	Pending bool
+
+	index int
+}
+
+// Failure is the reason for which a test failed.
+type Failure struct {
+	*host.ScriptError
+	Expected, Actual string // texts to be compared line by line; empty if nothing was compared
+}
+
+// clock is the clock of tests, which they may set.
+type clock struct {
+	luastd.Clock
+	mu    sync.Mutex
+	fixed *time.Time
+}
+
+func (c *clock) set(t *time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fixed = t
+}
+
+// Now returns the time that a test has set, else the time.
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fixed != nil {
+		return *c.fixed
+	}
+	return c.Clock.Now()
+}
+
+// Sleep advances a clock that is set, and waits otherwise.
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	if c.fixed != nil {
+		later := c.fixed.Add(d)
+		c.fixed = &later
+		c.mu.Unlock()
+		return ctx.Err()
+	}
+	c.mu.Unlock()
+	return c.Clock.Sleep(ctx, d)
 }

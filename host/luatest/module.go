@@ -19,7 +19,7 @@ import (
 	"obelus/store/memory"
 )
 
-// testModule is what require "test" gives, in files of tests alone.
+// testModule is the module "test", which only files of tests have.
 var testModule = []sandbox.Entry[*testFile]{
 	{Name: "activity", Fn: testActivity},
 	{Name: "clock", Fn: testSetClock},
@@ -27,16 +27,16 @@ var testModule = []sandbox.Entry[*testFile]{
 	{Name: "plan", Fn: testPlan},
 }
 
-// test.activity(name, [call], [context]) → result, or nil and the failure's
-// fields. The call is held to the tool's schema; of the context, by kind, the
-// activity gets what the call's scopes grant, all if it has none.
+// test.activity(name, [call], [context]) → result, or nil and the failure's fields. The call is
+// checked against the tool's schema. The activity gets the part of the context, by kind, that the
+// call's scopes grant, all of it without scopes.
 func testActivity(r *testFile, L *lua.LState) int {
 	name := L.CheckString(1)
 	tool, _ := r.tests.gen.Registry().Tool(name)
 	call := luacall.OptionalObject(r.s, L, 2, "call", tool)
 	kinds := luacall.OptionalObject(r.s, L, 3, "context", nil)
 	call["_tool"] = name
-	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
+	if _, ok := call["_outputPath"]; !ok { // else it would not be checked
 		call["_outputPath"] = tool.ResultPath()
 	}
 	ctx, cancel := r.s.Budget.WaitContext()
@@ -65,8 +65,7 @@ func testActivity(r *testFile, L *lua.LState) int {
 	return 3
 }
 
-// plainError is an error's text, without the place that a call has in a plan
-// that nobody wrote.
+// plainError returns an error's text, without the place of the call in a plan that does not exist.
 func plainError(err error) string {
 	var refused *plan.PlanError
 	if errors.As(err, &refused) {
@@ -75,8 +74,8 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-// test.clock(seconds): what time it is from now on, for this test and what it
-// runs; without an argument, the real one
+// test.clock(seconds): the time from now on, for this test and the code that it runs; without an
+// argument, the real one
 func testSetClock(r *testFile, L *lua.LState) int {
 	if L.Get(1) == lua.LNil {
 		r.tests.clock.set(nil)
@@ -87,10 +86,9 @@ func testSetClock(r *testFile, L *lua.LState) int {
 	return 0
 }
 
-// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}})
-// → {status, output, error, calls, context}: runs a plan in a log of its own.
-// tools are run by the functions, which get what activities get, also where their
-// calls have a delegate by name.
+// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}}) → {status, output,
+// error, calls, context}: runs a plan in its own log. The functions run the calls of tools, with
+// the arguments of activities, also of calls with a delegate by name.
 func testPlan(r *testFile, L *lua.LState) int {
 	file := L.CheckString(1)
 	options := planOptions(r, L)
@@ -98,18 +96,18 @@ func testPlan(r *testFile, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = replaced(r, L, request, registry, options.RawGetString("tools"))
+	registry = replaceTools(r, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
 		start.Input, start.HasInput = luacall.CheckObject(r.s, L, 2, input, "input", nil), true
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
-	laidOver(r, L, request, options.RawGetString("context"))
+	addContext(r, L, request, options.RawGetString("context"))
 	log := memory.New()
 	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
 	runner := r.tests.gen.Settings().Runner(log, registry)
-	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // nobody is there to decide
+	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // no person decides
 	var outcome *journal.Outcome
 	r.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
@@ -132,8 +130,8 @@ func planOptions(r *testFile, L *lua.LState) *lua.LTable {
 	return options
 }
 
-// laidOver adds a context's values to those that a request brings.
-func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
+// addContext adds a context's values to those of a request.
+func addContext(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
@@ -143,7 +141,7 @@ func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LVa
 	}
 }
 
-// pushOutcome gives a test how a run ended.
+// pushOutcome pushes the end of a run.
 func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Outcome) {
 	records, err := journal.In(log, outcome.Context).Records(context.Background())
 	if err != nil {
@@ -182,4 +180,102 @@ func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Out
 		run["error"] = outcome.Error
 	}
 	L.Push(r.s.ToLua(run))
+}
+
+// replaceTools returns a registry in which functions of the test run some tools.
+func replaceTools(r *testFile, L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
+	if tools == lua.LNil {
+		return registry
+	}
+	t, ok := tools.(*lua.LTable)
+	if !ok {
+		L.ArgError(2, "tools must be a table of functions, not a "+sandbox.TypeName(tools))
+	}
+	r.s.Fill(t)
+	standIns := map[string]*plan.Registered{}
+	known := callableTools(request, registry)
+	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
+		name := key.String()
+		if request.Planner == nil && !slices.Contains(known, name) {
+			L.ArgError(2, "unknown tool "+strconv.Quote(name)+luaerr.DidYouMean(name, known))
+		}
+		if fn.Type() != lua.LTFunction {
+			L.RaiseError("tools.%s must be a function", name)
+		}
+		standIns[name] = &plan.Registered{Name: name, StandIn: true, Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			return standIn(r, ctx, L, fn, in)
+		})}
+	}
+	return withStandIns(registry, standIns)
+}
+
+// withStandIns returns a registry in which other activities run some tools, also in delegates from
+// files.
+func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered) *plan.Registry {
+	out := *registry
+	out.Activities = maps.Clone(registry.Activities)
+	maps.Copy(out.Activities, standIns)
+	if registry.File == nil {
+		return &out
+	}
+	out.File = func(name string) (*plan.Delegate, error) {
+		d, err := registry.File(name)
+		if err != nil || d.Registry == nil {
+			return d, err
+		}
+		return &plan.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
+	}
+	return &out
+}
+
+// callableTools names the tools of a plan: the tools of its registry, and the tools that it or a
+// delegate has or calls.
+func callableTools(request *plan.Request, registry *plan.Registry) []string {
+	names := registry.Names()
+	bring := func(request *plan.Request) {
+		names = slices.AppendSeq(names, maps.Keys(request.Tools))
+		for _, call := range request.Calls {
+			object, _ := call.Call.(map[string]any)
+			tool, _ := object["_tool"].(string)
+			names = append(names, tool)
+		}
+		for _, m := range request.Context {
+			if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
+				names = slices.AppendSeq(names, maps.Keys(definitions))
+			}
+		}
+	}
+	bring(request)
+	for _, delegate := range registry.Delegates {
+		bring(delegate.Request)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// standIn runs a call by a function of the test, on the test's own goroutine.
+func standIn(r *testFile, ctx context.Context, L *lua.LState, fn lua.LValue, in plan.Invocation) (result plan.Result, err error) {
+	if !r.tests.runOnTest(ctx, func() { result, err = callStandIn(r, L, fn, in) }) {
+		err = ctx.Err()
+	}
+	return result, err
+}
+
+func callStandIn(r *testFile, L *lua.LState, fn lua.LValue, in plan.Invocation) (plan.Result, error) {
+	r.failed = nil
+	results, err := r.s.CallApart(L, fn, luacall.Arguments(r.s, in)...)
+	if f, raised := err.(*sandbox.Fault); raised {
+		r.s.Raised = nil
+		if r.isAssertion(f.Message) {
+			r.fail(f)
+		}
+		if failure := luacall.Failure(f); failure != nil {
+			return plan.Result{}, failure
+		}
+		return plan.Result{}, f.ScriptError
+	}
+	if err != nil {
+		return plan.Result{}, err
+	}
+	return luacall.Outcome(r.s, results, plan.OutputSchema(in.Tool))
 }

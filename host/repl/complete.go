@@ -11,9 +11,8 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// Places in a line where something other than a name of Lua stands, up to the
-// cursor: the last group is what is there of it. A line of a terminal may say
-// "call tool key=value" and "run plan" without any Lua.
+// Places in a line for something other than a name of Lua, up to the cursor; the last group is its
+// beginning. A line of a terminal may say "call tool key=value" and "run plan" without any Lua.
 var (
 	withinRequire   = regexp.MustCompile(`\brequire\s*\(?\s*["']([^"']*)$`)
 	withinCall      = regexp.MustCompile(`(?:^\s*call\s+|\bcall\s*\(?\s*["'])([^\s"']*)$`)
@@ -22,10 +21,10 @@ var (
 	withinName      = regexp.MustCompile(`((?:[A-Za-z_]\w*\s*[.:]\s*)*)((?:[A-Za-z_]\w*)?)$`)
 )
 
-// Complete gives what can stand at the end of a line, the beginning of which
-// is there: words, sorted, each in place of line[from:].
+// Complete returns the words that can stand at the end of a line with this beginning, sorted. Each
+// replaces line[from:].
 func (r *Session) Complete(line string) (from int, words []string) {
-	defer func() { recover() }() // a table can be too large to be looked into
+	defer func() { recover() }() // a table can be too large to be read
 	for _, place := range []struct {
 		within *regexp.Regexp
 		names  func(m []string) []string
@@ -40,7 +39,7 @@ func (r *Session) Complete(line string) (from int, words []string) {
 			begun := m[len(m)-1]
 			words = beginningWith(place.names(m), begun)
 			if len(words) == 1 && words[0] == begun && slices.Contains(luatext.Keywords, begun) {
-				words[0] += " " // a tab behind it may come from a text that is pasted
+				words[0] += " " // a tab after it may come from pasted text
 			}
 			return len(line) - len(begun), words
 		}
@@ -59,8 +58,8 @@ func beginningWith(names []string, begun string) []string {
 	return slices.Compact(words)
 }
 
-// names are the fields of what stands before a name: "a.b:" or nothing, which
-// is the globals. No metamethod of a script is asked.
+// names returns the fields of the expression before a name: "a.b:" or nothing, which is the
+// globals. It calls no metamethod of a script.
 func (r *Session) names(before string) []string {
 	s := r.s
 	if before == "" {
@@ -83,15 +82,15 @@ func (r *Session) names(before string) []string {
 	switch v := at.(type) {
 	case *lua.LTable:
 		s.Fill(v)
-		return append(tableNames(v), inherited(v, 0)...)
+		return append(tableNames(v), inheritedNames(v, 0)...)
 	case lua.LString:
 		return tableNames(s.StringLib)
 	}
 	return nil
 }
 
-// inherited are the names that a table has by __index.
-func inherited(t *lua.LTable, depth int) []string {
+// inheritedNames returns the names that a table has by __index.
+func inheritedNames(t *lua.LTable, depth int) []string {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok || depth > 10 {
 		return nil
@@ -100,7 +99,7 @@ func inherited(t *lua.LTable, depth int) []string {
 	if !ok {
 		return nil
 	}
-	return append(tableNames(index), inherited(index, depth+1)...)
+	return append(tableNames(index), inheritedNames(index, depth+1)...)
 }
 
 func tableNames(t *lua.LTable) (names []string) {
@@ -117,7 +116,7 @@ func (r *Session) toolNames() []string {
 	return append(slices.Collect(maps.Keys(registry.Tools)), slices.Collect(maps.Keys(registry.Activities))...)
 }
 
-// parameterNames are those of a tool, as they are given: name=.
+// parameterNames returns the parameters of a tool as they are given: name=.
 func (r *Session) parameterNames(tool string) (names []string) {
 	known, ok := r.gen.Registry().Tool(tool)
 	if !ok {
@@ -129,7 +128,7 @@ func (r *Session) parameterNames(tool string) (names []string) {
 	return names
 }
 
-// propertiesOf are a schema's properties that are no part of the protocol.
+// propertiesOf returns a schema's properties that are not part of the protocol.
 func propertiesOf(schema any) map[string]any {
 	object, _ := schema.(map[string]any)
 	properties, _ := object["properties"].(map[string]any)

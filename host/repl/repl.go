@@ -1,3 +1,5 @@
+// Package repl is a Lua prompt over the scripts of a project, without the terminal: it evaluates
+// inputs and completes words.
 package repl
 
 import (
@@ -20,36 +22,34 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// Session is a Lua prompt, less the terminal: it evaluates one input after the
-// other in one environment, in which globals stay and a local lasts for its
-// input. It belongs to one goroutine.
+// Session is a Lua prompt without the terminal: it evaluates one input after the other in one
+// environment, in which globals stay and a local lasts for its input. It belongs to one goroutine.
 type Session struct {
 	gen     *host.Generation
 	s       *sandbox.State
 	actions Actions
 	timeout time.Duration
-	line    int    // how many lines were there before
-	source  string // what was run, on its lines, for the messages of errors
+	line    int    // number of earlier lines
+	source  string // earlier inputs, on their lines, for the messages of errors
 }
 
-// Actions are what run(plan, [input]) and call(tool, [parameters]) do.
-// They give the result, or why there is none ("failed", "waiting"); an error is
-// a plan that is refused. ctx ends when the input is to end. Nil leaves the
-// function out.
+// Actions are the functions run(plan, [input]) and call(tool, [parameters]). They return the
+// result, or why there is none ("failed", "waiting"); an error is a plan that is refused. ctx ends
+// when the input is to end. A nil function is left out.
 type Actions struct {
 	Run  func(ctx context.Context, plan string, input map[string]any) (result any, why string, err error)
 	Call func(ctx context.Context, tool string, parameters map[string]any) (result any, why string, err error)
 }
 
-// IncompleteError is an input that would be right if more lines followed.
+// IncompleteError is an input that may become valid with more lines.
 type IncompleteError struct {
-	*host.ScriptError // for when none follow
+	*host.ScriptError // the error if no lines follow
 }
 
-// Unwrap gives the error that it is when no lines follow.
+// Unwrap returns the error if no lines follow.
 func (e *IncompleteError) Unwrap() error { return e.ScriptError }
 
-// replFile is the file that errors name.
+// replFile is the name of the input in errors.
 const replFile = "stdin"
 
 // New opens a prompt over the scripts of a generation. The caller must call Close.
@@ -65,20 +65,19 @@ func New(g *host.Generation, actions Actions) *Session {
 	return r
 }
 
-// Close ends what the session has left.
+// Close ends the coroutines of the session.
 func (r *Session) Close() { r.s.Run.Stop() }
 
-// Skip counts lines that were no Lua, so that errors name the right ones.
+// Skip counts lines that were not Lua, so that errors name the right ones.
 func (r *Session) Skip(lines int) {
 	r.line += lines
 	r.source += strings.Repeat("\n", lines)
 }
 
-// Eval runs one input: an expression, which may have = before it, or
-// statements. It gives the values as text. Its error is a [*ScriptError], or an
-// [*IncompleteError], after which the whole input is to be given again with more
-// behind it. The next input finds everything as this one leaves it, whatever has
-// become of it.
+// Eval runs one input: an expression, which may have = before it, or statements. It returns the
+// values as text. Its error is a [*host.ScriptError], or an [*IncompleteError], after which the
+// whole input is to be given again with more lines. The next input finds everything as this one
+// leaves it, even after an error.
 func (r *Session) Eval(ctx context.Context, source string) (values []string, err error) {
 	proto, err := r.compile(source)
 	if err != nil {
@@ -106,8 +105,8 @@ func (r *Session) Eval(ctx context.Context, source string) (values []string, err
 	return values, nil
 }
 
-// remember keeps an input where messages look for the names in a line. Each
-// stands in a block of its own, so that a return in one of them is no error.
+// remember keeps an input for messages, which look for the names in a line. Each input is a block,
+// so that a return in one of them is no error.
 func (r *Session) remember(source string) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok || r.isExpression(source) {
 		if !ok {
@@ -128,29 +127,29 @@ func (r *Session) isExpression(source string) bool {
 	return err == nil
 }
 
-// compile reads an input: as an expression if it can be one.
+// compile compiles an input: as an expression if it can be one.
 func (r *Session) compile(source string) (*lua.FunctionProto, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok {
-		proto, err := r.compileBehind("return ", rest)
-		return proto, behind(err, "return ", "=", r.line+1)
+		proto, err := r.compileAfter("return ", rest)
+		return proto, moveError(err, "return ", "=", r.line+1)
 	}
-	proto, asValue := r.compileBehind("return ", source)
+	proto, asValue := r.compileAfter("return ", source)
 	if asValue == nil {
 		return proto, nil
 	}
-	asValue = behind(asValue, "return ", "", r.line+1)
-	proto, err := r.compileBehind("; ", source) // else # might begin a comment for Unix
+	asValue = moveError(asValue, "return ", "", r.line+1)
+	proto, err := r.compileAfter("; ", source) // else # might begin a comment for Unix
 	if err == nil {
 		return proto, nil
 	}
-	err = behind(err, "; ", "", r.line+1)
-	if further(asValue, err) {
+	err = moveError(err, "; ", "", r.line+1)
+	if gotFurther(asValue, err) {
 		err = asValue
 	}
 	return nil, err
 }
 
-func (r *Session) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
+func (r *Session) compileAfter(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
 	if len(source) > r.s.Project.Limits.Source {
 		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.Project.Limits.Source)))
@@ -162,17 +161,17 @@ func (r *Session) compileBehind(prefix, source string) (*lua.FunctionProto, erro
 	return proto, err
 }
 
-// endsEarly tells whether nothing but the end of the text is wrong with it.
+// endsEarly reports whether the end of the text is its only error.
 func endsEarly(text string) (early bool) {
-	defer func() { recover() }() // as parseChunk does: what can't be parsed is no matter of lines
+	defer func() { recover() }() // as luac.ParseChunk does: text that makes the parser panic needs no more lines
 	_, err := parse.Parse(strings.NewReader(text), replFile)
 	var at *parse.Error
 	return errors.As(err, &at) && at.Pos.Line == parse.EOF
 }
 
-// behind puts an error where it is in what was typed, in whose place before
-// prefix stands.
-func behind(err error, prefix, typed string, line int) error {
+// moveError moves an error to its place in the typed text, which has typed where the compiled text has
+// prefix.
+func moveError(err error, prefix, typed string, line int) error {
 	var e *luaerr.ScriptError
 	if errors.As(err, &e) && e.Line == line {
 		if rest, ok := strings.CutPrefix(e.Source, prefix); ok {
@@ -182,8 +181,8 @@ func behind(err error, prefix, typed string, line int) error {
 	return err
 }
 
-// further tells whether a reading of the input got further than another.
-func further(a, b error) bool {
+// gotFurther reports whether one reading of the input got further than another.
+func gotFurther(a, b error) bool {
 	var x, y *luaerr.ScriptError
 	if !errors.As(a, &x) || !errors.As(b, &y) {
 		return false
@@ -198,7 +197,7 @@ func (r *Session) run(L *lua.LState) int {
 	if L.Get(2) != lua.LNil {
 		input = luacall.OptionalObject(r.s, L, 2, "input", nil)
 	}
-	return r.act(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
+	return r.runAction(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }
 
 // call(tool, [parameters]) → result | nil, why
@@ -217,11 +216,11 @@ func (r *Session) call(L *lua.LState) int {
 			L.ArgError(2, "parameters have names")
 		}
 	}
-	return r.act(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
+	return r.runAction(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
 }
 
-// act runs calls, which have time of their own.
-func (r *Session) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+// runAction runs calls, whose time does not count against the input.
+func (r *Session) runAction(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
 	s := r.s
 	s.Effect(L, what)
 	s.Run.Printed.Flush()

@@ -1,3 +1,5 @@
+// Package annotations compares the annotations of scripts for editors with the functions that
+// scripts have. It is for tests.
 package annotations
 
 import (
@@ -19,11 +21,11 @@ import (
 	"obelus/scripts"
 )
 
-// annotated is what a file of annotations declares: the parameters of each
-// function by its full name, and the fields of each class.
+// annotated has the declarations of a file of annotations: the parameters of each function by its
+// full name, and the fields of each class.
 type annotated struct {
 	Functions map[string][]string
-	values    []string // that are assigned
+	values    []string // assigned ones
 	Fields    map[string][]string
 }
 
@@ -33,6 +35,8 @@ var (
 	fieldTag = regexp.MustCompile(`^---@field (\w+)\??\s`)
 )
 
+// Read returns the declarations of a file of annotations. It is an error of the test if a
+// function's tags differ from its parameters.
 func Read(t *testing.T, file string) annotated {
 	t.Helper()
 	source, err := fs.ReadFile(scripts.Types(), file)
@@ -75,7 +79,7 @@ func Read(t *testing.T, file string) annotated {
 	return a
 }
 
-// paramsAbove are the tags of parameters above a line, from 1.
+// paramsAbove returns the tags of parameters above a line, from 1.
 func paramsAbove(lines []string, line int) (names []string) {
 	for i := line - 2; i >= 0 && strings.HasPrefix(lines[i], "---"); i-- {
 		if m := paramTag.FindStringSubmatch(lines[i]); m != nil {
@@ -86,11 +90,11 @@ func paramsAbove(lines []string, line int) (names []string) {
 	return names
 }
 
-// signature finds the comment that is a function's signature.
+// signature matches the comment that is a function's signature.
 var signature = regexp.MustCompile(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([^)\n]*)\)|(\{)[^}\n]*\})`)
 
-// Signatures returns the parameters of each function of Go files as its comment names them. A
-// table that the comment spells out has no name there: "".
+// Signatures returns the parameters of each function of Go files as its comment names them. A table
+// that the comment spells out has no name there: "".
 func Signatures(t *testing.T, patterns ...string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -135,8 +139,7 @@ func sameParameters(want, got []string) bool {
 	return slices.EqualFunc(want, got, func(want, got string) bool { return want == "" || want == got })
 }
 
-// CheckTable compares what a table of the sandbox has with what is annotated
-// of it.
+// CheckTable compares a table of the sandbox with its annotations.
 func (a annotated) CheckTable(t *testing.T, name string, fields []sandbox.Field, all map[string][]string) {
 	t.Helper()
 	var want []string
@@ -167,7 +170,7 @@ func (a annotated) CheckTable(t *testing.T, name string, fields []sandbox.Field,
 	}
 }
 
-// Globals are the values and the functions that are annotated under a name without dots.
+// Globals returns the values and the functions that are annotated under a name without dots.
 func (a annotated) Globals() []string {
 	names := slices.Clone(a.values)
 	for name := range a.Functions {

@@ -1,7 +1,12 @@
+// Package budget bounds a run of Lua in time, instructions and memory, and the memory of all runs
+// of the process. A [Budget] is the context of an LState. The memory of the process decides when a
+// call may begin ([Admit]), when garbage is collected ([KeepHeap]), and when memory is returned to
+// the system.
 package budget
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -30,9 +35,9 @@ type Budget struct {
 	n               int64
 	Limits          *limits.Limits
 	alarm           *alarm
-	weighed         int64  // n at the last look at the memory
+	memoryChecked   int64  // n at the last look at the memory
 	heap            uint64 // bytes of the process at the first look; 0 before
-	used            error
+	reason          error
 }
 
 // alarm makes the budget read the clock at its deadline. It is not stopped when a call ends: if it
@@ -56,14 +61,14 @@ type LimitError struct{ Message string }
 
 func (e *LimitError) Error() string { return e.Message }
 
-// weighEvery is the number of units between two looks at the memory, which cost more than looks at
+// checkMemoryEvery is the number of units between two looks at the memory, which cost more than looks at
 // the clock. A call that ends earlier has used little.
-const weighEvery = 8 * CheckEvery
+const checkMemoryEvery = 8 * CheckEvery
 
-// weigh returns an error if the process has grown too much since the call began. It counts the
+// checkMemory returns an error if the process has grown too much since the call began. It counts the
 // memory of other calls too, since within one process memory has no owner. If enough of it may be
 // garbage, that is collected first.
-func (b *Budget) weigh() error {
+func (b *Budget) checkMemory() error {
 	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) { // without it, this call could take as much again
 		collecting.Lock()
 		runtime.GC()
@@ -107,8 +112,8 @@ func (b *Budget) Extend(L *lua.LState, took time.Duration) {
 	b.Charge(L, CheckEvery)
 }
 
-// Ended is called at the end of a call. It has memory returned if the call took much.
-func (b *Budget) Ended() {
+// Finish is called at the end of a call. It has memory returned if the call took much.
+func (b *Budget) Finish() {
 	if b.heap == 0 {
 		return // too short to have been weighed
 	}
@@ -146,20 +151,20 @@ func (b *Budget) Done() <-chan struct{} {
 }
 
 func (b *Budget) check() <-chan struct{} {
-	if b.used == nil {
+	if b.reason == nil {
 		b.alarm.next.Store(b.n + CheckEvery) // before the clock is read, so that no ring is lost
 		switch {
 		case b.Context.Err() != nil:
-			b.used = context.Cause(b.Context)
+			b.reason = context.Cause(b.Context)
 		case !time.Now().Before(b.deadline):
-			b.used = context.DeadlineExceeded
+			b.reason = context.DeadlineExceeded
 		case b.n > int64(b.Limits.Instructions):
-			b.used = &LimitError{limits.Over("the script has run too many instructions", "instructions", b.Limits.Instructions)}
+			b.reason = &LimitError{limits.Over("the script has run too many instructions", "instructions", b.Limits.Instructions)}
 		default:
-			if b.n-b.weighed >= weighEvery { // a long string is many units
-				b.weighed, b.used = b.n, b.weigh()
+			if b.n-b.memoryChecked >= checkMemoryEvery { // a long string is many units
+				b.memoryChecked, b.reason = b.n, b.checkMemory()
 			}
-			if b.used == nil {
+			if b.reason == nil {
 				return nil
 			}
 		}
@@ -172,14 +177,14 @@ func (b *Budget) check() <-chan struct{} {
 // budget is used up.
 func (b *Budget) Exhausted() bool { return b.check() != nil }
 
-// EndWith ends the budget with an error.
-func (b *Budget) EndWith(why error) {
-	b.used = why
+// End ends the budget with an error.
+func (b *Budget) End(why error) {
+	b.reason = why
 	b.alarm.next.Store(0)
 }
 
 // Err returns the reason for which the budget ended, nil before.
-func (b *Budget) Err() error { return b.used }
+func (b *Budget) Err() error { return b.reason }
 
 // Deadline returns the time at which the budget ends.
 func (b *Budget) Deadline() (time.Time, bool) { return b.deadline, true }
@@ -213,4 +218,44 @@ func (b *Budget) TimeoutText() string {
 		d = d.Round(time.Millisecond)
 	}
 	return max(d, 0).String()
+}
+
+// Reach records whether a call's script reaches beyond its memory: prints, sleeps, touches a file
+// or the network.
+type Reach struct {
+	Ends bool // the script is to end before it does
+	Out  bool // it did, or would have
+}
+
+// errReached ends a speculative call before its script reaches beyond its memory.
+var errReached = errors.New("it has run ahead as far as it may")
+
+// Outside is called before a script reaches beyond its memory. It raises in the script if that is
+// to end first.
+func (b *Budget) Outside(L *lua.LState) {
+	if b.reaches() {
+		L.RaiseError("%s", limits.OutOfTime)
+	}
+}
+
+// reaches records that the script reaches beyond its memory, and reports whether it is to end
+// before it does.
+func (b *Budget) reaches() (ends bool) {
+	if b.Reach == nil {
+		return false
+	}
+	b.Reach.Out = true
+	if b.Reach.Ends {
+		b.End(errReached)
+	}
+	return b.Reach.Ends
+}
+
+// longWork is how many units of work at once take so long, perhaps a millisecond, that a call
+// should not be speculative meanwhile.
+const longWork = 4096
+
+// tooLong reports whether a script is to end before long work.
+func (b *Budget) tooLong(units int) bool {
+	return units >= longWork && b.Reach != nil && b.Reach.Ends && b.reaches()
 }

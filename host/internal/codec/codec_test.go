@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"obelus/host/internal/limits"
-	"obelus/host/internal/luatext"
-	"obelus/store"
 	"testing"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
+	"obelus/store"
 )
 
 // withoutNulls is what is left of a value in Lua: no null fields, numbers as
@@ -68,7 +69,7 @@ func FuzzCodec(f *testing.F) {
 		}
 		c := newCodec()
 		left := int(how)
-		table := c.value(v, &left)
+		table := c.convert(v, &left)
 		if how%2 == 0 {
 			if err := touch(c, table); err != nil {
 				t.Fatal(err)
@@ -161,7 +162,8 @@ func hostileTable(c *Codec, text []byte) *lua.LTable {
 type endless struct{}
 
 func (endless) Charge(*lua.LState, int) {}
-func (endless) Spent(int) bool          { return false }
+
+func (endless) Spent(int) bool { return false }
 
 func newCodec() *Codec {
 	L := lua.NewState()

@@ -20,8 +20,8 @@ import (
 // Bounds of a value from a script. A table can hold another one twice, and so on thirty times,
 // which makes a billion values in very little memory.
 const (
-	maxValues = 1 << 20
-	maxBytes  = 64 << 20
+	maxValues    = 1 << 20
+	maxTextBytes = 64 << 20
 )
 
 // Encode returns the JSON value of a value from a script. The schema, which may be nil, decides
@@ -29,7 +29,7 @@ const (
 // "result". An empty table is an object unless it is marked as an array; [schema.Schema.Lists]
 // decides about other empty tables. The error is an [*Error].
 func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{c: c, place: place, root: schema, most: maxBytes}
+	e := encoder{c: c, place: place, root: schema, maxBytes: maxTextBytes}
 	return e.value(v, schema)
 }
 
@@ -40,7 +40,7 @@ func (c *Codec) FromLua(v lua.LValue, place string) (any, error) {
 
 // EncodeResult is Encode for the result of an activity or a planner, which goes into the log.
 func (c *Codec) EncodeResult(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
+	e := encoder{c: c, place: place, root: schema, maxBytes: c.limits.Result, limited: true}
 	return e.value(v, schema)
 }
 
@@ -53,13 +53,13 @@ type Error struct {
 func (e *Error) Error() string { return e.place + ": " + e.message }
 
 type encoder struct {
-	c      *Codec
-	place  string
-	path   []any // string keys and int indices from place to the current value
-	tables []*lua.LTable
-	values int
-	bytes  int // of text so far
-	most   int // bytes at most
+	c        *Codec
+	place    string
+	path     []any // string keys and int indices from place to the current value
+	tables   []*lua.LTable
+	values   int
+	bytes    int // of text so far
+	maxBytes int // bytes at most
 
 	limited bool // the maximum is a setting
 	root    any  // schema that $ref refers to
@@ -153,22 +153,22 @@ func jsonNumber(f float64) json.Number {
 
 func (e *encoder) tooLong() error {
 	if e.limited {
-		return &Error{e.place, limits.Over("it is too long", "result", e.most), true}
+		return &Error{e.place, limits.Over("it is too long", "result", e.maxBytes), true}
 	}
-	return &Error{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
+	return &Error{e.place, fmt.Sprintf("more than %d bytes of text", e.maxBytes), false}
 }
 
 // text encodes a string. The digits of an integer too large for a Lua number become that integer
 // again at a place for a number.
 func (e *encoder) text(v string, schema any) (any, error) {
-	if e.bytes += e.size(v); e.bytes > e.most {
+	if e.bytes += e.textSize(v); e.bytes > e.maxBytes {
 		return nil, e.tooLong()
 	}
 	if !utf8.ValidString(v) {
 		return nil, e.fail("the text is not valid UTF-8")
 	}
 	if len(v) >= 16 && isBigInteger(v) {
-		if s, ok := schemaAt(schema, e.root, nil); ok && s.number() {
+		if s, ok := schemaAt(schema, e.root, nil); ok && s.wantsNumber() {
 			return json.Number(v), nil
 		}
 	}
@@ -194,7 +194,7 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		if e.values += values; e.values > maxValues {
 			return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 		}
-		if e.bytes += bytes; e.bytes > e.most {
+		if e.bytes += bytes; e.bytes > e.maxBytes {
 			return nil, e.tooLong()
 		}
 		return v, nil
@@ -275,7 +275,7 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 			for _, was := range numbers {
 				i := int(was.key.(lua.LNumber)) - 1
 				var err error
-				if array[i], err = e.restored(array[i], was.was, at.item(i)); err != nil {
+				if array[i], err = e.restore(array[i], was.was, at.item(i)); err != nil {
 					return nil, err
 				}
 			}
@@ -294,7 +294,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 			return nil, e.fail("the table has string keys and also the key %s", KeyText(key))
 		}
 		e.path[len(e.path)-1] = string(name)
-		if e.bytes += e.size(string(name)); e.bytes > e.most {
+		if e.bytes += e.textSize(string(name)); e.bytes > e.maxBytes {
 			return nil, e.tooLong()
 		}
 		if !utf8.ValidString(string(name)) {
@@ -315,12 +315,12 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		for _, was := range k.unchanged(t) {
 			name := string(was.key.(lua.LString))
 			var err error
-			if object[name], err = e.restored(object[name], was.was, at.property(name)); err != nil {
+			if object[name], err = e.restore(object[name], was.was, at.property(name)); err != nil {
 				return nil, err
 			}
 		}
 		for _, name := range nulls {
-			if e.values, e.bytes = e.values+1, e.bytes+e.size(name); e.bytes > e.most {
+			if e.values, e.bytes = e.values+1, e.bytes+e.textSize(name); e.bytes > e.maxBytes {
 				return nil, e.tooLong()
 			}
 			object[name] = nil
@@ -329,19 +329,20 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	return object, nil
 }
 
-// restored returns the original number in place of v, unless v is text and the schema wants text.
-func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
+// restore returns the original number in place of v, unless v is text and the schema wants text.
+func (e *encoder) restore(v any, was json.Number, schema any) (any, error) {
 	if _, text := v.(string); text {
-		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("string") && !s.wants("integer", "number") {
+		if s, ok := schemaAt(schema, e.root, nil); ok && s.allows("string") && !s.allows("integer", "number") {
 			return v, nil
 		}
 	}
-	if e.bytes += textOf(was); e.bytes > e.most {
+	if e.bytes += numberSize(was); e.bytes > e.maxBytes {
 		return nil, e.tooLong()
 	}
 	return was, nil
 }
 
+// KeyText returns a key of a table as messages show it.
 func KeyText(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		return luatext.FormatNumber(n)
@@ -355,17 +356,17 @@ func KeyText(key lua.LValue) string {
 	return "that is a " + key.Type().String()
 }
 
-// textOf returns the bytes that a number counts for: none, unless it is long.
-func textOf(n json.Number) int {
+// numberSize returns the bytes that a number counts for: none, unless it is long.
+func numberSize(n json.Number) int {
 	if len(n) <= 32 {
 		return 0
 	}
 	return len(n)
 }
 
-// size returns the bytes that a text counts for. For a result these are the bytes that the log's
+// textSize returns the bytes that a text counts for. For a result these are the bytes that the log's
 // JSON takes: six times its length for a text of control characters.
-func (e *encoder) size(text string) int {
+func (e *encoder) textSize(text string) int {
 	if e.limited {
 		return store.StringSize(text)
 	}
@@ -377,13 +378,13 @@ func (e *encoder) measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
 	case string:
-		bytes = e.size(v)
+		bytes = e.textSize(v)
 	case json.Number:
-		bytes = textOf(v)
+		bytes = numberSize(v)
 	case map[string]any:
 		for key, element := range v {
 			n, b := e.measure(element)
-			values, bytes = values+n, bytes+b+e.size(key)
+			values, bytes = values+n, bytes+b+e.textSize(key)
 		}
 	case []any:
 		for _, element := range v {

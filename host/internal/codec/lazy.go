@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"encoding/json"
+
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/limits"
@@ -15,15 +17,15 @@ type lazyValue struct {
 	made  []peeked
 }
 
+func (*lazyValue) String() string { return "" }
+
+func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
+
 // peeked is a table that a script got from one that is not filled yet.
 type peeked struct {
 	key   lua.LValue
 	table *lua.LTable
 }
-
-func (*lazyValue) String() string { return "" }
-
-func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
 
 // maxPeeks is the number of fields that are read from a table before it is filled.
 const maxPeeks = 8
@@ -40,8 +42,8 @@ func (c *Codec) Lazy(v any) *lua.LTable {
 	return &made.table
 }
 
-// waiting returns the source of a table that is not filled yet, or nil.
-func waiting(t *lua.LTable) *lazyValue {
+// sourceOf returns the source of a table that is not filled yet, or nil.
+func sourceOf(t *lua.LTable) *lazyValue {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok {
 		return nil
@@ -52,7 +54,7 @@ func waiting(t *lua.LTable) *lazyValue {
 
 // Untouched returns the JSON value that a table stands for, as long as it cannot have changed.
 func Untouched(t *lua.LTable) (any, bool) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil || len(lazy.made) > 0 {
 		return nil, false
 	}
@@ -63,7 +65,7 @@ func Untouched(t *lua.LTable) (any, bool) {
 // Fill fills a table that is not filled yet. Every library function that looks into a table calls
 // it first.
 func (c *Codec) Fill(t *lua.LTable) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil {
 		return
 	}
@@ -88,7 +90,7 @@ func (c *Codec) Fill(t *lua.LTable) {
 // peek reads one field of a table without filling it, so that reading a field of a megabyte costs
 // only that field. It reports false if the table should be filled.
 func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
-	lazy := waiting(t)
+	lazy := sourceOf(t)
 	if lazy == nil || lazy.peeks >= maxPeeks {
 		return nil, false
 	}
@@ -98,12 +100,12 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 			return p.table, true
 		}
 	}
-	var v lua.LValue = lua.LNil
+	v := lua.LNil
 	left := 0
 	switch from := lazy.value.(type) {
 	case map[string]any:
 		if name, ok := key.(lua.LString); ok {
-			v = c.value(from[string(name)], &left)
+			v = c.convert(from[string(name)], &left)
 		}
 	case []any:
 		if len(from) >= limits.MaxArray-1 {
@@ -111,7 +113,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 		}
 		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
 			if v = luastd.Null; from[int(n)-1] != nil {
-				v = c.value(from[int(n)-1], &left)
+				v = c.convert(from[int(n)-1], &left)
 			}
 		}
 	case Library:
@@ -139,4 +141,59 @@ func (c *Codec) lazyNewIndex(L *lua.LState) int {
 	c.Fill(t)
 	L.RawSet(t, L.Get(2), L.Get(3))
 	return 0
+}
+
+// kept has the parts of a JSON value that a table can't hold: null fields, and numbers whose text
+// in Lua is another one. Encoding restores them, so that reading a value does not change it: a
+// number while its entry is still the one made for it, null fields while the table has at least as
+// many other fields as it had, and in an array all numbers or none. It hides where a [lazyValue]
+// does.
+type kept struct {
+	nulls   []string
+	numbers []keptNumber
+	size    int // number of entries that the table had
+	array   bool
+}
+
+type keptNumber struct {
+	key, made lua.LValue
+	was       json.Number
+}
+
+func (*kept) String() string { return "" }
+
+func (*kept) Type() lua.LValueType { return lua.LTUserData }
+
+// keptFor returns the kept parts of a table that is being filled, and makes them at first use.
+func (c *Codec) keptFor(t *lua.LTable) *kept {
+	k := keptOf(t)
+	if k == nil {
+		made := &struct {
+			meta lua.LTable
+			kept kept
+		}{kept: kept{array: t.Metatable == c.arrayMark}}
+		made.meta.Metatable = &made.kept
+		t.Metatable, k = &made.meta, &made.kept
+	}
+	return k
+}
+
+// keptOf returns the kept parts of a table, or nil.
+func keptOf(t *lua.LTable) *kept {
+	meta, ok := t.Metatable.(*lua.LTable)
+	if !ok {
+		return nil
+	}
+	k, _ := meta.Metatable.(*kept)
+	return k
+}
+
+// unchanged returns the kept numbers whose entries have not been assigned since.
+func (k *kept) unchanged(t *lua.LTable) (numbers []keptNumber) {
+	for _, n := range k.numbers {
+		if t.RawGet(n.key) == n.made {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }

@@ -24,30 +24,30 @@ func schemaAt(schema, root any, t *lua.LTable) (at schemaNode, known bool) {
 		return schemaNode{}, false
 	}
 	at = schemaNode{root: root}
-	at.gather(object, t, 0)
+	at.addAlternatives(object, t, 0)
 	return at, true
 }
 
-// gather follows $ref and the combinators, to a limited depth.
-func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
+// addAlternatives follows $ref and the combinators, to a limited depth.
+func (n *schemaNode) addAlternatives(object map[string]any, t *lua.LTable, depth int) {
 	if depth > 8 || len(n.alternatives) > 32 {
 		return
 	}
 	n.alternatives = append(n.alternatives, object)
-	if target, ok := n.referred(object); ok {
-		n.gather(target, t, depth+1)
+	if target, ok := n.resolve(object); ok {
+		n.addAlternatives(target, t, depth+1)
 	}
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := object[word].([]any)
 		for _, e := range list {
-			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayBe(inner, t, 0)) {
-				n.gather(inner, t, depth+1)
+			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayDescribe(inner, t, 0)) {
+				n.addAlternatives(inner, t, depth+1)
 			}
 		}
 	}
 }
 
-func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok bool) {
+func (n *schemaNode) resolve(object map[string]any) (target map[string]any, ok bool) {
 	ref, ok := object["$ref"].(string)
 	if !ok {
 		return nil, false
@@ -55,17 +55,17 @@ func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok 
 	return ResolveRef(n.root, ref)
 }
 
-// mayBe reports whether a schema may describe a table, by the fields that the table has and lacks.
-func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool {
+// mayDescribe reports whether a schema may describe a table, by the fields that the table has and lacks.
+func (n *schemaNode) mayDescribe(object map[string]any, t *lua.LTable, depth int) bool {
 	if t == nil || depth > 8 {
 		return true
 	}
-	if target, ok := n.referred(object); ok && !n.mayBe(target, t, depth+1) {
+	if target, ok := n.resolve(object); ok && !n.mayDescribe(target, t, depth+1) {
 		return false
 	}
 	parts, _ := object["allOf"].([]any)
 	for _, part := range parts {
-		if part, ok := part.(map[string]any); ok && !n.mayBe(part, t, depth+1) {
+		if part, ok := part.(map[string]any); ok && !n.mayDescribe(part, t, depth+1) {
 			return false
 		}
 	}
@@ -78,7 +78,7 @@ func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool
 	properties, _ := object["properties"].(map[string]any)
 	for name, schema := range properties {
 		field, ok := schema.(map[string]any)
-		if v := t.RawGetString(name); ok && v != lua.LNil && !mayHold(field, v) {
+		if v := t.RawGetString(name); ok && v != lua.LNil && !mayAllow(field, v) {
 			return false
 		}
 	}
@@ -91,13 +91,13 @@ func wasNull(t *lua.LTable, name string) bool {
 	return k != nil && !k.array && slices.Contains(k.nulls, name)
 }
 
-// mayHold reports whether a field's schema may describe a value. It does not look into tables.
-func mayHold(field map[string]any, v lua.LValue) bool {
+// mayAllow reports whether a field's schema may describe a value. It does not look into tables.
+func mayAllow(field map[string]any, v lua.LValue) bool {
 	values, some := field["enum"].([]any)
 	if value, one := field["const"]; one {
 		values, some = []any{value}, true
 	}
-	if some && !slices.ContainsFunc(values, func(value any) bool { return isLike(v, value) }) {
+	if some && !slices.ContainsFunc(values, func(value any) bool { return mayEqual(v, value) }) {
 		return false
 	}
 	node, types := schemaNode{alternatives: []map[string]any{field}}, []string(nil)
@@ -114,11 +114,11 @@ func mayHold(field map[string]any, v lua.LValue) bool {
 	case *lua.LTable:
 		types = []string{"array", "object"}
 	}
-	return field["type"] == nil || types == nil || node.wants(types...)
+	return field["type"] == nil || types == nil || node.allows(types...)
 }
 
-// isLike reports whether a value of Lua may equal one of JSON. It does not look into tables.
-func isLike(v lua.LValue, value any) bool {
+// mayEqual reports whether a value of Lua may equal one of JSON. It does not look into tables.
+func mayEqual(v lua.LValue, value any) bool {
 	switch value := value.(type) {
 	case string:
 		return v == lua.LString(value)
@@ -162,20 +162,20 @@ func ResolveRef(root any, ref string) (map[string]any, bool) {
 	return object, ok
 }
 
-// number reports whether digits stand for a number, by the first alternative that allows a number
+// wantsNumber reports whether digits stand for a number, by the first alternative that allows a number
 // or a text.
-func (n schemaNode) number() bool {
+func (n schemaNode) wantsNumber() bool {
 	for _, object := range n.alternatives {
 		one := schemaNode{alternatives: []map[string]any{object}}
-		if text, number := one.wants("string"), one.wants("integer", "number"); text || number {
+		if text, number := one.allows("string"), one.allows("integer", "number"); text || number {
 			return number && !text
 		}
 	}
 	return false
 }
 
-// wants reports whether the schema allows one of the types by name.
-func (n schemaNode) wants(types ...string) bool {
+// allows reports whether the schema allows one of the types by name.
+func (n schemaNode) allows(types ...string) bool {
 	for _, object := range n.alternatives {
 		switch t := object["type"].(type) {
 		case string:
@@ -202,7 +202,7 @@ func (n schemaNode) wants(types ...string) bool {
 
 // property returns the schema of a field, or nil.
 func (n schemaNode) property(name string) any {
-	return n.each(func(object map[string]any) (any, bool) {
+	return n.collect(func(object map[string]any) (any, bool) {
 		properties, _ := object["properties"].(map[string]any)
 		schema, ok := properties[name]
 		if !ok {
@@ -214,7 +214,7 @@ func (n schemaNode) property(name string) any {
 
 // item returns the schema of an element, from 0, or nil.
 func (n schemaNode) item(i int) any {
-	return n.each(func(object map[string]any) (any, bool) {
+	return n.collect(func(object map[string]any) (any, bool) {
 		if prefix, ok := object["prefixItems"].([]any); ok && i < len(prefix) {
 			return prefix[i], true
 		}
@@ -223,8 +223,8 @@ func (n schemaNode) item(i int) any {
 	})
 }
 
-// each returns the schemas that the alternatives have for a part of the value, joined by anyOf.
-func (n schemaNode) each(says func(object map[string]any) (any, bool)) any {
+// collect returns the schemas that the alternatives have for a part of the value, joined by anyOf.
+func (n schemaNode) collect(says func(object map[string]any) (any, bool)) any {
 	var one any
 	var several []any
 	for _, object := range n.alternatives {

@@ -1,3 +1,5 @@
+// Package explain puts the errors of gopher-lua and gopher-luar into Lua's words. It finds the
+// names in a message by parsing the source again, which only errors need.
 package explain
 
 import (
@@ -53,33 +55,33 @@ func Message(message string, names *Names) string {
 			return name + " is not available in scripts"
 		}
 		name := names.indexed(m[2])
-		return "attempt to index " + named(name, m[1]) + ", key " + strconv.Quote(m[2]) + names.meant(name)
+		return "attempt to index " + describeValue(name, m[1]) + ", key " + strconv.Quote(m[2]) + names.suggest(name)
 	}
 	if m := faultMinus.FindStringSubmatch(message); m != nil {
-		return "attempt to perform arithmetic on " + named(names.negated(), m[1])
+		return "attempt to perform arithmetic on " + describeValue(names.negated(), m[1])
 	}
 	if m := faultLength.FindStringSubmatch(message); m != nil {
-		return "attempt to get the length of " + named(names.measured(), m[1])
+		return "attempt to get the length of " + describeValue(names.measured(), m[1])
 	}
 	if m := faultArith.FindStringSubmatch(message); m != nil {
 		left, right := names.operands(operators[m[1]])
 		if m[2] != "number" && !(m[2] == "string" && m[3] != "number" && m[3] != "string") {
-			return "attempt to perform arithmetic on " + named(left, m[2])
+			return "attempt to perform arithmetic on " + describeValue(left, m[2])
 		}
-		return "attempt to perform arithmetic on " + named(right, m[3])
+		return "attempt to perform arithmetic on " + describeValue(right, m[3])
 	}
 	if m := faultConcat.FindStringSubmatch(message); m != nil {
 		n, _ := strconv.Atoi(m[2])
-		return "attempt to concatenate " + named(names.joined(n), m[1])
+		return "attempt to concatenate " + describeValue(names.concatenated(n), m[1])
 	}
 	if m := faultCompare.FindStringSubmatch(message); m != nil {
 		left, right := names.compared()
-		return "attempt to compare " + named(left, m[1]) + " with " + named(right, m[2])
+		return "attempt to compare " + describeValue(left, m[1]) + " with " + describeValue(right, m[2])
 	}
 	if m := faultFor.FindStringSubmatch(message); m != nil {
 		text := "the " + m[1] + " of a for loop must be a number"
 		if m[2] != "" {
-			text += ", not " + named(names.bound(m[1]), m[2])
+			text += ", not " + describeValue(names.bound(m[1]), m[2])
 		}
 		return text
 	}
@@ -91,7 +93,7 @@ func Message(message string, names *Names) string {
 	}
 	switch message {
 	case "attempt to call a non-function object":
-		return names.uncallable()
+		return names.explainCall()
 	case "registry overflow":
 		return "stack overflow"
 	}
@@ -107,7 +109,7 @@ func (n *Names) badArgument(number, function, why string) string {
 	if function == "main chunk" { // called by pcall, not by a line of Lua
 		return "bad argument #" + number + " to ?: " + why
 	}
-	name := n.full(function)
+	name := n.qualify(function)
 	if i, err := strconv.Atoi(number); err == nil && name == function && n.isMethod(function) {
 		if number = strconv.Itoa(i - 1); i == 1 {
 			return "bad object of the method " + name + ": " + why
@@ -117,14 +119,14 @@ func (n *Names) badArgument(number, function, why string) string {
 		return "bad value: " + why
 	}
 	if m := faultNoValue.FindStringSubmatch(why); m != nil {
-		why = m[1] + named(n.argument(function, number), "nil")
+		why = m[1] + describeValue(n.argument(function, number), "nil")
 		why = strings.Replace(why, "got a nil value", "got nil", 1)
 	}
 	return "bad argument #" + number + " to " + name + ": " + why
 }
 
-// named returns "order.total (a nil value)", or "a nil value"; a literal stands for itself.
-func named(name, typ string) string {
+// describeValue returns "order.total (a nil value)", or "a nil value"; a literal stands for itself.
+func describeValue(name, typ string) string {
 	switch {
 	case name == "" || name == typ:
 		return "a " + typ + " value"
@@ -134,17 +136,17 @@ func named(name, typ string) string {
 	return name + " (a " + typ + " value)"
 }
 
-// uncallable returns the error of calling a value that is not a function, in a call or in a loop
+// explainCall returns the error of calling a value that is not a function, in a call or in a loop
 // with a table in the place of an iterator.
-func (n *Names) uncallable() string {
-	calls, iterators := n.called(), n.iterators()
-	call := only(calls)
+func (n *Names) explainCall() string {
+	calls, iterators := n.calledNames(), n.iterators()
+	call := agreed(calls)
 	missing := slices.IndexFunc(calls, func(call string) bool { return slices.Contains(absent, call) })
 	switch {
 	case missing >= 0:
 		return calls[missing] + " is not available in scripts"
 	case len(iterators) == 0 && call != "":
-		return "attempt to call " + call + ", which is not a function" + n.meant(call)
+		return "attempt to call " + call + ", which is not a function" + n.suggest(call)
 	case len(iterators) != 1:
 		return "attempt to call a value that is not a function"
 	}
@@ -155,9 +157,9 @@ func (n *Names) uncallable() string {
 	return "for … in wants a function: " + remedy
 }
 
-// meant returns a hint to the global, or to the field of a library, that a name of a nil value may
+// suggest returns a hint to the global, or to the field of a library, that a name of a nil value may
 // be a misspelling of; empty for none.
-func (n *Names) meant(name string) string {
+func (n *Names) suggest(name string) string {
 	if n == nil {
 		return ""
 	}

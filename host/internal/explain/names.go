@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,92 +11,6 @@ import (
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
 )
-
-// argument returns the argument of a call of a function, if it is a name.
-func (n *Names) argument(function, number string) string {
-	i, _ := strconv.Atoi(number)
-	var found []string
-	n.each(func(e ast.Expr) {
-		call, ok := e.(*ast.FuncCallExpr)
-		if !ok || i < 1 || i > len(call.Args) {
-			return
-		}
-		name := calledText(call)
-		if name != function && !strings.HasSuffix(name, "."+function) && call.Method != function {
-			return
-		}
-		switch arg := call.Args[i-1].(type) {
-		case *ast.IdentExpr, *ast.AttrGetExpr:
-			found = append(found, ExprText(arg))
-		default:
-			found = append(found, "")
-		}
-	})
-	return only(found)
-}
-
-// negated returns the operand of a minus.
-func (n *Names) negated() string {
-	return n.only(func(e ast.Expr) ast.Expr {
-		if e, ok := e.(*ast.UnaryMinusOpExpr); ok {
-			return e.Expr
-		}
-		return nil
-	})
-}
-
-// measured returns the operand of #.
-func (n *Names) measured() string {
-	return n.only(func(e ast.Expr) ast.Expr {
-		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
-			return e.Expr
-		}
-		return nil
-	})
-}
-
-// only returns the text of the one operand in the line's expressions, or "" if there are none or
-// several.
-func (n *Names) only(operand func(e ast.Expr) ast.Expr) string {
-	var found []string
-	n.each(func(e ast.Expr) {
-		if operand := operand(e); operand != nil {
-			found = append(found, ExprText(operand))
-		}
-	})
-	return only(found)
-}
-
-// bound returns a bound of a numeric loop: its init, limit or step.
-func (n *Names) bound(which string) string {
-	if n == nil {
-		return ""
-	}
-	var found []string
-	for _, loop := range n.counted {
-		if e := map[string]ast.Expr{"init": loop.Init, "limit": loop.Limit, "step": loop.Step}[which]; e != nil {
-			found = append(found, ExprText(e))
-		}
-	}
-	return only(found)
-}
-
-// isMethod reports whether a function is called only as a method, object:name(…).
-func (n *Names) isMethod(name string) (is bool) {
-	other := false
-	n.each(func(e ast.Expr) {
-		call, ok := e.(*ast.FuncCallExpr)
-		switch {
-		case !ok:
-		case call.Func == nil:
-			is = is || call.Method == name
-		default:
-			text := ExprText(call.Func)
-			other = other || text == name || strings.HasSuffix(text, "."+name)
-		}
-	})
-	return is && !other
-}
 
 // Environment has the names that a message may be about, beside the source.
 type Environment interface {
@@ -154,8 +69,8 @@ func NamesAt(env Environment, file string, source []byte, line int) *Names {
 	return n
 }
 
-// only returns the text that all found expressions share, or "".
-func only(found []string) string {
+// agreed returns the text that all found expressions share, or "".
+func agreed(found []string) string {
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) == 1 {
 		return found[0]
@@ -163,6 +78,7 @@ func only(found []string) string {
 	return ""
 }
 
+// each calls see for each of the line's expressions.
 func (n *Names) each(see func(e ast.Expr)) {
 	if n != nil {
 		for _, e := range n.exprs {
@@ -171,48 +87,93 @@ func (n *Names) each(see func(e ast.Expr)) {
 	}
 }
 
-func (n *Names) indexed(key string) string {
+// collect returns the texts that of finds in the line's expressions of one type.
+func collect[E ast.Expr](n *Names, of func(e E) (text string, found bool)) (texts []string) {
+	n.each(func(e ast.Expr) {
+		if e, ok := e.(E); ok {
+			if text, found := of(e); found {
+				texts = append(texts, text)
+			}
+		}
+	})
+	return texts
+}
+
+// argument returns the argument of a call of a function, if it is a name.
+func (n *Names) argument(function, number string) string {
+	i, _ := strconv.Atoi(number)
+	return agreed(collect(n, func(call *ast.FuncCallExpr) (text string, found bool) {
+		if i < 1 || i > len(call.Args) {
+			return "", false
+		}
+		switch arg := call.Args[i-1].(type) {
+		case *ast.IdentExpr, *ast.AttrGetExpr:
+			text = ExprText(arg)
+		}
+		name := calledText(call)
+		return text, name == function || strings.HasSuffix(name, "."+function) || call.Method == function
+	}))
+}
+
+// negated returns the operand of a minus.
+func (n *Names) negated() string {
+	return agreed(collect(n, func(e *ast.UnaryMinusOpExpr) (string, bool) { return ExprText(e.Expr), true }))
+}
+
+// measured returns the operand of #.
+func (n *Names) measured() string {
+	return agreed(collect(n, func(e *ast.UnaryLenOpExpr) (string, bool) { return ExprText(e.Expr), true }))
+}
+
+// bound returns a bound of a numeric loop: its init, limit or step.
+func (n *Names) bound(which string) string {
+	if n == nil {
+		return ""
+	}
 	var found []string
-	n.each(func(e ast.Expr) {
-		switch e := e.(type) {
-		case *ast.AttrGetExpr:
-			if k, ok := e.Key.(*ast.StringExpr); !ok || k.Value == key {
-				found = append(found, ExprText(e.Object))
-			}
-		case *ast.FuncCallExpr:
-			if e.Receiver != nil && e.Method == key {
-				found = append(found, ExprText(e.Receiver))
-			}
+	for _, loop := range n.counted {
+		if e := map[string]ast.Expr{"init": loop.Init, "limit": loop.Limit, "step": loop.Step}[which]; e != nil {
+			found = append(found, ExprText(e))
 		}
-	})
-	return only(found)
+	}
+	return agreed(found)
 }
 
+// indexed returns the expression whose field is read, or whose method is called.
+func (n *Names) indexed(key string) string {
+	fields := collect(n, func(e *ast.AttrGetExpr) (string, bool) {
+		k, ok := e.Key.(*ast.StringExpr)
+		return ExprText(e.Object), !ok || k.Value == key
+	})
+	methods := collect(n, func(e *ast.FuncCallExpr) (string, bool) {
+		return ExprText(e.Receiver), e.Receiver != nil && e.Method == key
+	})
+	return agreed(append(fields, methods...))
+}
+
+// operands returns the operands of an arithmetic operator.
 func (n *Names) operands(operator string) (left, right string) {
-	var lefts, rights []string
-	n.each(func(e ast.Expr) {
-		if e, ok := e.(*ast.ArithmeticOpExpr); ok && e.Operator == operator {
-			lefts, rights = append(lefts, ExprText(e.Lhs)), append(rights, ExprText(e.Rhs))
-		}
-	})
-	return only(lefts), only(rights)
+	is := func(e *ast.ArithmeticOpExpr) bool { return e.Operator == operator }
+	return agreed(collect(n, func(e *ast.ArithmeticOpExpr) (string, bool) { return ExprText(e.Lhs), is(e) })),
+		agreed(collect(n, func(e *ast.ArithmeticOpExpr) (string, bool) { return ExprText(e.Rhs), is(e) }))
 }
 
+// compared returns the operands of a comparison, as they are compiled: swapped for > and >=.
 func (n *Names) compared() (left, right string) {
-	var lefts, rights []string
-	n.each(func(e ast.Expr) {
-		if e, ok := e.(*ast.RelationalOpExpr); ok && e.Operator != "==" && e.Operator != "~=" {
-			left, right := ExprText(e.Lhs), ExprText(e.Rhs)
-			if strings.HasPrefix(e.Operator, ">") {
-				left, right = right, left // compiled with its operands swapped
+	operand := func(first bool) string {
+		return agreed(collect(n, func(e *ast.RelationalOpExpr) (string, bool) {
+			side := e.Rhs
+			if first != strings.HasPrefix(e.Operator, ">") {
+				side = e.Lhs
 			}
-			lefts, rights = append(lefts, left), append(rights, right)
-		}
-	})
-	return only(lefts), only(rights)
+			return ExprText(side), e.Operator != "==" && e.Operator != "~="
+		}))
+	}
+	return operand(true), operand(false)
 }
 
-func (n *Names) joined(operand int) string {
+// concatenated returns an operand, from 1, of a chain of the operator "..".
+func (n *Names) concatenated(operand int) string {
 	var found []string
 	inner := map[ast.Expr]bool{}
 	n.each(func(e ast.Expr) {
@@ -235,18 +196,29 @@ func (n *Names) joined(operand int) string {
 			found = append(found, ExprText(operands[operand-1]))
 		}
 	})
-	return only(found)
+	return agreed(found)
 }
 
-// called returns the called expressions that may not be functions.
-func (n *Names) called() []string {
-	var found []string
+// isMethod reports whether a function is called only as a method, object:name(…).
+func (n *Names) isMethod(name string) (is bool) {
+	other := false
 	n.each(func(e ast.Expr) {
-		if call, ok := e.(*ast.FuncCallExpr); ok && !n.isFunction(calledText(call)) {
-			found = append(found, calledText(call))
+		call, ok := e.(*ast.FuncCallExpr)
+		switch {
+		case !ok:
+		case call.Func == nil:
+			is = is || call.Method == name
+		default:
+			text := ExprText(call.Func)
+			other = other || text == name || strings.HasSuffix(text, "."+name)
 		}
 	})
-	return found
+	return is && !other
+}
+
+// calledNames returns the called expressions that may not be functions.
+func (n *Names) calledNames() []string {
+	return collect(n, func(call *ast.FuncCallExpr) (string, bool) { return calledText(call), !n.isFunction(calledText(call)) })
 }
 
 // iterators returns the expressions that loops iterate over, less calls that surely return a
@@ -285,18 +257,16 @@ func calledText(call *ast.FuncCallExpr) string {
 	return ExprText(call.Func)
 }
 
-// full returns the name of a called function with the library before it: "table.insert" for insert.
-func (n *Names) full(name string) string {
-	found := []string{}
-	n.each(func(e ast.Expr) {
-		if call, ok := e.(*ast.FuncCallExpr); ok && call.Func != nil && strings.HasSuffix(ExprText(call.Func), "."+name) {
-			found = append(found, ExprText(call.Func))
+// qualify returns the name of a called function with the library before it: "table.insert" for
+// insert.
+func (n *Names) qualify(name string) string {
+	return cmp.Or(agreed(collect(n, func(call *ast.FuncCallExpr) (string, bool) {
+		if call.Func == nil {
+			return "", false
 		}
-	})
-	if text := only(found); text != "" {
-		return text
-	}
-	return name
+		text := ExprText(call.Func)
+		return text, strings.HasSuffix(text, "."+name)
+	})), name)
 }
 
 // isFunction reports whether a name is one of a function of Lua's library.

@@ -1,3 +1,5 @@
+// Package limits has the bounds on scripts that a project can set, with their defaults, and the
+// text of errors that name them.
 package limits
 
 import (
@@ -64,6 +66,7 @@ func Over(what, name string, allowed int) string {
 	return fmt.Sprintf("%s: limits.%s in %s allows %s", what, name, SettingsFile, FormatSize(name, allowed))
 }
 
+// FormatSize writes the value of a limit as a setting has it.
 func FormatSize(name string, n int) string {
 	if name == "instructions" || name == "depth" {
 		return strconv.Itoa(n)

@@ -1,3 +1,7 @@
+// Package luac compiles Lua for gopher-lua, such that the code does what Lua 5.1 defines. Before
+// compiling it rewrites the syntax tree at places that the compiler gets wrong (rewrite.go lists
+// them), and hides literals from it that would take time by their square. Afterwards it patches the
+// instructions. Rewritten code calls functions that the caller supplies.
 package luac
 
 import (
@@ -18,9 +22,9 @@ const maxNesting = 200
 // "activities/billing.lua". The compiled code calls functions for some operators and statements.
 // The error is a [*luaerr.ScriptError].
 func Compile(name string, source []byte, functions Functions) (*lua.FunctionProto, error) {
-	proto, err := compilePooled(name, source, functions, newConstantPool())
+	proto, err := compileWithPool(name, source, functions, newConstantPool())
 	if errors.Is(err, errUnpooled) {
-		proto, err = compilePooled(name, source, functions, nil)
+		proto, err = compileWithPool(name, source, functions, nil)
 	}
 	return proto, err
 }
@@ -28,7 +32,7 @@ func Compile(name string, source []byte, functions Functions) (*lua.FunctionProt
 // errUnpooled asks to compile a file again without a [constantPool].
 var errUnpooled = errors.New("the constants can't be put back")
 
-func compilePooled(name string, source []byte, functions Functions, pool *constantPool) (proto *lua.FunctionProto, err error) {
+func compileWithPool(name string, source []byte, functions Functions, pool *constantPool) (proto *lua.FunctionProto, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			proto, err = nil, &luaerr.ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
@@ -38,32 +42,32 @@ func compilePooled(name string, source []byte, functions Functions, pool *consta
 	if err != nil {
 		return nil, err
 	}
-	text := plainSource(string(source))
+	text := trimPreamble(string(source))
 	w := newRewriter(name, text)
-	w.fields = globalFields(chunk, text)
+	w.fields = findGlobalFields(chunk, text)
 	w.stmts(chunk, 0)
 	if w.err != nil {
 		return nil, luaerr.WithSource(w.err, text)
 	}
 	if pool != nil {
-		pool.take(chunk, 0)
+		pool.replaceLiterals(chunk, 0)
 	}
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {
 		return nil, compileError(name, text, err)
 	}
 	if pool != nil {
-		switch ok, err := pool.putBack(proto, maxConstants-len(functions)); {
+		switch ok, err := pool.restore(proto, maxConstants-len(functions)); {
 		case err != nil:
 			return nil, &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
 		case !ok:
 			return nil, errUnpooled
 		}
 	}
-	putNegativeZero(proto)
+	restoreNegativeZero(proto)
 	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which the top level of a file does not have
-	callWithoutTail(proto)
-	callHost(proto, functions)
+	removeTailCalls(proto)
+	loadFunctionsAsConstants(proto, functions)
 	return proto, nil
 }
 
@@ -92,9 +96,9 @@ func compileError(name, text string, err error) *luaerr.ScriptError {
 // Functions holds the functions that rewritten code calls, by the names below.
 type Functions map[string]*lua.LFunction
 
-// callHost makes constants of the functions that rewritten code calls, so that the code finds them
+// loadFunctionsAsConstants makes constants of the functions that rewritten code calls, so that the code finds them
 // in any environment that setfenv gives it.
-func callHost(proto *lua.FunctionProto, functions Functions) {
+func loadFunctionsAsConstants(proto *lua.FunctionProto, functions Functions) {
 	at := map[string]int{}
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) != lua.OP_GETGLOBAL {
@@ -112,22 +116,22 @@ func callHost(proto *lua.FunctionProto, functions Functions) {
 		proto.Code[i] = instruction&(0xff<<18) | uint32(lua.OP_LOADK)<<26 | uint32(at[name])
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		callHost(inner, functions)
+		loadFunctionsAsConstants(inner, functions)
 	}
 }
 
 // operandBx returns the number of the constant that an instruction refers to.
 func operandBx(instruction uint32) int { return int(instruction & (1<<18 - 1)) }
 
-// callWithoutTail makes every tail call an ordinary one: the traceback has all frames, and endless
+// removeTailCalls makes every tail call an ordinary one: the traceback has all frames, and endless
 // recursion meets the limit of the stack instead of filling the memory with its traceback.
-func callWithoutTail(proto *lua.FunctionProto) {
+func removeTailCalls(proto *lua.FunctionProto) {
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) == lua.OP_TAILCALL {
 			proto.Code[i] = instruction&(1<<26-1) | uint32(lua.OP_CALL)<<26
 		}
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		callWithoutTail(inner)
+		removeTailCalls(inner)
 	}
 }

@@ -40,37 +40,37 @@ const (
 
 func newConstantPool() *constantPool { return &constantPool{numbers: map[lua.LValue]int{}} }
 
-// take replaces literals of a chunk and of the functions in it.
-func (p *constantPool) take(chunk []ast.Stmt, depth int) {
+// replaceLiterals replaces literals of a chunk and of the functions in it.
+func (p *constantPool) replaceLiterals(chunk []ast.Stmt, depth int) {
 	seen := map[lua.LValue]bool{}
 	Walker{
-		function: func(body []ast.Stmt, depth int) { p.take(body, depth) },
+		function: func(body []ast.Stmt, depth int) { p.replaceLiterals(body, depth) },
 		See: func(e ast.Expr) {
 			switch e := e.(type) {
 			case *ast.FuncCallExpr: // the compiler records the name
 				if field, ok := e.Func.(*ast.AttrGetExpr); ok {
 					if key, ok := field.Key.(*ast.StringExpr); ok {
-						p.pool(e, lua.LString(key.Value), seen)
+						p.replaceLiteral(e, lua.LString(key.Value), seen)
 					}
-				} else if e.Func == nil && p.pool(e, lua.LString(e.Method), seen) {
+				} else if e.Func == nil && p.replaceLiteral(e, lua.LString(e.Method), seen) {
 					e.Method = placeholderText
 				}
 			case *ast.StringExpr:
-				if p.pool(e, lua.LString(e.Value), seen) {
+				if p.replaceLiteral(e, lua.LString(e.Value), seen) {
 					e.Value = placeholderText
 				}
 			case *ast.NumberExpr:
 				n, ok := literalNumber(e)
-				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.pool(e, lua.LNumber(n), seen) { // NaN can't be a key of a map
-					e.Value = numeral(placeholderNumber)
+				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.replaceLiteral(e, lua.LNumber(n), seen) { // NaN can't be a key of a map
+					e.Value = formatNumeral(placeholderNumber)
 				}
 			}
 		},
 	}.Stmts(chunk, depth)
 }
 
-// pool reports whether a literal is replaced, and stores the number of its value in its line.
-func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bool) bool {
+// replaceLiteral reports whether a literal is replaced, and stores the number of its value in its line.
+func (p *constantPool) replaceLiteral(e ast.Expr, value lua.LValue, seen map[lua.LValue]bool) bool {
 	if len(seen) < unpooledConstants {
 		seen[value] = true
 	}
@@ -87,22 +87,22 @@ func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bo
 	return true
 }
 
-// putNegativeZero replaces each negativeZero by -0.
-func putNegativeZero(proto *lua.FunctionProto) {
+// restoreNegativeZero replaces each negativeZero by -0.
+func restoreNegativeZero(proto *lua.FunctionProto) {
 	for i, v := range proto.Constants {
 		if v == lua.LNumber(negativeZero) {
 			proto.Constants[i] = lua.LNumber(math.Copysign(0, -1))
 		}
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		putNegativeZero(inner)
+		restoreNegativeZero(inner)
 	}
 }
 
-// putBack gives a function, and the functions in it, the constants back that were taken. ok is
+// restore gives a function, and the functions in it, the constants back that were taken. ok is
 // false if so few of the first literals became constants that an instruction may hold the
 // placeholder itself.
-func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err error) {
+func (p *constantPool) restore(proto *lua.FunctionProto, most int) (ok bool, err error) {
 	if len(p.values) == 0 {
 		return true, nil
 	}
@@ -145,7 +145,7 @@ func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err
 		return false, fmt.Errorf("a function has more than %d different constants: split it", most)
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		if ok, err := p.putBack(inner, most); !ok || err != nil {
+		if ok, err := p.restore(inner, most); !ok || err != nil {
 			return ok, err
 		}
 	}

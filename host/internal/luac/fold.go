@@ -16,8 +16,8 @@ func fold(e ast.Expr) ast.Expr {
 		return foldTop(e)
 	case *ast.UnaryNotOpExpr:
 		e.Expr = fold(e.Expr)
-		if known, truth := literal(e.Expr); known {
-			return boolean(!truth, e)
+		if known, truth := literalTruth(e.Expr); known {
+			return newBoolean(!truth, e)
 		}
 	}
 	return e
@@ -26,17 +26,17 @@ func fold(e ast.Expr) ast.Expr {
 // foldTop decides a and b, a or b if a is a literal. It keeps the value of the expression, not only
 // its truth.
 func foldTop(e *ast.LogicalOpExpr) ast.Expr {
-	known, truth := literal(e.Lhs)
+	known, truth := literalTruth(e.Lhs)
 	switch {
 	case !known:
 		return e
 	case truth == (e.Operator == "and"):
-		return single(e.Rhs)
+		return toSingleValue(e.Rhs)
 	}
 	return e.Lhs
 }
 
-func literal(e ast.Expr) (known, truth bool) {
+func literalTruth(e ast.Expr) (known, truth bool) {
 	switch e.(type) {
 	case *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
 		return true, true
@@ -46,7 +46,7 @@ func literal(e ast.Expr) (known, truth bool) {
 	return false, false
 }
 
-func boolean(truth bool, at ast.PositionHolder) ast.Expr {
+func newBoolean(truth bool, at ast.PositionHolder) ast.Expr {
 	var e ast.Expr = &ast.FalseExpr{}
 	if truth {
 		e = &ast.TrueExpr{}
@@ -79,20 +79,20 @@ func foldNumbers(e ast.Expr) ast.Expr {
 	default:
 		return e
 	}
-	folded := &ast.NumberExpr{Value: numeral(value)}
+	folded := &ast.NumberExpr{Value: formatNumeral(value)}
 	folded.SetLine(e.Line())
 	return folded
 }
 
-// numeral writes a number for the compiler.
-func numeral(n float64) string {
+// formatNumeral writes a number for the compiler.
+func formatNumeral(n float64) string {
 	if n == 0 && math.Signbit(n) {
 		n = negativeZero
 	}
 	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
-// literalNumber returns the number that a literal stands for, as [numeral] wrote it.
+// literalNumber returns the number that a literal stands for, as [formatNumeral] wrote it.
 func literalNumber(e ast.Expr) (float64, bool) {
 	number, ok := e.(*ast.NumberExpr)
 	if !ok {
@@ -115,13 +115,13 @@ func coerceBounds(s *ast.NumberForStmt) {
 			continue
 		}
 		if _, ok := literalNumber(*bound.at); !ok {
-			*bound.at = callOf(CallBound, *bound.at, single(*bound.at), &ast.StringExpr{Value: bound.name})
+			*bound.at = newCall(CallBound, *bound.at, toSingleValue(*bound.at), &ast.StringExpr{Value: bound.name})
 		}
 	}
 }
 
-// adaptAssigned makes a function of a callable object that is assigned to a field such as __add.
-func adaptAssigned(s *ast.AssignStmt) {
+// adaptAssignedOperators makes a function of a callable object that is assigned to a field such as __add.
+func adaptAssignedOperators(s *ast.AssignStmt) {
 	for i, e := range s.Lhs {
 		field, ok := e.(*ast.AttrGetExpr)
 		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // several of its results are wanted
@@ -129,7 +129,7 @@ func adaptAssigned(s *ast.AssignStmt) {
 		}
 		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(OperatorEvents, key.Value) {
 			if _, ok := s.Rhs[i].(*ast.FunctionExpr); !ok {
-				s.Rhs[i] = callOf(CallAdapt, s.Rhs[i], single(s.Rhs[i]))
+				s.Rhs[i] = newCall(CallAdapt, s.Rhs[i], toSingleValue(s.Rhs[i]))
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // ParseChunk parses a file into its syntax tree.
 func ParseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
-	text := plainSource(string(source))
+	text := trimPreamble(string(source))
 	defer func() {
 		if r := recover(); r != nil {
 			chunk, err = nil, syntaxError(name, text, errors.New("it can't be parsed"))
@@ -29,16 +29,16 @@ func ParseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	if err != nil {
 		return nil, syntaxError(name, text, err)
 	}
-	if line := largeEscape(text); line > 0 {
+	if line := findLargeEscape(text); line > 0 {
 		e := &luaerr.ScriptError{File: name, Line: line, Message: `an escape sequence is too large: \255 is the last one`}
 		return nil, luaerr.WithSource(e, text)
 	}
 	return chunk, nil
 }
 
-// largeEscape returns the line of the first string with an escape such as \300, which the parser
+// findLargeEscape returns the line of the first string with an escape such as \300, which the parser
 // would make a character beyond one byte; 0 without one.
-func largeEscape(text string) int {
+func findLargeEscape(text string) int {
 	if !strings.Contains(text, `\`) {
 		return 0
 	}
@@ -65,9 +65,9 @@ func largeEscape(text string) int {
 	return found
 }
 
-// plainSource removes the parts that may precede Lua: a byte order mark, and a first line for Unix.
+// trimPreamble removes the parts that may precede Lua: a byte order mark, and a first line for Unix.
 // Lines keep their numbers.
-func plainSource(text string) string {
+func trimPreamble(text string) string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.HasPrefix(text, "#") {
 		if i := strings.IndexByte(text, '\n'); i >= 0 {
@@ -91,7 +91,7 @@ func syntaxError(name, text string, err error) *luaerr.ScriptError {
 		for e.Line = len(lines); e.Line > 1 && strings.TrimSpace(lines[e.Line-1]) == ""; e.Line-- {
 		}
 		e.Column = len(lines[e.Line-1]) + 1
-		e.Message = "the file ends too early" + unclosed(text)
+		e.Message = "the file ends too early" + describeUnclosed(text)
 	case strings.HasPrefix(at.Message, "unterminated"):
 		if e.Column == 0 && e.Line > 1 { // the scanner went on to the next line
 			e.Line--
@@ -108,8 +108,8 @@ func syntaxError(name, text string, err error) *luaerr.ScriptError {
 	return luaerr.WithSource(e, text)
 }
 
-// unclosed names the block that is still open at the end of a file, by its words alone.
-func unclosed(text string) string {
+// describeUnclosed names the block that is still open at the end of a file, by its words alone.
+func describeUnclosed(text string) string {
 	type open struct {
 		word string
 		line int
@@ -147,15 +147,15 @@ func scan(text string, word, quoted func(text string, line int)) {
 		case c == '\n':
 			line++
 		case strings.HasPrefix(text[i:], "--"):
-			n = 2 + longBracket(text[i+2:])
+			n = 2 + longBracketLength(text[i+2:])
 			if n == 2 {
 				n = len(text) - i
 				if end := strings.IndexByte(text[i:], '\n'); end >= 0 {
 					n = end
 				}
 			}
-		case c == '[' && longBracket(text[i:]) > 0:
-			n = longBracket(text[i:])
+		case c == '[' && longBracketLength(text[i:]) > 0:
+			n = longBracketLength(text[i:])
 		case c == '"' || c == '\'':
 			for n = 1; i+n < len(text) && text[i+n] != c && text[i+n] != '\n'; n++ {
 				if text[i+n] == '\\' {
@@ -183,9 +183,9 @@ func scan(text string, word, quoted func(text string, line int)) {
 	}
 }
 
-// longBracket returns the length of the [[long bracket]] at the start of text, or 0 if there is
+// longBracketLength returns the length of the [[long bracket]] at the start of text, or 0 if there is
 // none.
-func longBracket(text string) int {
+func longBracketLength(text string) int {
 	level := 1
 	for level < len(text) && text[level] == '=' {
 		level++

@@ -15,19 +15,19 @@ func ReturnsNothing(fn *lua.LFunction) bool {
 	for at, instruction := range code {
 		switch {
 		case opcode(instruction) != lua.OP_RETURN:
-		case returned(instruction) != 0 && !returnsFailure(code, at):
+		case returnCount(instruction) != 0 && !returnsFailure(code, at):
 			return false
-		case returned(instruction) == 0 && !isPast(fn.Proto, at):
+		case returnCount(instruction) == 0 && !isUnreachable(fn.Proto, at):
 			empty = true
 		}
 	}
 	return empty
 }
 
-// isPast reports whether a return is unreachable: the instruction before it returns or raises an
+// isUnreachable reports whether a return is unreachable: the instruction before it returns or raises an
 // error, and nothing jumps to it.
-func isPast(proto *lua.FunctionProto, at int) bool {
-	if at == 0 || jumpedTo(proto.Code, at, at) {
+func isUnreachable(proto *lua.FunctionProto, at int) bool {
+	if at == 0 || isJumpTarget(proto.Code, at, at) {
 		return false
 	}
 	before := proto.Code[at-1]
@@ -50,28 +50,28 @@ func opcode(instruction uint32) int { return int(instruction >> 26) }
 // operandA returns the register that an instruction is about.
 func operandA(instruction uint32) int { return int(instruction>>18) & 0xff }
 
-// returned returns the number of values that a return gives; -1 for the values of a call.
-func returned(instruction uint32) int { return int(instruction&0x1ff) - 1 }
+// returnCount returns the number of values that a return gives; -1 for the values of a call.
+func returnCount(instruction uint32) int { return int(instruction&0x1ff) - 1 }
 
 // returnsFailure reports whether a return gives nil and a reason: whether the first of its two
 // registers was last set to nil.
 func returnsFailure(code []uint32, at int) bool {
-	if returned(code[at]) != 2 {
+	if returnCount(code[at]) != 2 {
 		return false
 	}
 	set := at - 1
 	for set >= 0 && operandA(code[set]) != operandA(code[at]) {
 		set--
 	}
-	return set >= 0 && opcode(code[set]) == lua.OP_LOADNIL && !jumpedTo(code, set+1, at)
+	return set >= 0 && opcode(code[set]) == lua.OP_LOADNIL && !isJumpTarget(code, set+1, at)
 }
 
-// jumpedTo reports whether a jump leads to one of the instructions from first to last.
-func jumpedTo(code []uint32, first, last int) bool {
+// isJumpTarget reports whether a jump leads to one of the instructions from first to last.
+func isJumpTarget(code []uint32, first, last int) bool {
 	for from, instruction := range code {
 		switch opcode(instruction) {
 		case lua.OP_JMP, lua.OP_FORLOOP, lua.OP_FORPREP:
-			if target := from + 1 + jump(instruction); target >= first && target <= last {
+			if target := from + 1 + jumpDistance(instruction); target >= first && target <= last {
 				return true
 			}
 		}
@@ -79,5 +79,5 @@ func jumpedTo(code []uint32, first, last int) bool {
 	return false
 }
 
-// jump returns the distance of a jump, from the instruction after it.
-func jump(instruction uint32) int { return operandBx(instruction) - (maxConstants-1)>>1 }
+// jumpDistance returns the distance of a jump, from the instruction after it.
+func jumpDistance(instruction uint32) int { return operandBx(instruction) - (maxConstants-1)>>1 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Names of functions that rewritten code calls. Scripts can't name them, and no environment has
-// them: see callHost.
+// them: see loadFunctionsAsConstants.
 const (
 	CallAt     = "\x00at"     // (line, table): a call of a plan
 	CallConcat = "\x00concat" // the operator .. with a limit
@@ -41,9 +41,9 @@ const (
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
 //     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
 //     with what f gives, and no loop with a jump, and no table has elements where they
-//     don't belong (see elements): each is miscompiled otherwise.
+//     don't belong (see splitElements): each is miscompiled otherwise.
 //   - A method is defined as a field with a first parameter self.
-//   - Where a file has very many globals, most are written as fields: see globalFields.
+//   - Where a file has very many globals, most are written as fields: see findGlobalFields.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
@@ -75,8 +75,8 @@ func newRewriter(file, text string) *rewriter {
 	return w
 }
 
-// notItself keeps the compiler from compiling a statement as a local function.
-func notItself(s *ast.LocalAssignStmt) {
+// preventLocalFunction keeps the compiler from compiling a statement as a local function.
+func preventLocalFunction(s *ast.LocalAssignStmt) {
 	if len(s.Names) != 1 || len(s.Exprs) != 1 {
 		return
 	}
@@ -87,11 +87,11 @@ func notItself(s *ast.LocalAssignStmt) {
 	}
 }
 
-// allThree gives a loop a function, a state and a control variable. The compiler would leave old
+// padIterator gives a loop a function, a state and a control variable. The compiler would leave old
 // values in the registers of those that are missing.
-func allThree(s *ast.GenericForStmt) {
+func padIterator(s *ast.GenericForStmt) {
 	const all = 3
-	if last := s.Exprs[len(s.Exprs)-1]; !manyValued(last) {
+	if last := s.Exprs[len(s.Exprs)-1]; !hasManyValues(last) {
 		for len(s.Exprs) < all {
 			none := &ast.NilExpr{}
 			none.SetLine(last.Line())
@@ -104,17 +104,17 @@ func allThree(s *ast.GenericForStmt) {
 	}
 }
 
-// begunByLocals evaluates the expressions of a loop into locals first, if a call stands before a
+// evaluateIteratorFirst evaluates the expressions of a loop into locals first, if a call stands before a
 // called, indexed or chosen value in them: the compiler would take the registers of the loop for
 // the results of that call.
-func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
-	if !slices.ContainsFunc(s.Exprs, calledInFront) {
+func evaluateIteratorFirst(s *ast.GenericForStmt) ast.Stmt {
+	if !slices.ContainsFunc(s.Exprs, mayCallBefore) {
 		return s
 	}
 	local := &ast.LocalAssignStmt{Exprs: s.Exprs}
 	s.Exprs = nil
 	for range 3 {
-		s.Exprs = append(s.Exprs, another(local, s))
+		s.Exprs = append(s.Exprs, addLocal(local, s))
 	}
 	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, s}}
 	for _, stmt := range []ast.Stmt{local, block} {
@@ -124,30 +124,30 @@ func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
 	return block
 }
 
-// calledInFront reports whether a call may stand before the value of an expression.
-func calledInFront(e ast.Expr) bool {
+// mayCallBefore reports whether a call may stand before the value of an expression.
+func mayCallBefore(e ast.Expr) bool {
 	call, ok := e.(*ast.FuncCallExpr)
 	switch {
 	case !ok:
-		return !callsNothing(e)
+		return !isSimple(e)
 	case call.Func != nil:
-		return !callsNothing(call.Func)
+		return !isSimple(call.Func)
 	}
-	return !callsNothing(call.Receiver)
+	return !isSimple(call.Receiver)
 }
 
-// callsNothing reports whether an expression is a name, with fields, or simpler.
-func callsNothing(e ast.Expr) bool {
+// isSimple reports whether an expression is a name, with fields, or simpler.
+func isSimple(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.IdentExpr, *ast.Comma3Expr, *ast.FunctionExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.NumberExpr, *ast.StringExpr:
 		return true
 	case *ast.AttrGetExpr:
-		return callsNothing(e.Object) && callsNothing(e.Key)
+		return isSimple(e.Object) && isSimple(e.Key)
 	}
 	return false
 }
 
-func manyValued(e ast.Expr) bool {
+func hasManyValues(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
 		return !e.AdjustRet
@@ -157,7 +157,7 @@ func manyValued(e ast.Expr) bool {
 	return false
 }
 
-func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
+func (w *rewriter) checkDepth(depth int, at ast.PositionHolder) bool {
 	if depth > maxNesting && w.err == nil {
 		w.err = &luaerr.ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
 	}
@@ -166,7 +166,7 @@ func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
 
 func (w *rewriter) stmts(list []ast.Stmt, depth int) {
 	for i := range list {
-		if w.tooDeep(depth, list[i]) {
+		if w.checkDepth(depth, list[i]) {
 			return
 		}
 		w.stmt(&list[i], depth)
@@ -178,14 +178,14 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	case *ast.AssignStmt:
 		w.exprs(s.Lhs, depth)
 		w.exprs(s.Rhs, depth)
-		adaptAssigned(s)
-		*at = viaLocals(s)
+		adaptAssignedOperators(s)
+		*at = assignViaLocals(s)
 	case *ast.LocalAssignStmt:
 		function := w.locals[0]
 		w.locals = w.locals[1:]
 		w.exprs(s.Exprs, depth)
 		if !function {
-			notItself(s)
+			preventLocalFunction(s)
 		}
 	case *ast.FuncCallStmt:
 		w.expr(&s.Expr, depth)
@@ -207,12 +207,12 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.body(&s.Stmts, depth)
 	case *ast.GenericForStmt:
 		w.exprs(s.Exprs, depth)
-		allThree(s)
+		padIterator(s)
 		w.body(&s.Stmts, depth)
-		*at = begunByLocals(s)
+		*at = evaluateIteratorFirst(s)
 	case *ast.FuncDefStmt:
 		if s.Name.Func == nil {
-			methodAsField(s)
+			defineMethodAsField(s)
 		}
 		w.expr(&s.Name.Func, depth)
 		w.stmts(s.Func.Stmts, depth+1)
@@ -221,9 +221,9 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	}
 }
 
-// methodAsField writes function object:name(…) as function object.name(self, …), whose name a
+// defineMethodAsField writes function object:name(…) as function object.name(self, …), whose name a
 // [constantPool] can hide.
-func methodAsField(s *ast.FuncDefStmt) {
+func defineMethodAsField(s *ast.FuncDefStmt) {
 	key := &ast.StringExpr{Value: s.Name.Method}
 	field := &ast.AttrGetExpr{Object: s.Name.Receiver, Key: key}
 	for _, e := range []ast.Expr{key, field} {
@@ -239,20 +239,20 @@ func methodAsField(s *ast.FuncDefStmt) {
 // start of the loop.
 func (w *rewriter) body(list *[]ast.Stmt, depth int) {
 	w.stmts(*list, depth+1)
-	if len(*list) == 0 || !mayJump((*list)[0]) {
+	if len(*list) == 0 || !beginsWithJump((*list)[0]) {
 		return
 	}
-	first := &ast.LocalAssignStmt{Names: []string{nameTemp}, Exprs: []ast.Expr{boolean(false, (*list)[0])}}
+	first := &ast.LocalAssignStmt{Names: []string{nameTemp}, Exprs: []ast.Expr{newBoolean(false, (*list)[0])}}
 	first.SetLine((*list)[0].Line())
 	*list = append([]ast.Stmt{first}, *list...)
 }
 
-func mayJump(s ast.Stmt) bool {
+func beginsWithJump(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.AssignStmt, *ast.LocalAssignStmt, *ast.FuncCallStmt, *ast.FuncDefStmt, *ast.ReturnStmt, *ast.NumberForStmt, *ast.GenericForStmt:
 		return false
 	case *ast.IfStmt:
-		known, _ := literal(s.Condition)
+		known, _ := literalTruth(s.Condition)
 		return known
 	}
 	return true
@@ -289,7 +289,7 @@ func (w *rewriter) exprs(list []ast.Expr, depth int) {
 }
 
 func (w *rewriter) expr(at *ast.Expr, depth int) {
-	if *at == nil || w.tooDeep(depth, *at) {
+	if *at == nil || w.checkDepth(depth, *at) {
 		return
 	}
 	depth++
@@ -306,18 +306,18 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		if !ok && w.err == nil {
 			w.err = &luaerr.ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
 		}
-		e.Value = numeral(float64(n))
+		e.Value = formatNumeral(float64(n))
 	case *ast.TableExpr:
 		for _, field := range e.Fields {
 			w.expr(&field.Key, depth)
 			w.expr(&field.Value, depth)
 			if field.Key != nil { // else all results of a last call would become elements
-				field.Value = single(field.Value)
+				field.Value = toSingleValue(field.Value)
 			}
 		}
 		isCall := hasField(e, "_tool")
-		if *at = elements(e); isCall {
-			*at = callOf(CallAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
+		if *at = splitElements(e); isCall {
+			*at = newCall(CallAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
 		}
 	case *ast.FuncCallExpr:
 		w.expr(&e.Func, depth)
@@ -337,13 +337,13 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
 		if *at = foldNumbers(e); *at == e {
-			*at = callOf(CallMinus, e, single(e.Expr))
+			*at = newCall(CallMinus, e, toSingleValue(e.Expr))
 		}
 	case *ast.UnaryNotOpExpr:
 		w.expr(&e.Expr, depth)
 	case *ast.UnaryLenOpExpr:
 		w.expr(&e.Expr, depth)
-		*at = callOf(CallLength, e, single(e.Expr))
+		*at = newCall(CallLength, e, toSingleValue(e.Expr))
 	case *ast.FunctionExpr:
 		w.stmts(e.Stmts, depth)
 	case *ast.StringConcatOpExpr:
@@ -364,16 +364,16 @@ func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
 		rest = c.Rhs
 	}
 	args = append(args, rest)
-	if w.tooDeep(len(args), e) {
+	if w.checkDepth(len(args), e) {
 		return
 	}
 	w.exprs(args, depth)
-	args[len(args)-1] = single(args[len(args)-1])
-	*at = callOf(CallConcat, e, args...)
+	args[len(args)-1] = toSingleValue(args[len(args)-1])
+	*at = newCall(CallConcat, e, args...)
 }
 
-// single limits an expression to one value where it stands last in a list.
-func single(e ast.Expr) ast.Expr {
+// toSingleValue limits an expression to one value where it stands last in a list.
+func toSingleValue(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
 		e.AdjustRet = true
@@ -383,7 +383,7 @@ func single(e ast.Expr) ast.Expr {
 	return e
 }
 
-func callOf(name string, at ast.PositionHolder, args ...ast.Expr) ast.Expr {
+func newCall(name string, at ast.PositionHolder, args ...ast.Expr) ast.Expr {
 	f := &ast.IdentExpr{Value: name}
 	f.SetLine(at.Line())
 	for _, arg := range args {
@@ -406,13 +406,13 @@ func hasField(e *ast.TableExpr, name string) bool {
 	return false
 }
 
-// viaLocals evaluates the right side into new locals first, wherever it would be compiled into the
+// assignViaLocals evaluates the right side into new locals first, wherever it would be compiled into the
 // register of a variable that is still to be read: for a logical expression, for a call or ... that
 // is not the last of several expressions, and for several variables at once, so that a, b = b, a
 // swaps. The tables and keys of assigned fields are evaluated first too, so that t.next, t = a, a
 // links the old table. Each variable is assigned by itself, the last one first, since together they
 // would get each other's values.
-func viaLocals(s *ast.AssignStmt) ast.Stmt {
+func assignViaLocals(s *ast.AssignStmt) ast.Stmt {
 	needed, alone := len(s.Lhs) > 1, len(s.Lhs) == 1 && len(s.Rhs) == 1
 	for _, e := range s.Rhs {
 		switch e := e.(type) {
@@ -432,12 +432,12 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	local := &ast.LocalAssignStmt{}
 	keep := func(e ...ast.Expr) ast.Expr {
 		local.Exprs = append(local.Exprs, e...)
-		return another(local, s)
+		return addLocal(local, s)
 	}
 	for i, e := range s.Lhs {
 		if field, ok := e.(*ast.AttrGetExpr); ok {
 			for _, part := range []*ast.Expr{&field.Object, &field.Key} {
-				if !stays(*part, s.Lhs[i+1:]) {
+				if !isUnaffected(*part, s.Lhs[i+1:]) {
 					*part = keep(*part)
 				}
 			}
@@ -456,19 +456,19 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// another adds a local to a statement, and returns an expression that reads it.
-func another(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
+// addLocal adds a local to a statement, and returns an expression that reads it.
+func addLocal(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
 	temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
 	temp.SetLine(at.Line())
 	local.Names = append(local.Names, temp.Value)
 	return temp
 }
 
-// stays reports whether an expression has the same value whatever is assigned.
-func stays(e ast.Expr, assigned []ast.Expr) bool {
+// isUnaffected reports whether an expression has the same value whatever is assigned.
+func isUnaffected(e ast.Expr, assigned []ast.Expr) bool {
 	variable, ok := e.(*ast.IdentExpr)
 	if !ok {
-		known, _ := literal(e)
+		known, _ := literalTruth(e)
 		return known
 	}
 	return !slices.ContainsFunc(assigned, func(e ast.Expr) bool {

@@ -8,22 +8,22 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// elements gives each element of a table the place that it has in the source. The compiler sets
+// splitElements gives each element of a table the place that it has in the source. The compiler sets
 // fifty elements at a time. If a field with a key follows, it sets the last fifty once more, from
 // registers that have changed by then; if the results of a last call alone follow the fifty, it
 // sets them over the first elements; and it has no room for more than 25,550. So the table ends
 // there, and a call sets the rest. All values have been computed by then: only an error for a nil
 // key comes later than it would.
-func elements(e *ast.TableExpr) ast.Expr {
-	n, end := elementsInPlace(e.Fields)
+func splitElements(e *ast.TableExpr) ast.Expr {
+	n, end := countCompiledElements(e.Fields)
 	if end == len(e.Fields) {
 		return e
 	}
 	table, rest, tail := &ast.TableExpr{Fields: e.Fields[:end:end]}, e.Fields[end:], []ast.Expr(nil)
 	if field := table.Fields[end-1]; field.Key == nil {
-		field.Value = single(field.Value)
+		field.Value = toSingleValue(field.Value)
 	}
-	if last := rest[len(rest)-1]; last.Key == nil && manyValued(last.Value) {
+	if last := rest[len(rest)-1]; last.Key == nil && hasManyValues(last.Value) {
 		rest, tail = rest[:len(rest)-1], []ast.Expr{last.Value}
 	}
 	var parts []ast.Expr
@@ -37,14 +37,14 @@ func elements(e *ast.TableExpr) ast.Expr {
 				values.Fields = append(values.Fields, &ast.Field{Value: field.Key})
 			}
 			layout = append(layout, kind)
-			values.Fields = append(values.Fields, &ast.Field{Value: single(field.Value)})
+			values.Fields = append(values.Fields, &ast.Field{Value: toSingleValue(field.Value)})
 		}
 		parts = append(parts, &ast.StringExpr{Value: string(layout)}, values)
 	}
 	table.SetLine(e.Line())
 	table.SetLastLine(e.LastLine())
-	args := append([]ast.Expr{table, countExpr(n), countExpr(len(parts) / 2)}, parts...)
-	return callOf(CallFill, e, append(args, tail...)...)
+	args := append([]ast.Expr{table, newNumber(n), newNumber(len(parts) / 2)}, parts...)
+	return newCall(CallFill, e, append(args, tail...)...)
 }
 
 // Elements that the compiler sets at once, and the most that it is left to set.
@@ -59,13 +59,13 @@ const (
 	layoutKey     = 'k'
 )
 
-// elementsInPlace returns the number of fields that the compiler handles correctly, and the number
+// countCompiledElements returns the number of fields that the compiler handles correctly, and the number
 // of elements among them.
-func elementsInPlace(fields []*ast.Field) (elements, end int) {
+func countCompiledElements(fields []*ast.Field) (elements, end int) {
 	for i, field := range fields {
 		full := elements > 0 && elements%putInAtOnce == 0
 		switch {
-		case field.Key != nil && full, field.Key == nil && elements == mostInPlace, full && i == len(fields)-1 && manyValued(field.Value):
+		case field.Key != nil && full, field.Key == nil && elements == mostInPlace, full && i == len(fields)-1 && hasManyValues(field.Value):
 			return elements, i
 		case field.Key == nil:
 			elements++
@@ -74,7 +74,7 @@ func elementsInPlace(fields []*ast.Field) (elements, end int) {
 	return elements, len(fields)
 }
 
-func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
+func newNumber(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
 
 // Budget counts the work of [FillTable]. Charge raises in L once there is too much.
 type Budget interface {

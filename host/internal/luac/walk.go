@@ -1,17 +1,20 @@
 package luac
 
 import (
+	"cmp"
+
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// walk calls see for every expression of a syntax tree, outer ones first.
-func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
-
+// Walker visits the parts of a syntax tree, outer ones first.
 type Walker struct {
 	See      func(e ast.Expr)
 	Loop     func(s ast.Stmt)                 // may be nil
 	function func(body []ast.Stmt, depth int) // called in place of walking through a function; may be nil
 }
+
+// walk calls see for every expression of a syntax tree, outer ones first.
+func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
 
 func (w Walker) body(list []ast.Stmt, depth int) {
 	if w.function != nil {
@@ -21,6 +24,8 @@ func (w Walker) body(list []ast.Stmt, depth int) {
 	w.Stmts(list, depth)
 }
 
+// Stmts visits statements at a depth of the tree. It stops at parts that are too deep to be
+// compiled.
 func (w Walker) Stmts(list []ast.Stmt, depth int) {
 	if depth > maxNesting*2 {
 		return
@@ -101,4 +106,30 @@ func (w Walker) exprs(depth int, list ...ast.Expr) {
 			w.body(e.Stmts, depth+1)
 		}
 	}
+}
+
+// FieldLine returns the line of the field that keys lead to, as far as they do, in the table
+// constructor nearest to the file's return that has a field with the first key; 0 if none has.
+func FieldLine(chunk []ast.Stmt, keys ...string) (line int) {
+	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
+		walk(chunk[i:i+1], func(e ast.Expr) {
+			if line == 0 {
+				line = fieldLineIn(e, keys)
+			}
+		})
+	}
+	return line
+}
+
+func fieldLineIn(e ast.Expr, keys []string) int {
+	t, ok := e.(*ast.TableExpr)
+	if !ok || len(keys) == 0 {
+		return 0
+	}
+	for _, field := range t.Fields {
+		if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == keys[0] {
+			return cmp.Or(fieldLineIn(field.Value, keys[1:]), max(k.Line(), 1))
+		}
+	}
+	return 0
 }

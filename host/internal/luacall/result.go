@@ -1,3 +1,6 @@
+// Package luacall turns a call of the engine into arguments of a Lua function, and the results of
+// the function into a result of the call. It has the globals that scripts use for this: Message,
+// Output, ref, text and literal.
 package luacall
 
 import (
@@ -12,8 +15,8 @@ import (
 	"obelus/store"
 )
 
-// Arguments returns the arguments of an activity's function: those of §5 of the protocol, then the
-// key of §7, by which the outside world recognises a repeated request.
+// Arguments returns the arguments of an activity's function: as §5 of the protocol lists them, then
+// the key of §7, by which the outside world recognises a repeated request.
 func Arguments(s *sandbox.State, in plan.Invocation) []lua.LValue {
 	return []lua.LValue{Table(s, in.Call), Table(s, in.Context), Table(s, in.Tool), lua.LString(in.Key)}
 }

@@ -1,11 +1,15 @@
+// Package luaerr has the errors of scripts, for their authors: with places in the Lua source, and
+// without Go.
 package luaerr
 
 import (
 	"errors"
 	"fmt"
-	"obelus/store"
 	"slices"
 	"strings"
+
+	"obelus/engine/spell"
+	"obelus/store"
 )
 
 // ScriptError is something wrong with a script, for the script's author: it names the place in the
@@ -124,4 +128,16 @@ func Sort(e Errors) Errors {
 		return a.Line - b.Line
 	})
 	return e
+}
+
+// DidYouMean returns the end of an error about an unknown name: ` (did you mean "timeout"?)` if one
+// of the candidates is similar, the list of them all if they are few, else nothing.
+func DidYouMean(name string, candidates []string) string {
+	if near := spell.Nearest(name, candidates); near != "" {
+		return ` (did you mean "` + near + `"?)`
+	}
+	if len(candidates) > 0 && len(candidates) <= 12 {
+		return " (one of " + strings.Join(candidates, ", ") + ")"
+	}
+	return ""
 }

@@ -10,6 +10,30 @@ import (
 	"obelus/host/internal/luatext"
 )
 
+func baseAssert(s *State, L *lua.LState) int {
+	if L.ToBool(1) {
+		return L.GetTop()
+	}
+	message := L.Get(2)
+	if message == lua.LNil {
+		message = lua.LString("assertion failed!")
+	}
+	s.Raised = &raised{Value: message}
+	s.Raised.file, s.Raised.line = s.Place(L, 1)
+	L.Error(s.Raised.withPlace(), 0)
+	return 0
+}
+
+func baseError(s *State, L *lua.LState) int {
+	value, level := L.Get(1), optional(L, 2, 1)
+	s.Raised = &raised{Value: value}
+	if level > 0 {
+		s.Raised.file, s.Raised.line = s.Place(L, pastOperators(s, L, level))
+	}
+	L.Error(s.Raised.withPlace(), 0)
+	return 0
+}
+
 func baseTonumber(s *State, L *lua.LState) int {
 	v, base := L.CheckAny(1), optional(L, 2, 10)
 	if n, ok := v.(lua.LNumber); ok && base == 10 {
@@ -36,30 +60,6 @@ func baseTonumber(s *State, L *lua.LState) int {
 		L.Push(lua.LNil)
 	}
 	return 1
-}
-
-func baseAssert(s *State, L *lua.LState) int {
-	if L.ToBool(1) {
-		return L.GetTop()
-	}
-	message := L.Get(2)
-	if message == lua.LNil {
-		message = lua.LString("assertion failed!")
-	}
-	s.Raised = &raised{Value: message}
-	s.Raised.file, s.Raised.line = s.Place(L, 1)
-	L.Error(s.Raised.placed(), 0)
-	return 0
-}
-
-func baseError(s *State, L *lua.LState) int {
-	value, level := L.Get(1), optional(L, 2, 1)
-	s.Raised = &raised{Value: value}
-	if level > 0 {
-		s.Raised.file, s.Raised.line = s.Place(L, pastOperators(s, L, level))
-	}
-	L.Error(s.Raised.placed(), 0)
-	return 0
 }
 
 // pastOperators returns a level of the stack that does not count the functions which carry out
@@ -91,7 +91,7 @@ func isOperator(s *State, f lua.LValue) bool {
 }
 
 func baseGetmetatable(s *State, L *lua.LState) int {
-	var meta lua.LValue = lua.LNil
+	meta := lua.LNil
 	switch v := L.CheckAny(1).(type) {
 	case *lua.LTable:
 		if !isPrivate(s, v.Metatable) {
@@ -199,8 +199,8 @@ func basePrint(s *State, L *lua.LState) int {
 		if i > 1 {
 			b.WriteByte('\t')
 		}
-		b.WriteString(s.text(L, L.Get(i)))
-		s.limit(L, b.Len())
+		b.WriteString(s.toText(L, L.Get(i)))
+		s.checkLength(L, b.Len())
 	}
 	b.WriteByte('\n')
 	s.Budget.Charge(L, 50)
@@ -251,7 +251,7 @@ func baseSelect(s *State, L *lua.LState) int {
 }
 
 func baseTostring(s *State, L *lua.LState) int {
-	L.Push(lua.LString(s.text(L, L.CheckAny(1))))
+	L.Push(lua.LString(s.toText(L, L.CheckAny(1))))
 	return 1
 }
 

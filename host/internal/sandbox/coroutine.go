@@ -3,10 +3,11 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"obelus/host/internal/limits"
 	"runtime"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
 )
 
 // newCoroutine makes a coroutine. It takes only memory before it is resumed.
@@ -165,7 +166,7 @@ func coroutineResume(s *State, L *lua.LState) int {
 		L.Push(lua.LString(refused))
 		return 2
 	}
-	L.Push(s.caught(err))
+	L.Push(s.catch(err))
 	return 2
 }
 

@@ -20,9 +20,9 @@ var debugFuncs = []StateEntry{
 	{"traceback", debugTraceback},
 }
 
-// withoutThread removes a thread before the other arguments; own reports that the arguments are
+// dropThread removes a thread before the other arguments; own reports that the arguments are
 // about the running thread.
-func withoutThread(L *lua.LState) (own bool) {
+func dropThread(L *lua.LState) (own bool) {
 	u, ok := L.Get(1).(*lua.LUserData)
 	if !ok {
 		return true
@@ -35,7 +35,7 @@ func withoutThread(L *lua.LState) (own bool) {
 
 // debug.getinfo([thread,] function or level [, what]) gives all fields, whatever is asked for.
 func debugGetinfo(s *State, L *lua.LState) int {
-	own := withoutThread(L)
+	own := dropThread(L)
 	f, _ := L.Get(1).(*lua.LFunction)
 	info := &lua.Debug{CurrentLine: -1}
 	if f == nil {
@@ -113,7 +113,7 @@ func debugSetmetatable(s *State, L *lua.LState) int {
 
 // debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the stack of the error.
 func debugTraceback(s *State, L *lua.LState) int {
-	own := withoutThread(L)
+	own := dropThread(L)
 	message := L.Get(1)
 	if message != lua.LNil && !lua.LVCanConvToString(message) {
 		L.SetTop(1)
@@ -121,7 +121,7 @@ func debugTraceback(s *State, L *lua.LState) int {
 	}
 	var b strings.Builder
 	if message != lua.LNil {
-		b.WriteString(s.text(L, message) + "\n")
+		b.WriteString(s.toText(L, message) + "\n")
 	}
 	b.WriteString("stack traceback:")
 	if level := optional(L, 2, 1); own {
@@ -133,7 +133,7 @@ func debugTraceback(s *State, L *lua.LState) int {
 		}
 		writeFrames(&b, s.unwound.outside, 0)
 	}
-	s.limit(L, b.Len())
+	s.checkLength(L, b.Len())
 	L.Push(lua.LString(b.String()))
 	return 1
 }

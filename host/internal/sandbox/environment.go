@@ -23,6 +23,8 @@ func lookupGlobal(s *State, L *lua.LState) int {
 	return 1
 }
 
+// Lookup returns a global that an environment does not have yet, a library as a table that fills
+// itself.
 func (s *State) Lookup(name string) lua.LValue {
 	if v, ok := s.Globals[name]; ok {
 		return v

@@ -3,8 +3,10 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -52,7 +54,7 @@ func (s *State) Fault(err error) *Fault {
 			f.Message = limit.Message
 		}
 	case f.Author != nil:
-		authored(s, f)
+		readRaised(s, f)
 	default:
 		message := explain.WithoutSpace(value.String())
 		if panicked {
@@ -64,7 +66,7 @@ func (s *State) Fault(err error) *Fault {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
-		f.Message = explain.Message(message, namesIn(s, f.File, f.Line))
+		f.Message = explain.Message(message, namesAt(s, f.File, f.Line))
 	}
 	if f.File == "" && s.Run != nil {
 		f.File = s.Run.Script.File
@@ -83,8 +85,8 @@ func (f *Fault) place(message string) (rest string, ok bool) {
 	return message[len(m[0]):], true
 }
 
-// authored sets the fields of a failure for the value that the author raised.
-func authored(s *State, f *Fault) {
+// readRaised sets the fields of a failure for the value that the author raised.
+func readRaised(s *State, f *Fault) {
 	if f.Author.line > 0 {
 		f.File, f.Line = f.Author.file, f.Author.line
 	}
@@ -102,9 +104,9 @@ func authored(s *State, f *Fault) {
 	}
 }
 
-// caught returns the error value that pcall gives: a value of the author unchanged, the
+// catch returns the error value that pcall gives: a value of the author unchanged, the
 // interpreter's messages in Lua's words.
-func (s *State) caught(err error) lua.LValue {
+func (s *State) catch(err error) lua.LValue {
 	authored := s.Raised != nil
 	s.Raised = nil
 	value, panicked := raisedValue(err)
@@ -117,6 +119,19 @@ func (s *State) caught(err error) lua.LValue {
 		return lua.LString(m[0] + explain.Message(text[len(m[0]):], nil))
 	}
 	return lua.LString(explain.Message(text, nil))
+}
+
+// raisedValue returns the value that Lua code raised, or the message of a panic in Go in Lua's
+// words.
+func raisedValue(err error) (value lua.LValue, panicked bool) {
+	var api *lua.ApiError
+	switch {
+	case !errors.As(err, &api):
+		return lua.LString(explain.Panic(err.Error(), "")), true
+	case api.Type == lua.ApiErrorPanic:
+		return lua.LString(explain.Panic(api.Object.String(), explain.GoPlace(api.StackTrace))), true
+	}
+	return api.Object, false
 }
 
 // unnamedFunction is the interpreter's name for a function that no line of Lua called.
@@ -132,7 +147,7 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 		return err
 	}
 	text, ok := api.Object.(lua.LString)
-	name := nameOf(s, fn)
+	name := libraryName(s, fn)
 	if ok && name != "" {
 		text = lua.LString(strings.Replace(string(text), " to main chunk (", unnamedFunction, 1))
 		api.Object = lua.LString(strings.Replace(string(text), unnamedFunction, " to "+name+" (", 1))
@@ -140,8 +155,8 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 	return err
 }
 
-// nameOf returns the name of a library function, as scripts write it; empty for another function.
-func nameOf(s *State, fn *lua.LFunction) string {
+// libraryName returns the name of a library function, as scripts write it; empty for another function.
+func libraryName(s *State, fn *lua.LFunction) string {
 	for name, v := range s.Globals {
 		if v == fn {
 			return name
@@ -159,22 +174,9 @@ func nameOf(s *State, fn *lua.LFunction) string {
 	return ""
 }
 
-// raisedValue returns the value that Lua code raised, or the message of a panic in Go in Lua's
-// words.
-func raisedValue(err error) (value lua.LValue, panicked bool) {
-	var api *lua.ApiError
-	switch {
-	case !errors.As(err, &api):
-		return lua.LString(explain.Panic(err.Error(), "")), true
-	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(explain.Panic(api.Object.String(), explain.GoPlace(api.StackTrace))), true
-	}
-	return api.Object, false
-}
-
-// namesIn returns the expressions on a line of a script's source, or nil if the source is not
+// namesAt returns the expressions on a line of a script's source, or nil if the source is not
 // available.
-func namesIn(s *State, file string, line int) *explain.Names {
+func namesAt(s *State, file string, line int) *explain.Names {
 	sc, ok := s.Project.Scripts[file]
 	if s.Run != nil && s.Run.Script.File == file {
 		sc, ok = s.Run.Script, true
@@ -202,3 +204,144 @@ func (e faultEnvironment) Library(name string) (fields []string) {
 }
 
 func (e faultEnvironment) Globals() []string { return e.s.knownNames }
+
+// Guard calls do, which reads or makes values of a script outside of a call. An error that is
+// raised there, by a table that is too long to fill itself for example, is an error of the script
+// and must not end the program.
+func Guard(file string, do func() error) (err error) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		message := "the script broke down"
+		var api *lua.ApiError
+		if e, ok := r.(error); ok && errors.As(e, &api) && api.Object != nil {
+			message = api.Object.String()
+		}
+		err = &luaerr.ScriptError{File: file, Message: message}
+	}()
+	return do()
+}
+
+// FailureFields returns the fields of a failure for a value that a script returned after nil, or
+// raised: text, or a table, which gets a message if it has none.
+func FailureFields(s *State, v lua.LValue) (map[string]any, error) {
+	value, err := s.FromLua(v, "error")
+	if err != nil { // perhaps for bytes that are not UTF-8
+		m := textMapper{s: s, of: escapeInvalidUTF8, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
+		v = m.value(v, 0)
+		value, err = s.FromLua(v, "error")
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, isTable := v.(*lua.LTable)
+	if !isTable {
+		message := "failed"
+		if value != nil {
+			message = s.PlainText(v)
+		}
+		return map[string]any{"message": message}, nil
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return map[string]any{"message": string(store.EncodeJSON(value))}, nil
+	}
+	if _, ok := fields["message"].(string); ok {
+		return fields, nil
+	}
+	copied := map[string]any{}
+	for name, field := range fields {
+		copied[name] = field
+	}
+	copied["message"], err = s.FromLua(lua.LString(escapeInvalidUTF8(messageOf(s, t, fields))), "error")
+	return copied, err
+}
+
+// escapeInvalidUTF8 returns a text in which bytes that are not UTF-8 are escaped as in Lua.
+func escapeInvalidUTF8(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "\\%03d", text[i])
+		} else {
+			b.WriteString(text[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// messageOf returns a message for an error table without one: the result of __tostring, its
+// code, or all of it.
+func messageOf(s *State, t *lua.LTable, fields map[string]any) string {
+	if s.L.GetMetaField(t, "__tostring") != lua.LNil {
+		if text := s.PlainText(t); text != "" {
+			return text
+		}
+	}
+	if code, ok := fields["code"].(string); ok {
+		return code
+	}
+	if len(fields) == 0 {
+		return "failed"
+	}
+	return string(store.EncodeJSON(fields))
+}
+
+// PlainText is tostring outside of a protected call; empty if it fails.
+func (s *State) PlainText(v lua.LValue) string {
+	L := s.L
+	top := L.GetTop()
+	defer L.SetTop(top)
+	err := L.CallByParam(lua.P{Fn: s.Globals["tostring"], NRet: 1, Protect: true}, v)
+	if err != nil {
+		return ""
+	}
+	return lua.LVAsString(L.Get(-1))
+}
+
+// MapTexts pushes the first argument with every text in it mapped.
+func MapTexts(s *State, L *lua.LState, of func(string) string) int {
+	m := textMapper{s: s, of: of, charge: func() { s.Budget.Charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
+	L.Push(m.value(L.CheckAny(1), 0))
+	return 1
+}
+
+// textMapper copies a value with every text in it mapped. Keys stay as they are, and so do tables
+// deeper than a value may be.
+type textMapper struct {
+	s      *State
+	of     func(string) string
+	charge func() // called for each value
+	made   map[*lua.LTable]*lua.LTable
+}
+
+func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
+	m.charge()
+	switch v := v.(type) {
+	case lua.LString:
+		return lua.LString(m.of(string(v)))
+	case *lua.LTable:
+		if made, ok := m.made[v]; ok {
+			return made
+		}
+		if depth > m.s.Project.Limits.Depth {
+			return v
+		}
+		m.s.Fill(v)
+		made := m.s.L.CreateTable(v.Len(), 0)
+		made.Metatable = v.Metatable // has the mark of an array, and kept numbers
+		m.made[v] = made
+		for key, e := v.Next(lua.LNil); key != lua.LNil; key, e = v.Next(key) {
+			made.RawSet(key, m.value(e, depth+1))
+		}
+		return made
+	}
+	return v
+}

@@ -38,9 +38,9 @@ func stringFormat(s *State, L *lua.LState) int {
 		}
 		text := formatDirective(s, L, d, arg)
 		b.WriteString(text)
-		s.grow(L, b.Len(), len(text))
+		s.checkGrowth(L, b.Len(), len(text))
 	}
-	s.limit(L, b.Len())
+	s.checkLength(L, b.Len())
 	L.Push(lua.LString(b.String()))
 	return 1
 }
@@ -93,7 +93,7 @@ func formatDirective(s *State, L *lua.LState, d directive, arg int) string {
 	case 'q':
 		return quoteLua(s.checkText(L, arg))
 	case 's':
-		text := s.text(L, L.Get(arg))
+		text := s.toText(L, L.Get(arg))
 		if d.precision >= 0 && d.precision < len(text) {
 			text = text[:d.precision]
 		}

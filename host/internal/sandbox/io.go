@@ -25,36 +25,36 @@ func newIO(s *State) *lua.LTable {
 var ioFuncs = []StateEntry{
 	{"close", ioFlush},
 	{"flush", ioFlush},
-	{"input", standard("stdin")},
-	{"lines", refuse(noFiles)},
-	{"open", ioFail(noFiles)},
-	{"output", standard("stdout")},
-	{"read", ioFail(noInput)},
-	{"tmpfile", ioFail(noFiles)},
+	{"input", standardStream("stdin")},
+	{"lines", raising(noFiles)},
+	{"open", failing(noFiles)},
+	{"output", standardStream("stdout")},
+	{"read", failing(noInput)},
+	{"tmpfile", failing(noFiles)},
 	{"type", ioType},
 	{"write", ioWrite},
 }
 
 var streamFuncs = []StateEntry{
-	{"close", ofStream(ioFlush)},
-	{"flush", ofStream(ioFlush)},
-	{"lines", ofStream(streamLines)},
-	{"read", ofStream(ioFail(noInput))},
-	{"seek", ofStream(ioFail("a standard stream has no position"))},
-	{"setvbuf", ofStream(ioFlush)},
-	{"write", ofStream(streamWrite)},
+	{"close", streamMethod(ioFlush)},
+	{"flush", streamMethod(ioFlush)},
+	{"lines", streamMethod(streamLines)},
+	{"read", streamMethod(failing(noInput))},
+	{"seek", streamMethod(failing("a standard stream has no position"))},
+	{"setvbuf", streamMethod(ioFlush)},
+	{"write", streamMethod(streamWrite)},
 }
 
-// refuse returns a function that raises.
-func refuse(message string) Function {
+// raising returns a function that raises.
+func raising(message string) Function {
 	return func(_ *State, L *lua.LState) int {
 		L.RaiseError("%s", message)
 		return 0
 	}
 }
 
-// ioFail returns a function that fails as functions of io do.
-func ioFail(message string) Function {
+// failing returns a function that fails as functions of io do.
+func failing(message string) Function {
 	return func(_ *State, L *lua.LState) int {
 		L.Push(lua.LNil)
 		L.Push(lua.LString(message))
@@ -62,8 +62,8 @@ func ioFail(message string) Function {
 	}
 }
 
-// standard returns io.input or io.output, which give a stream and take none.
-func standard(name string) Function {
+// standardStream returns io.input or io.output, which give a stream and take none.
+func standardStream(name string) Function {
 	return func(s *State, L *lua.LState) int {
 		if L.Get(1) != lua.LNil && streamOf(L) == nil {
 			L.RaiseError("%s", noFiles)
@@ -82,8 +82,8 @@ func streamOf(L *lua.LState) *stream {
 	return own
 }
 
-// ofStream returns a method that requires its stream.
-func ofStream(f Function) Function {
+// streamMethod returns a method that requires its stream.
+func streamMethod(f Function) Function {
 	return func(s *State, L *lua.LState) int {
 		if streamOf(L) == nil {
 			L.ArgError(1, "a file is expected: call it with a colon")
@@ -112,7 +112,7 @@ func ioWrite(s *State, L *lua.LState) int { return writeArguments(s, L, 1) }
 
 func streamWrite(s *State, L *lua.LState) int {
 	if !streamOf(L).write {
-		return ioFail("standard input can't be written")(s, L)
+		return failing("standard input can't be written")(s, L)
 	}
 	return writeArguments(s, L, 2)
 }
@@ -121,7 +121,7 @@ func writeArguments(s *State, L *lua.LState, first int) int {
 	s.Budget.Outside(L)
 	for i := first; i <= L.GetTop(); i++ {
 		text := s.checkText(L, i)
-		s.limit(L, len(text))
+		s.checkLength(L, len(text))
 		s.Run.Printed.write(text)
 	}
 	s.Budget.Charge(L, 50)

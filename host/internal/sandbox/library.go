@@ -51,10 +51,12 @@ func Bind[T any](L *lua.LState, of T, entries []Entry[T]) []Field {
 	return fields
 }
 
+// Fn returns a library function as a value.
 func (s *State) Fn(f Function) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int { return f(s, L) })
 }
 
+// Funcs returns library functions as fields.
 func (s *State) Funcs(entries []StateEntry) []Field { return Bind(s.L, s, entries) }
 
 // AddLibrary adds a global table; its fields are sorted by name.
@@ -69,6 +71,7 @@ func (s *State) AddGlobals(fields []Field) {
 	}
 }
 
+// Table returns a new table with fields.
 func (s *State) Table(fields []Field) *lua.LTable {
 	t := s.L.CreateTable(0, len(fields))
 	for _, f := range fields {

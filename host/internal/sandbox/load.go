@@ -31,10 +31,10 @@ func baseLoad(s *State, L *lua.LState) int {
 		}
 		text, ok := piece.(lua.LString)
 		if !ok {
-			return ioFail("reader function must return a string")(s, L)
+			return failing("reader function must return a string")(s, L)
 		}
 		b.WriteString(string(text))
-		s.limit(L, b.Len())
+		s.checkLength(L, b.Len())
 		if b.Len() > s.Project.Limits.Source {
 			return loadText(s, L, b.String(), "=(load)")
 		}
@@ -53,16 +53,16 @@ func loadText(s *State, L *lua.LState, text, name string) int {
 	env := L.OptTable(4, s.Run.Env)
 	switch {
 	case strings.HasPrefix(text, "\x1b"):
-		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
+		return failing("attempt to load a binary chunk: scripts load text alone")(s, L)
 	case len(text) > s.Project.Limits.Source:
-		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.Project.Limits.Source))(s, L)
+		return failing(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.Project.Limits.Source))(s, L)
 	case !strings.Contains(mode, "t"):
-		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
+		return failing("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
 	s.Budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is read each time
 	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
-		return ioFail(err.Error())(s, L)
+		return failing(err.Error())(s, L)
 	}
 	f := L.NewFunctionFromProto(proto)
 	s.Fill(env)

@@ -14,18 +14,18 @@ import (
 // newObject returns a Go value of the embedding program as scripts see it, by way of gopher-luar.
 // gopher-luar reads tables without metamethods, and would find one empty that fills itself when a
 // script reads it: such tables are filled before they cross.
-func newObject(s *State, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
+func newObject(s *State, v any) lua.LValue { return adaptValue(s, luar.New(s.L, v)) }
 
 // crossed marks the metatables of gopher-luar that are adapted.
 const crossed = "obelus"
 
-// crossing adapts a value of gopher-luar: its functions fill the tables that they are given, and a
+// adaptValue adapts a value of gopher-luar: its functions fill the tables that they are given, and a
 // script can only call methods and read and write exported fields and elements.
-func crossing(s *State, v lua.LValue) lua.LValue {
+func adaptValue(s *State, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
-		if v.IsG && !ofObject(v) {
-			return givingCopies(s, v, 1)
+		if v.IsG && !isWrapped(v) {
+			return wrapMethod(s, v, 1)
 		}
 	case *lua.LUserData:
 		meta, ok := v.Metatable.(*lua.LTable)
@@ -36,7 +36,7 @@ func crossing(s *State, v lua.LValue) lua.LValue {
 		adaptOperators(s, meta, reflect.TypeOf(v.Value))
 		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
 			for name, fn := methods.Next(lua.LNil); name != lua.LNil; name, fn = methods.Next(name) {
-				methods.RawSet(name, givingCopies(s, fn.(*lua.LFunction), 2)) // after the receiver
+				methods.RawSet(name, wrapMethod(s, fn.(*lua.LFunction), 2)) // after the receiver
 			}
 		}
 	}
@@ -65,17 +65,17 @@ func adaptOperators(s *State, meta *lua.LTable, t reflect.Type) {
 		}
 		switch name.String() {
 		case "__index":
-			fn = filling(s, refusingLocks(s.L, fn), nil, &fieldAccess)
+			fn = wrapFilling(s, hideLocks(s.L, fn), nil, &fieldAccess)
 		case "__call":
 			if kind == reflect.Map {
-				fn = filling(s, iterateMap(s, fn), nil, &fieldAccess)
+				fn = wrapFilling(s, iterateMap(s, fn), nil, &fieldAccess)
 			} else { // gopher-luar would give copies of elements
-				fn = filling(s, s.L.NewFunction(iterateElements), nil, nil)
+				fn = wrapFilling(s, s.L.NewFunction(iterateElements), nil, nil)
 			}
 		case "__tostring": // may call a method of the program
-			fn = filling(s, fn, nil, nil)
+			fn = wrapFilling(s, fn, nil, nil)
 		default:
-			fn = filling(s, fn, assignedTypes, &fieldAccess)
+			fn = wrapFilling(s, fn, assignedTypes, &fieldAccess)
 		}
 		meta.RawSet(name, fn)
 	}
@@ -146,7 +146,7 @@ func iterateMap(s *State, fn *lua.LFunction) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int {
 		n := fn.GFunction(L)
 		if next, ok := L.Get(-1).(*lua.LFunction); ok {
-			L.Replace(-1, filling(s, next, nil, &fieldAccess))
+			L.Replace(-1, wrapFilling(s, next, nil, &fieldAccess))
 		}
 		return n
 	})
@@ -172,9 +172,9 @@ func iterateElements(L *lua.LState) int {
 // program for good, and unlocking an unlocked mutex ends it.
 var lockMethods = []string{"lock", "unlock", "rlock", "runlock", "trylock", "tryrlock", "rlocker"}
 
-// refusingLocks returns the __index of an object without the methods of a lock and of types of
+// hideLocks returns the __index of an object without the methods of a lock and of types of
 // package sync.
-func refusingLocks(L *lua.LState, index *lua.LFunction) *lua.LFunction {
+func hideLocks(L *lua.LState, index *lua.LFunction) *lua.LFunction {
 	return L.NewFunction(func(L *lua.LState) int {
 		ud, _ := L.Get(1).(*lua.LUserData)
 		name, ok := L.Get(2).(lua.LString)
@@ -197,10 +197,10 @@ func ofSync(t reflect.Type) bool {
 	return t.PkgPath() == "sync"
 }
 
-// givingCopies returns a function or method of the program that gets filled tables and copies of
+// wrapMethod returns a function or method of the program that gets filled tables and copies of
 // maps, from an argument on: it may read a map while another script writes it, which ends a program
 // in Go.
-func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
+func wrapMethod(s *State, fn *lua.LFunction, from int) *lua.LFunction {
 	called := *fn
 	called.GFunction = func(L *lua.LState) int {
 		for i := from; i <= L.GetTop(); i++ {
@@ -208,7 +208,7 @@ func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
 		}
 		return fn.GFunction(L)
 	}
-	return filling(s, &called, argumentTypes(fn), nil)
+	return wrapFilling(s, &called, argumentTypes(fn), nil)
 }
 
 // copyObject returns an object, which is or belongs to argument arg, with its maps copied. Without
@@ -261,10 +261,10 @@ func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value 
 	return copied
 }
 
-// filling returns a function of gopher-luar that fills its arguments, in the same frame, so that
+// wrapFilling returns a function of gopher-luar that fills its arguments, in the same frame, so that
 // its errors have the same place. types gives the Go types of its arguments, nil for any type;
 // during, if not nil, is held while it runs.
-func filling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
+func wrapFilling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
 	var carried []lua.LValue
 	for _, up := range fn.Upvalues {
 		carried = append(carried, up.Value())
@@ -275,17 +275,17 @@ func filling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex)
 			if types != nil {
 				want = types(L, i)
 			}
-			L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
+			L.Replace(i, fillArgument(s, L, L.Get(i), want, i))
 		}
-		n := locked(during, fn.GFunction, L)
+		n := callLocked(during, fn.GFunction, L)
 		for i := L.GetTop() - n + 1; i <= L.GetTop(); i++ {
-			L.Replace(i, crossing(s, L.Get(i)))
+			L.Replace(i, adaptValue(s, L.Get(i)))
 		}
 		return n
-	}, append(carried, fills)...)
+	}, append(carried, filledMark)...)
 }
 
-func locked(during *sync.Mutex, fn lua.LGFunction, L *lua.LState) int {
+func callLocked(during *sync.Mutex, fn lua.LGFunction, L *lua.LState) int {
 	if during != nil {
 		during.Lock()
 		defer during.Unlock()
@@ -383,37 +383,37 @@ func holdsLock(t reflect.Type) bool {
 	return false
 }
 
-// fills is the last upvalue of functions that fill their arguments.
-var fills lua.LValue = &lua.LUserData{}
+// filledMark is the last upvalue of functions that fill their arguments.
+var filledMark lua.LValue = &lua.LUserData{}
 
 // maxObjectDepth is the depth of tables for objects: gopher-luar follows them on Go's stack.
 const maxObjectDepth = 200
 
-// wholeArgument fills a table and all tables in it, and replaces a function by one that fills. A
+// fillArgument fills a table and all tables in it, and replaces a function by one that fills. A
 // table with functions is copied, with its functions bound to the call. An object that cannot
 // become the wanted type raises an error here: gopher-luar would print the object, with fields that
 // the program may be changing.
-func wholeArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
-	if err := objectFits(v, want); err != "" {
+func fillArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
+	if err := checkObjectType(v, want); err != "" {
 		L.ArgError(arg, err)
 	}
 	switch v := v.(type) {
 	case *lua.LTable:
 		seen := map[typedTable]bool{}
-		if fillWithin(s, L, v, want, arg, seen, 1) {
-			return bindWithin(s, L, v, want, map[*lua.LTable]*lua.LTable{})
+		if fillTables(s, L, v, want, arg, seen, 1) {
+			return bindTables(s, L, v, want, map[*lua.LTable]*lua.LTable{})
 		}
 	case *lua.LFunction:
-		if !ofObject(v) {
+		if !isWrapped(v) {
 			return bindFunction(s, L, v, want)
 		}
 	}
 	return v
 }
 
-// objectFits returns the reason why an object cannot become the type, or ""; nil stands for any
+// checkObjectType returns the reason why an object cannot become the type, or ""; nil stands for any
 // type.
-func objectFits(v lua.LValue, want reflect.Type) string {
+func checkObjectType(v lua.LValue, want reflect.Type) string {
 	ud, ok := v.(*lua.LUserData)
 	if !ok || want == nil || ud.Value == nil || want.Implements(reflect.TypeFor[lua.LValue]()) {
 		return ""
@@ -425,10 +425,10 @@ func objectFits(v lua.LValue, want reflect.Type) string {
 	return fmt.Sprintf("cannot use object (type %s) as type %s", t, want)
 }
 
-// ofObject reports whether gopher-luar made a function.
-func ofObject(fn *lua.LFunction) bool {
+// isWrapped reports whether gopher-luar made a function.
+func isWrapped(fn *lua.LFunction) bool {
 	n := len(fn.Upvalues)
-	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == fills
+	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == filledMark
 }
 
 // bindFunction returns a function that ends with the call which gives it to an object.
@@ -438,7 +438,7 @@ func bindFunction(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) *
 		if r.turn.Load() != turn {
 			L.RaiseError("the call that gave this function to an object has ended")
 		}
-		return giveWhole(s, L, fn, as)
+		return callBound(s, L, fn, as)
 	})
 }
 
@@ -448,9 +448,9 @@ type typedTable struct {
 	want  reflect.Type
 }
 
-// fillWithin fills a table, and the tables in it. It reports whether an object must get a copy: of
+// fillTables fills a table, and the tables in it. It reports whether an object must get a copy: of
 // functions, and of maps of objects.
-func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
+func fillTables(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
 	if seen[typedTable{t, want}] {
 		return false
 	}
@@ -461,12 +461,12 @@ func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg i
 	s.Fill(t)
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		_, inner := withinType(L, want, key)
-		if err := objectFits(v, inner); err != "" {
+		if err := checkObjectType(v, inner); err != "" {
 			L.ArgError(arg, err)
 		}
 		switch v := v.(type) {
 		case *lua.LTable:
-			functions = fillWithin(s, L, v, inner, arg, seen, depth+1) || functions
+			functions = fillTables(s, L, v, inner, arg, seen, depth+1) || functions
 		case *lua.LFunction:
 			functions = true
 		case *lua.LUserData:
@@ -476,8 +476,8 @@ func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg i
 	return functions
 }
 
-// bindWithin copies a table and the tables in it, with their functions bound.
-func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
+// bindTables copies a table and the tables in it, with their functions bound.
+func bindTables(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
 	if c := made[t]; c != nil {
 		return c
 	}
@@ -486,10 +486,10 @@ func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made 
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		_, inType := withinType(L, want, key)
 		if inner, ok := v.(*lua.LTable); ok {
-			v = bindWithin(s, L, inner, inType, made)
+			v = bindTables(s, L, inner, inType, made)
 		} else if ud, ok := v.(*lua.LUserData); ok {
 			v = copyObject(L, 1, ud)
-		} else if fn, ok := v.(*lua.LFunction); ok && !ofObject(fn) {
+		} else if fn, ok := v.(*lua.LFunction); ok && !isWrapped(fn) {
 			v = bindFunction(s, L, fn, inType)
 		}
 		c.RawSet(key, v)
@@ -501,9 +501,9 @@ func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made 
 // stack that the interpreter does not count.
 const maxWithin = 200
 
-// giveWhole calls a function that a script gave to an object. gopher-luar calls it on a thread of
+// callBound calls a function that a script gave to an object. gopher-luar calls it on a thread of
 // its own, which has no budget before.
-func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
+func callBound(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
 	if s.within >= maxWithin {
 		L.RaiseError("stack overflow")
 	}
@@ -513,7 +513,7 @@ func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int 
 	n := L.GetTop()
 	L.Insert(fn, 1)
 	for i := 2; i <= n+1; i++ {
-		L.Replace(i, crossing(s, L.Get(i)))
+		L.Replace(i, adaptValue(s, L.Get(i)))
 	}
 	L.Call(n, lua.MultRet)
 	for i := 1; i <= L.GetTop(); i++ {
@@ -521,7 +521,7 @@ func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int 
 		if as != nil && as.Kind() == reflect.Func && i <= as.NumOut() {
 			want = as.Out(i - 1)
 		}
-		L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
+		L.Replace(i, fillArgument(s, L, L.Get(i), want, i))
 	}
 	return L.GetTop()
 }

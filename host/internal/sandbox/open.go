@@ -80,8 +80,8 @@ func arithmeticOfStrings(s *State) []Field {
 	return fields
 }
 
-// capabilities returns the means of this state's modules.
-func capabilities(s *State) *luastd.Env {
+// newEnv returns the means of this state's modules.
+func newEnv(s *State) *luastd.Env {
 	return &luastd.Env{
 		Codec:     s.Codec,
 		Grants:    s.Project.Grants,
@@ -113,7 +113,7 @@ func New(p *Project) *State {
 	})
 	s.Budget.Owner, s.Budget.Limits = s, &p.Limits
 	s.Codec = codec.New(s.L, func() *lua.LState { return s.strand.L }, &s.Budget, &p.Limits)
-	s.Env = capabilities(s)
+	s.Env = newEnv(s)
 	openBase(s)
 	s.Libs["string"] = s.Funcs(stringFuncs)
 	s.Libs["table"] = s.Funcs(tableFuncs)

@@ -7,11 +7,39 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
 )
+
+// Functions are the functions that rewritten code calls. They find their state by the context of
+// the thread, so that all states share them together with the compiled code.
+var Functions = luac.Functions{
+	luac.CallAt:     hostFunction(atCall),
+	luac.CallFill:   hostFunction(func(s *State, L *lua.LState) int { return luac.FillTable(L, &s.Budget) }),
+	luac.CallConcat: hostFunction(concatCall),
+	luac.CallLength: hostFunction(lengthCall),
+	luac.CallBound:  hostFunction(boundCall),
+	luac.CallMinus:  hostFunction(minusCall),
+	luac.CallAdapt:  hostFunction(adaptCall),
+	luac.CallGlobal: hostFunction(baseGetfenv),
+}
+
+func hostFunction(f Function) *lua.LFunction {
+	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget.Budget).Owner.(*State), L) }}
+}
+
+// atCall is the function behind luac.CallAt.
+func atCall(s *State, L *lua.LState) int {
+	table := L.CheckTable(2)
+	if s.Run != nil && s.Run.Lines != nil {
+		s.Run.Lines[table] = L.CheckInt(1)
+	}
+	L.Push(table)
+	return 1
+}
 
 // concatCall is the operator .. with a limit.
 func concatCall(s *State, L *lua.LState) int {
@@ -35,11 +63,11 @@ func concatCall(s *State, L *lua.LState) int {
 	if !plain {
 		return concatMeta(s, L, n)
 	}
-	s.limit(L, total)
+	s.checkLength(L, total)
 	var b strings.Builder
 	b.Grow(total)
 	for i := 1; i <= n; i++ {
-		b.WriteString(s.text(L, L.Get(i)))
+		b.WriteString(s.toText(L, L.Get(i)))
 	}
 	L.Push(lua.LString(b.String()))
 	return 1
@@ -51,8 +79,8 @@ func concatMeta(s *State, L *lua.LState, n int) int {
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
 		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
-			a, b := s.text(L, left), s.text(L, right)
-			s.limit(L, len(a)+len(b))
+			a, b := s.toText(L, left), s.toText(L, right)
+			s.checkLength(L, len(a)+len(b))
 			right = lua.LString(a + b)
 			continue
 		}
@@ -171,4 +199,46 @@ func arithmeticOperand(s *State, L *lua.LState, v lua.LValue) (lua.LNumber, bool
 		L.RaiseError("arithmetic would round the integer %s, which is text since it is beyond 2^53 (tonumber rounds it)", text)
 	}
 	return n, ok
+}
+
+// adaptMetatable replaces callable objects that are operators of a metatable by functions.
+func adaptMetatable(s *State, meta *lua.LTable) {
+	for _, event := range luac.OperatorEvents {
+		if v, ok := meta.RawGetString(event).(*lua.LTable); ok {
+			meta.RawSetString(event, adaptObject(s, v))
+		}
+	}
+}
+
+// adaptObject returns a function that calls an object, the same one each time: two metatables share
+// __eq only if it is the same. A table that can't be called is returned unchanged.
+func adaptObject(s *State, object *lua.LTable) lua.LValue {
+	if f, ok := s.Run.adapters[object]; ok {
+		return f
+	}
+	if _, ok := s.L.GetMetaField(object, "__call").(*lua.LFunction); !ok {
+		return object
+	}
+	f := s.Fn(func(s *State, L *lua.LState) int {
+		n := L.GetTop()
+		L.Insert(object, 1)
+		L.Call(n, 1)
+		return 1
+	})
+	if s.Run.adapters == nil {
+		s.Run.adapters = map[*lua.LTable]*lua.LFunction{}
+	}
+	s.Run.adapters[object] = f
+	return f
+}
+
+// adaptCall is the function behind luac.CallAdapt: it adapts the value that is assigned to a field
+// such as __add, since the table may be a metatable in use.
+func adaptCall(s *State, L *lua.LState) int {
+	if object, ok := L.Get(1).(*lua.LTable); ok {
+		L.Push(adaptObject(s, object))
+		return 1
+	}
+	L.SetTop(1)
+	return 1
 }

@@ -12,7 +12,7 @@ import (
 
 // osStubs are functions of os that libraries look for and that do nothing.
 var osStubs = []StateEntry{
-	{"exit", refuse("os.exit is not available in scripts: return, or raise an error")},
+	{"exit", raising("os.exit is not available in scripts: return, or raise an error")},
 	{"getenv", func(s *State, L *lua.LState) int { L.Push(lua.LNil); return 1 }},
 }
 

@@ -13,6 +13,18 @@ import (
 	"obelus/luastd"
 )
 
+// Project has everything that the states of one generation share.
+type Project struct {
+	Scripts map[string]*Script // by file
+	Limits  limits.Limits
+	Grants  luastd.Grants
+	Clock   luastd.Clock
+	Log     *slog.Logger
+	Stderr  io.Writer                                                                    // receives the output of scripts
+	HTTP    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // answers requests in place of the network; nil for the network
+	Objects map[string]any                                                               // objects of the embedding program, by the names of their globals
+}
+
 // standardLibraries are the libraries of Lua that require gives too.
 var standardLibraries = []string{"_G", "coroutine", "debug", "io", "math", "os", "package", "string", "table"}
 
@@ -80,16 +92,4 @@ func (p *Project) ModuleNames() []string {
 		}
 	}
 	return names
-}
-
-// Project has everything that the states of one generation share.
-type Project struct {
-	Scripts map[string]*Script // by file
-	Limits  limits.Limits
-	Grants  luastd.Grants
-	Clock   luastd.Clock
-	Log     *slog.Logger
-	Stderr  io.Writer                                                                    // receives the output of scripts
-	HTTP    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // answers requests in place of the network; nil for the network
-	Objects map[string]any                                                               // objects of the embedding program, by the names of their globals
 }

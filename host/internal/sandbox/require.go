@@ -12,6 +12,62 @@ import (
 	"obelus/luastd"
 )
 
+// newPackage makes the run's package. require respects the entries that a script puts into loaded
+// and preload, in this run alone.
+func newPackage(s *State) *lua.LTable {
+	lib := s.L.CreateTable(0, 8)
+	lib.RawSetString("config", lua.LString("/\n;\n?\n!\n-\n"))
+	lib.RawSetString("cpath", lua.LString(""))
+	lib.RawSetString("path", lua.LString(strings.Join(moduleFiles("?"), ";")))
+	lib.RawSetString("preload", s.L.CreateTable(0, 0))
+	lib.RawSetString("loaders", s.L.CreateTable(0, 0))
+	s.Run.Env.RawSetString("package", lib)
+	loaded := loadedModules(s)
+	lib.RawSetString("loaded", loaded)
+	for _, name := range standardLibraries {
+		_, own := s.Project.findModule(name)
+		if !own && loaded.RawGetString(name) == lua.LNil {
+			loaded.RawSetString(name, standardLibrary(s, name))
+		}
+	}
+	s.Run.preloaded = lib.RawGetString("preload").(*lua.LTable)
+	return lib
+}
+
+// loadedModules returns package.loaded.
+func loadedModules(s *State) *lua.LTable {
+	if s.Run.loaded == nil {
+		s.Run.loaded = s.L.CreateTable(0, 8)
+	}
+	return s.Run.loaded
+}
+
+// preloadFunction returns the function that a script set for a module, or nil.
+func preloadFunction(s *State, name string) *lua.LFunction {
+	if s.Run.preloaded == nil {
+		return nil
+	}
+	loader, _ := s.Run.preloaded.RawGetString(name).(*lua.LFunction)
+	return loader
+}
+
+// standardLibrary returns a library as the run's environment has it, or nil if there is none of the
+// name.
+func standardLibrary(s *State, name string) lua.LValue {
+	for _, known := range standardLibraries {
+		if known != name {
+			continue
+		}
+		v := s.Run.Env.RawGetString(name)
+		if v == lua.LNil {
+			v = s.Lookup(name)
+			s.Run.Env.RawSetString(name, v)
+		}
+		return v
+	}
+	return nil
+}
+
 // maxModuleName is the longest name of a module in bytes, which keeps messages short.
 const maxModuleName = 1000
 
@@ -32,13 +88,13 @@ func baseRequire(s *State, L *lua.LState) int {
 	}
 	var v lua.LValue
 	if loader := preloadFunction(s, name); loader != nil {
-		v = loadWith(s, L, name, loader)
+		v = loadModule(s, L, name, loader)
 	} else if sc, ok := s.Project.findModule(name); ok {
 		proto, err := sc.Compile()
 		if err != nil {
 			L.RaiseError("%s", err)
 		}
-		v = loadWith(s, L, name, L.NewFunctionFromProto(proto))
+		v = loadModule(s, L, name, L.NewFunctionFromProto(proto))
 	} else if fields := s.Builtin(name); fields != nil {
 		v = s.Table(fields)
 	} else if v = standardLibrary(s, name); v == nil && name == "test" {
@@ -53,9 +109,9 @@ func baseRequire(s *State, L *lua.LState) int {
 	return 1
 }
 
-// loadWith runs a module's top level. Its errors are raised unchanged. The module then counts as
+// loadModule runs a module's top level. Its errors are raised unchanged. The module then counts as
 // not loaded, so that a later require tries again.
-func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
+func loadModule(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.Run.loading, s.Run.Depth
 	s.Run.loading = append(slices.Clone(loading), name)
 	s.Run.Depth++

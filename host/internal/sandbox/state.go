@@ -1,3 +1,11 @@
+// Package sandbox runs Lua scripts so that they can do no harm. A [State] is an interpreter with
+// the safe part of Lua 5.1's library, one run after another. Each run has an environment and a
+// budget of its own.
+//
+// Each library is a file with a table of functions, which take the state: string.go, table.go,
+// math.go and so on. Below them, thread.go has protected calls and coroutines, value.go the
+// arguments of functions, and library.go the tables of functions. open.go puts everything together.
+// The package knows nothing of activities and plans.
 package sandbox
 
 import (
@@ -122,7 +130,7 @@ func (s *State) Call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
 	err := s.protected(f, args)
-	s.Budget.Ended()
+	s.Budget.Finish()
 	if s.Budget.Exhausted() { // perhaps during a native function
 		err = cmp.Or(err, errors.New(limits.OutOfTime))
 	}

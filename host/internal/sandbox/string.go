@@ -29,9 +29,9 @@ var stringFuncs = []StateEntry{
 	{"upper", stringUpper},
 }
 
-// span converts the arguments from and to of sub and byte to an interval, from 0, of a string of
+// intervalOf converts the arguments from and to of sub and byte to an interval, from 0, of a string of
 // the given length. It may be empty.
-func span(from, to, length int) (int, int) {
+func intervalOf(from, to, length int) (int, int) {
 	if from < 0 {
 		from = max(length+from+1, 1)
 	}
@@ -48,7 +48,7 @@ func span(from, to, length int) (int, int) {
 func stringByte(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from := optional(L, 2, 1)
-	from, to := span(from, optional(L, 3, from), len(text))
+	from, to := intervalOf(from, optional(L, 3, from), len(text))
 	if to-from > 8000 {
 		L.RaiseError("string slice too long")
 	}
@@ -138,7 +138,7 @@ func stringGsub(s *State, L *lua.LState) int {
 			count++
 			with := gsubReplacement(s, m, at, e)
 			b.WriteString(with)
-			s.grow(L, b.Len(), len(with))
+			s.checkGrowth(L, b.Len(), len(with))
 		}
 		switch {
 		case e > at:
@@ -153,7 +153,7 @@ func stringGsub(s *State, L *lua.LState) int {
 			break
 		}
 	}
-	s.grow(L, b.Len()+len(subject)-at, len(subject)-at)
+	s.checkGrowth(L, b.Len()+len(subject)-at, len(subject)-at)
 	b.WriteString(subject[at:])
 	L.Push(lua.LString(b.String()))
 	L.Push(lua.LNumber(count))
@@ -181,7 +181,7 @@ func gsubReplacement(s *State, m *luapattern.Matcher, from, to int) string {
 	case *lua.LTable:
 		v = L.GetTable(r, m.Captured(0, from, to))
 	default:
-		return gsubTemplate(s, m, s.text(L, r), from, to)
+		return gsubTemplate(s, m, s.toText(L, r), from, to)
 	}
 	if lua.LVIsFalse(v) {
 		return m.Subject[from:to]
@@ -189,7 +189,7 @@ func gsubReplacement(s *State, m *luapattern.Matcher, from, to int) string {
 	if !lua.LVCanConvToString(v) {
 		L.RaiseError("invalid replacement value (a %s)", v.Type())
 	}
-	return s.text(L, v)
+	return s.toText(L, v)
 }
 
 func gsubTemplate(s *State, m *luapattern.Matcher, text string, from, to int) string {
@@ -207,12 +207,12 @@ func gsubTemplate(s *State, m *luapattern.Matcher, text string, from, to int) st
 		case c == '0':
 			b.WriteString(m.Subject[from:to])
 		case c >= '1' && c <= '9':
-			b.WriteString(s.text(m.L, m.Captured(int(c-'1'), from, to)))
+			b.WriteString(s.toText(m.L, m.Captured(int(c-'1'), from, to)))
 		default:
 			b.WriteByte(c)
 		}
 		if b.Len() > s.Project.Limits.String {
-			s.limit(m.L, b.Len())
+			s.checkLength(m.L, b.Len())
 		}
 	}
 	return b.String()
@@ -226,7 +226,7 @@ func stringLen(s *State, L *lua.LState) int {
 // mapBytes pushes its text with some bytes changed. Lua's own lower and upper know only ASCII.
 func mapBytes(s *State, L *lua.LState, change func(text []byte)) int {
 	text := []byte(s.checkText(L, 1))
-	s.limit(L, len(text))
+	s.checkLength(L, len(text))
 	change(text)
 	L.Push(lua.LString(text))
 	return 1
@@ -249,9 +249,9 @@ func stringRep(s *State, L *lua.LState) int {
 		return 1
 	}
 	if n > s.Project.Limits.String/len(text) {
-		s.limit(L, s.Project.Limits.String+1)
+		s.checkLength(L, s.Project.Limits.String+1)
 	}
-	s.limit(L, n*len(text))
+	s.checkLength(L, n*len(text))
 	L.Push(lua.LString(strings.Repeat(text, n)))
 	return 1
 }
@@ -266,7 +266,7 @@ func stringReverse(s *State, L *lua.LState) int {
 
 func stringSub(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
-	from, to := span(integer(L, 2), optional(L, 3, -1), len(text))
+	from, to := intervalOf(integer(L, 2), optional(L, 3, -1), len(text))
 	L.Push(lua.LString(text[from:to]))
 	return 1
 }

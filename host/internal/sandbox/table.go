@@ -31,8 +31,8 @@ func tableConcat(s *State, L *lua.LState) int {
 		if !lua.LVCanConvToString(v) {
 			L.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
-		text := s.text(L, v)
-		s.grow(L, b.Len()+len(text)+len(separator), len(text))
+		text := s.toText(L, v)
+		s.checkGrowth(L, b.Len()+len(text)+len(separator), len(text))
 		b.WriteString(text)
 		if i < j {
 			b.WriteString(separator)

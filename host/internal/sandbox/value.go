@@ -42,13 +42,14 @@ func isPrivate(s *State, meta lua.LValue) bool {
 	return ok && (t == s.envMeta || s.Owns(t))
 }
 
+// IsHidden reports whether a key of an environment is one of the host's own.
 func IsHidden(key lua.LValue) bool {
 	name, ok := key.(lua.LString)
 	return ok && strings.HasPrefix(string(name), "\x00")
 }
 
-// text returns a value as tostring gives it.
-func (s *State) text(L *lua.LState, v lua.LValue) string {
+// toText returns a value as tostring gives it.
+func (s *State) toText(L *lua.LState, v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
 		return string(v)
@@ -97,11 +98,11 @@ func TypeName(v lua.LValue) string {
 	return v.Type().String()
 }
 
-// limit raises if a string that is about to be made is too long, and counts the work of making it.
-func (s *State) limit(L *lua.LState, size int) { s.grow(L, size, size) }
+// checkLength raises if a string that is about to be made is too long, and counts the work of making it.
+func (s *State) checkLength(L *lua.LState, size int) { s.checkGrowth(L, size, size) }
 
-// grow is limit for a string that is made piece by piece; it counts the work of one piece.
-func (s *State) grow(L *lua.LState, size, piece int) {
+// checkGrowth is limit for a string that is made piece by piece; it counts the work of one piece.
+func (s *State) checkGrowth(L *lua.LState, size, piece int) {
 	if size > s.Project.Limits.String {
 		L.RaiseError("%s", limits.Over("the string is too long", "string", s.Project.Limits.String))
 	}
@@ -116,6 +117,7 @@ func (s *State) checkText(L *lua.LState, n int) string {
 	return L.CheckString(n)
 }
 
+// CheckTable returns an argument that must be a table, filled.
 func (s *State) CheckTable(L *lua.LState, n int) *lua.LTable {
 	t := L.CheckTable(n)
 	s.Fill(t)

@@ -1,3 +1,5 @@
+// Package setting reads values of settings and options: texts, counts, durations, sizes. An error
+// says how the value must be.
 package setting
 
 import (
@@ -11,6 +13,7 @@ import (
 	"obelus/store"
 )
 
+// Text reads a text that is not empty.
 func Text(v any) (string, error) {
 	text, ok := v.(string)
 	if !ok || text == "" {
@@ -19,6 +22,7 @@ func Text(v any) (string, error) {
 	return text, nil
 }
 
+// Texts reads a list of texts.
 func Texts(v any) ([]string, error) {
 	if object, ok := v.(map[string]any); ok && len(object) == 0 {
 		return []string{}, nil
@@ -79,6 +83,7 @@ func PositiveDuration(v any) (time.Duration, error) {
 	return d, err
 }
 
+// WrongType returns the error for a value that must be something else.
 func WrongType(want string, v any) error {
 	got := TypeName(v)
 	switch v := v.(type) {

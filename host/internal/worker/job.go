@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"time"
 
 	"obelus/engine/plan"
@@ -41,14 +44,14 @@ func (j *job) value() any {
 
 func readJob(v any) *job {
 	list := v.([]any)
-	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(whole(list[4]))}
+	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(toInt64(list[4]))}
 	j.in.Call, _ = list[5].(map[string]any)
 	j.in.Context, _ = list[6].(map[string]any)
-	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(whole(list[9]))
+	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(toInt64(list[9]))
 	return j
 }
 
-func whole(v any) int64 {
+func toInt64(v any) int64 {
 	n, _ := v.(json.Number).Int64()
 	return n
 }
@@ -96,4 +99,40 @@ func (d *done) outcome() (plan.Result, error) {
 	}
 	d.result.Loose = true
 	return d.result, nil
+}
+
+// printer sends the output of scripts, as strings before the outcome of the job: it must not be
+// mistaken for the runtime's last messages on stderr.
+type printer struct{ out io.Writer }
+
+func (p printer) Write(text []byte) (int, error) {
+	return len(text), send(p.out, string(text))
+}
+
+// recorder sends the log records of scripts, as lists before the outcome of the job: the level, the
+// message, then names and values alternately.
+type recorder struct{ out io.Writer }
+
+func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+func (r recorder) WithGroup(string) slog.Handler { return r }
+
+func (r recorder) Handle(_ context.Context, record slog.Record) error {
+	list := []any{int(record.Level), record.Message}
+	record.Attrs(func(a slog.Attr) bool {
+		list = append(list, a.Key, luastd.Unlogged(a.Value.Any()))
+		return true
+	})
+	return send(r.out, list)
+}
+
+// logRecord logs a record that a recorder has sent.
+func logRecord(log *slog.Logger, list []any) {
+	var attrs []slog.Attr
+	for i := 2; i+1 < len(list); i += 2 {
+		attrs = append(attrs, slog.Any(list[i].(string), luastd.Logged(list[i+1])))
+	}
+	log.LogAttrs(context.Background(), slog.Level(toInt64(list[0])), list[1].(string), attrs...)
 }

@@ -1,3 +1,6 @@
+// Package worker runs activities in processes of their own, which are the same program started
+// again. A [Pool] belongs to the parent process; [Main] makes a process a worker. wire.go has the
+// messages between them.
 package worker
 
 import (
@@ -6,9 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"obelus/engine/plan"
@@ -16,6 +22,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
+	"obelus/store"
 )
 
 // Pool has processes of this program that run activities, each one call at a time, under a limit on
@@ -25,10 +32,12 @@ type Pool struct {
 	Dir     string                          // the project's folder, as an absolute path on disk; empty for none
 	Program func() (path string, err error) // returns the path of this program, to start it again
 
-	Mu     sync.Mutex
-	Idle   []*Process
-	Busy   int           // number of workers that run calls
-	Freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
+	waiting atomic.Int32 // number of calls that wait for a busy worker
+
+	mu     sync.Mutex
+	Idle   []*Process    // kept for later calls
+	busy   int           // number of workers that run calls
+	freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
 	closed bool          // workers are not kept any more
 }
 
@@ -84,21 +93,21 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 			p.kill()
 		}
 	})
-	d, err := p.do(call.job(p, left, in), w.project)
+	d, err := p.run(call.job(p, left, in), w.project)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
-		w.put(p)
+		w.release(p)
 		return d.outcome()
 	}
-	w.end(p)
+	w.discard(p)
 	switch {
 	case canceled:
 		return plan.Result{}, ctx.Err()
 	case late:
-		return plan.Result{}, timedOut(timeout)
+		return plan.Result{}, newTimeout(timeout)
 	}
-	return plan.Result{}, w.died(&call, p)
+	return plan.Result{}, w.deathError(&call, p)
 }
 
 // worker returns a worker for a call, and the time that is left for the call: waiting for a busy
@@ -112,12 +121,12 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 			cancel()
 		}
 	})()
-	p, err = w.get(within)
+	p, err = w.acquire(within)
 	switch waited := time.Since(began); {
 	case err != nil && isCanceled(ctx):
 		return nil, 0, ctx.Err()
 	case err != nil && within.Err() != nil:
-		return nil, 0, timedOut(timeout)
+		return nil, 0, newTimeout(timeout)
 	case err != nil:
 		return nil, 0, call.fail("no worker can be started: %s", err)
 	case waited > workerGrace:
@@ -126,7 +135,7 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 	return p, timeout, nil
 }
 
-func timedOut(after time.Duration) error {
+func newTimeout(after time.Duration) error {
 	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
@@ -142,8 +151,8 @@ func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	return j
 }
 
-// died returns the error for a worker that gave no answer.
-func (w *Pool) died(call *Call, p *Process) error {
+// deathError returns the error for a worker that gave no answer.
+func (w *Pool) deathError(call *Call, p *Process) error {
 	if p.said.threads {
 		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
@@ -154,11 +163,11 @@ func (w *Pool) died(call *Call, p *Process) error {
 // WorkerTries is the number of attempts to start a worker.
 const WorkerTries = 3
 
-// get takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
+// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
 // busy one.
-func (w *Pool) get(ctx context.Context) (*Process, error) {
+func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 	for tries := 1; ; tries++ {
-		p, freed := w.waiting()
+		p, freed := w.takeIdle()
 		if p != nil {
 			return p, nil
 		}
@@ -166,11 +175,14 @@ func (w *Pool) get(ctx context.Context) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		switch others := w.unstarted(freed); {
+		switch others := w.recordFailedStart(freed); {
 		case others:
+			w.waiting.Add(1)
 			select {
 			case <-freed:
+				w.waiting.Add(-1)
 			case <-ctx.Done():
+				w.waiting.Add(-1)
 				return nil, err
 			}
 		case tries >= WorkerTries || ctx.Err() != nil:
@@ -179,12 +191,15 @@ func (w *Pool) get(ctx context.Context) (*Process, error) {
 	}
 }
 
-// waiting takes an idle worker. If there is none, the caller is to start one, and freed is closed
+// Waiting returns the number of calls that wait for a busy worker, since no more can be started.
+func (w *Pool) Waiting() int { return int(w.waiting.Load()) }
+
+// takeIdle takes an idle worker. If there is none, the caller is to start one, and freed is closed
 // when a busy one becomes free. Workers that have ended meanwhile are dropped.
-func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy++
+func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy++
 	for n := len(w.Idle); n > 0; n-- {
 		p := w.Idle[n-1]
 		w.Idle = w.Idle[:n-1]
@@ -195,24 +210,24 @@ func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
 			return p, nil
 		}
 	}
-	if w.Freed == nil {
-		w.Freed = make(chan struct{})
+	if w.freed == nil {
+		w.freed = make(chan struct{})
 	}
-	return nil, w.Freed
+	return nil, w.freed
 }
 
-// unstarted records that a worker was not started, and reports whether there may be one when freed
+// recordFailedStart records that a worker was not started, and reports whether there may be one when freed
 // is closed.
-func (w *Pool) unstarted(freed <-chan struct{}) bool {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy--
+func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
 	select {
 	case <-freed:
 		return true
 	default:
 	}
-	if w.Busy > 0 {
+	if w.busy > 0 {
 		return true
 	}
 	w.wake() // for calls that wait for this worker
@@ -220,47 +235,47 @@ func (w *Pool) unstarted(freed <-chan struct{}) bool {
 }
 
 func (w *Pool) wake() {
-	if w.Freed != nil {
-		close(w.Freed)
-		w.Freed = nil
+	if w.freed != nil {
+		close(w.freed)
+		w.freed = nil
 	}
 }
 
-// put takes a worker back that has done its call.
-func (w *Pool) put(p *Process) {
-	if !w.keep(p) {
-		w.end(p)
+// release takes a worker back that has done its call.
+func (w *Pool) release(p *Process) {
+	if !w.keepIdle(p) {
+		w.discard(p)
 	}
 }
 
-func (w *Pool) keep(p *Process) bool {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+func (w *Pool) keepIdle(p *Process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.Idle) == maxIdle || w.closed {
 		return false
 	}
 	w.Idle = append(w.Idle, p)
-	w.Busy--
+	w.busy--
 	w.wake()
 	return true
 }
 
-// end ends a worker, and lets a waiting call start another one.
-func (w *Pool) end(p *Process) {
+// discard ends a worker, and lets a waiting call start another one.
+func (w *Pool) discard(p *Process) {
 	p.kill()
 	<-p.Ended
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Busy--
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
 	w.wake()
 }
 
 // Close ends the idle workers, and each other worker at the end of its call.
 func (w *Pool) Close() {
-	w.Mu.Lock()
+	w.mu.Lock()
 	idle := w.Idle
 	w.Idle, w.closed = nil, true
-	w.Mu.Unlock()
+	w.mu.Unlock()
 	for _, p := range idle {
 		p.kill()
 	}
@@ -300,7 +315,7 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 		_ = cmd.Wait()
 		close(p.Ended)
 	}()
-	return p, p.begin(ctx)
+	return p, p.awaitReady(ctx)
 }
 
 // setUp returns the first message to a worker.
@@ -314,4 +329,82 @@ func (w *Pool) setUp() *setUp {
 		}
 	}
 	return &setUp{Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
+}
+
+// Process is one worker. It belongs to the call that runs in it.
+type Process struct {
+	Cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	pipe  io.Closer       // source of out
+	said  *untilFatal     // its messages for people
+	Ended chan struct{}   // closed when the process has ended
+	setUp *setUp          // message that it has not been sent yet
+	seen  map[string]bool // scripts that it has, see [job.script]
+}
+
+// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
+// sends the first message, since a worker that has just started may be slow to read and only a call
+// has a deadline.
+func (p *Process) run(j *job, project *sandbox.Project) (done, error) {
+	if p.setUp != nil {
+		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
+			return done{}, err
+		}
+		p.setUp = nil
+	}
+	if err := send(p.in, j.value()); err != nil {
+		return done{}, err
+	}
+	for {
+		v, err := receive(p.out)
+		if err != nil {
+			return done{}, err
+		}
+		switch v := v.(type) {
+		case string:
+			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
+		case []any:
+			logRecord(project.Log, v)
+		default:
+			return readDone(v)
+		}
+	}
+}
+
+func (p *Process) kill() {
+	_ = p.Cmd.Process.Kill()
+	_ = p.pipe.Close()
+}
+
+// awaitReady waits until a process reports that it is a worker. Until then a signal to all processes of
+// a service may end it.
+func (p *Process) awaitReady(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, p.kill)
+	_, err := receive(p.out)
+	if stop() && err == nil {
+		return nil
+	}
+	p.kill()
+	<-p.Ended
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("it ended as it started (%s)", p.Cmd.ProcessState)
+}
+
+// untilFatal passes on the messages of a worker for people, but not the goroutines that the runtime
+// prints when it has no memory left.
+type untilFatal struct {
+	w       io.Writer
+	fatal   bool
+	threads bool // the machine allowed no more threads
+}
+
+func (u *untilFatal) Write(text []byte) (int, error) {
+	if u.fatal = u.fatal || strings.HasPrefix(string(text), "fatal error:") || strings.HasPrefix(string(text), "runtime:"); u.fatal {
+		u.threads = u.threads || strings.Contains(string(text), "failed to create new OS thread")
+		return len(text), nil
+	}
+	return u.w.Write(text)
 }

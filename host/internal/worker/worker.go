@@ -21,12 +21,6 @@ import (
 	"obelus/luastd"
 )
 
-// workerProcessors is enough for one call and the garbage collector.
-const workerProcessors = 2
-
-// workerEnv is the environment variable that makes a process a worker.
-const workerEnv = "OBELUS_WORKER"
-
 // Setup has everything that the activities of a worker need.
 type Setup struct {
 	Dir     string // the project's folder, as an absolute path on disk; empty for none
@@ -62,6 +56,46 @@ func Main(open func(Setup) Executor) {
 	}
 	os.Exit(0)
 }
+
+// OwnProgram is this program, once it has called [Main].
+var OwnProgram *executable
+
+// executable is the file of a running program, as it was when the program began.
+type executable struct {
+	Path string
+	was  os.FileInfo
+	err  error
+}
+
+func ownExecutable() *executable {
+	e := &executable{}
+	if e.Path, e.err = os.Executable(); e.err == nil {
+		e.was, e.err = os.Stat(e.Path)
+	}
+	return e
+}
+
+// Now returns the present path of the file. If another file has taken its place, as after an
+// upgrade, the system may still have the one that runs.
+func (e *executable) Now() (string, error) {
+	if e.err != nil {
+		return "", e.err
+	}
+	if info, err := os.Stat(e.Path); err == nil && os.SameFile(info, e.was) {
+		return e.Path, nil
+	}
+	const running = "/proc/self/exe"
+	if info, err := os.Stat(running); err == nil && os.SameFile(info, e.was) {
+		return running, nil
+	}
+	return "", fmt.Errorf("%s has gone, or is another program than the one that runs: start that anew", e.Path)
+}
+
+// workerProcessors is enough for one call and the garbage collector.
+const workerProcessors = 2
+
+// workerEnv is the environment variable that makes a process a worker.
+const workerEnv = "OBELUS_WORKER"
 
 // work does jobs until its input ends, which is io.EOF: the parent process has ended, or wants no
 // more jobs, the present one included.

@@ -1,3 +1,4 @@
+// Package luapattern matches Lua's patterns, counting every step.
 package luapattern
 
 import (
