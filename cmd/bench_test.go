@@ -16,7 +16,7 @@ import (
 
 // chain is a plan of n calls of which each reads what the one before wrote.
 func chain(n int) *plan.Request {
-	request := &plan.Request{Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"v0": 1}, HasData: true}}}
+	request := &plan.Request{Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"v0": 1})}}}
 	for i := range n {
 		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{
 			"_tool": "add", "n": fmt.Sprintf("†state.v%d", i), "_outputPath": fmt.Sprintf("†state.v%d", i+1),

@@ -101,7 +101,7 @@ func newCallRequest(a *app, registry *plan.Registry, tool string, call map[strin
 	}
 	request := &plan.Request{Calls: []plan.Source{{Call: call}}}
 	if instance == nil { // an output reads no instance
-		request.Output, request.HasOutput = output, true
+		request.Output = store.Some(output)
 	}
 	return request, nil
 }

@@ -87,12 +87,12 @@ func printChange(a *app, c history.Change) error {
 		path += " " + c.Instance
 	}
 	path = human.Printable(path)
-	old, now := human.JSON(c.Old), human.JSON(c.New)
+	old, now := human.JSON(c.Old.Value), human.JSON(c.New.Value)
 	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
 	switch {
-	case !c.HasOld:
+	case !c.Old.Set:
 		line = a.term.Paint(human.Green, "+") + fmt.Sprintf(" %s: %s", path, now)
-	case !c.HasNew:
+	case !c.New.Set:
 		line = a.term.Paint(human.Red, "-") + fmt.Sprintf(" %s: %s", path, old)
 	}
 	if !a.verbose {

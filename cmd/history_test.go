@@ -33,8 +33,8 @@ func longHistory(b *testing.B, size int) (path string) {
 			p := store.MustParsePath(fmt.Sprintf("†state.g%d.v%d", seq%100, seq%paths))
 			call := fmt.Sprintf("1.%d", seq)
 			batch.Messages = append(batch.Messages, store.Message{
-				Type: store.TypeData, Kind: "state", Path: p, Call: call, Written: "2026-01-02T03:04:05.678Z", HasData: true,
-				Data: store.Wrap(p, map[string]any{"n": seq, "text": "some text of a usual length"}), Producer: map[string]any{"_tool": "t", "_outputPath": p.String()},
+				Type: store.TypeData, Kind: "state", Path: p, Call: call, Written: "2026-01-02T03:04:05.678Z",
+				Data: store.Some(store.Wrap(p, map[string]any{"n": seq, "text": "some text of a usual length"})), Producer: map[string]any{"_tool": "t", "_outputPath": p.String()},
 			})
 			record := journal.Record{Call: call, Tick: 1, Position: seq, Tool: "t", Status: journal.Done, At: int64(seq - 1), Writes: []string{p.String()}}
 			if seq > paths {

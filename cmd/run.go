@@ -133,7 +133,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	o.inputs = inputs
 	start := engine.Start{}
-	if start.Input, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
+	if start.Input.Value, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
 		return err
 	}
 	if o.watch {
@@ -231,7 +231,7 @@ func runAndReport(ctx context.Context, a *app, start engine.Start, registry *pla
 // reportWarnings prints the warnings of check that bear on how a run has ended: those about calls
 // that are not done, and about an output that is missing.
 func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
-	lacking := start.Request.HasOutput && outcome.Output == nil
+	lacking := start.Request.Output.Set && outcome.Output == nil
 	if o.singleCall || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
 		return
 	}

@@ -37,7 +37,7 @@ func forInstances(n int) *plan.Request {
 	request.Context = nil
 	for i := range n {
 		request.Context = append(request.Context, store.Message{
-			Type: store.TypeData, Kind: "state", Instance: fmt.Sprint("i", i), Data: map[string]any{"v0": i}, HasData: true,
+			Type: store.TypeData, Kind: "state", Instance: fmt.Sprint("i", i), Data: store.Some(map[string]any{"v0": i}),
 		})
 	}
 	for _, src := range request.Calls {

@@ -57,7 +57,7 @@ func TestSuspend_BetweenCommits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		note := store.Message{Type: store.TypeText, Data: "meanwhile", HasData: true}
+		note := store.Message{Type: store.TypeText, Data: store.Some("meanwhile")}
 		batch := store.Batch{Context: "other", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{note}}
 		if _, err := log.Append(t.Context(), batch); err != nil {
 			t.Errorf("stop %d: %v", i, err)

@@ -253,14 +253,14 @@ func (e *batchCheck) culprit(ctx context.Context, schema *schema.Schema, op stor
 func checkContent(m *store.Message) error {
 	switch m.Type {
 	case store.TypeTool:
-		definitions, _ := m.Data.(map[string]any)
+		definitions, _ := m.Data.Value.(map[string]any)
 		for _, name := range jsonvalue.SortedKeys(definitions) {
 			if _, err := plan.NewTool(name, definitions[name]); err != nil {
 				return err
 			}
 		}
 	case store.TypePlan:
-		calls, _ := m.Data.([]any)
+		calls, _ := m.Data.Value.([]any)
 		for i, call := range calls {
 			object, ok := call.(map[string]any)
 			if !ok {

@@ -154,7 +154,8 @@ func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Requ
 	case err != nil:
 		return solved, &plannerError{err}, nil
 	}
-	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
+	solved.Calls = solution.Calls
+	solved.Output = store.Optional{Value: solution.Output, Set: solution.Output != nil}
 	if l.runner.script.Recorded() { // it was accepted once, maybe by an older version
 		solved.Calls = slices.Clone(solved.Calls)
 		for i := range solved.Calls {
@@ -212,8 +213,8 @@ func refusalOf(problem error, request *plan.Request, start int64) *journal.Refus
 	if !errors.As(problem, &refused) {
 		return nil
 	}
-	calls := plan.Message(request).Data
-	digest := sha256.Sum256(store.EncodeJSON([]any{calls, request.Output, refused.Error()}))
+	calls := plan.Message(request).Data.Value
+	digest := sha256.Sum256(store.EncodeJSON([]any{calls, request.Output.Value, refused.Error()}))
 	return &journal.Refusal{Digest: hex.EncodeToString(digest[:]), Next: start + int64(len(refused.Problems))}
 }
 

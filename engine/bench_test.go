@@ -104,12 +104,12 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		path := store.MustParsePath(text)
 		shapes["methods"] = append(shapes["methods"], store.Message{Type: store.TypeData, Kind: "state", Path: path, Method: method,
-			Data: store.Wrap(path, value), HasData: true, Producer: map[string]any{"_tool": "value"}})
+			Data: store.Some(store.Wrap(path, value)), Producer: map[string]any{"_tool": "value"}})
 		key := fmt.Sprint("k", i)
-		shapes["kinds"] = append(shapes["kinds"], store.Message{Type: store.TypeData, Kind: key, Data: i, HasData: true})
+		shapes["kinds"] = append(shapes["kinds"], store.Message{Type: store.TypeData, Kind: key, Data: store.Some(i)})
 		shapes["schemas"] = append(shapes["schemas"],
 			store.Message{Type: store.TypeData, Kind: "state", Schema: map[string]any{"type": "object"}},
-			store.Message{Type: store.TypeData, Kind: "state", Data: map[string]any{key: i}, HasData: true})
+			store.Message{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{key: i})})
 	}
 	for name, batch := range shapes {
 		b.Run(name, func(b *testing.B) {

@@ -146,7 +146,7 @@ func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 		}
 	}
 	if len(params) > 0 {
-		r.opening.Input, r.opening.HasInput = params, true
+		r.opening.Input = store.Some(params)
 	}
 	return r
 }
@@ -162,7 +162,7 @@ func scopeMessages(call *plan.Call, granted map[string]any) []store.Message {
 			continue
 		}
 		seen = append(seen, kind)
-		messages = append(messages, store.Message{Type: store.TypeData, Kind: kind, Data: v, HasData: true})
+		messages = append(messages, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(v)})
 	}
 	return messages
 }

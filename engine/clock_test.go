@@ -37,7 +37,7 @@ func TestDates_NeverGoBack(t *testing.T) {
 						if n%2 == 0 {
 							s = start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.a"}]`)
 						}
-						s.Context, s.Input, s.HasInput = fmt.Sprint("c", n), map[string]any{"x": 1}, true
+						s.Context, s.Input = fmt.Sprint("c", n), store.Some(map[string]any{"x": 1})
 						for range 2 {
 							if _, err := r.Run(t.Context(), s); err != nil {
 								t.Error(err)

@@ -307,7 +307,7 @@ func (c *conformanceCase) execute(ctx context.Context) (outcome *journal.Outcome
 	opening = len(before) + len(request.Context)
 	start := engine.Start{Context: "c", Request: request}
 	if text, ok := c.files["input.json"]; ok {
-		start.Input, start.HasInput = c.json(text), true
+		start.Input = store.Some(c.json(text))
 		opening++
 	}
 	if text, ok := c.files["approve"]; ok {

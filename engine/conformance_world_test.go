@@ -34,7 +34,7 @@ func (c *conformanceCase) readRequest(v any) *plan.Request {
 		case "solutions":
 			request.Planner = c.planner(v)
 		case "output":
-			request.Output, request.HasOutput = v, true
+			request.Output = store.Some(v)
 		case "schema":
 			request.Schema = v
 		case "mode":

@@ -38,11 +38,11 @@ func TestDelegate_TooDeep(t *testing.T) {
 		},
 	})
 	input := func(levels int) error {
-		_, err := r.Run(ctx, engine.Start{Context: "input", Request: readPlan(t, `[]`), Input: deep(levels), HasInput: true})
+		_, err := r.Run(ctx, engine.Start{Context: "input", Request: readPlan(t, `[]`), Input: store.Some(deep(levels))})
 		return err
 	}
 	message := func(levels int) error {
-		_, err := engine.Append(ctx, log, "message", []store.Message{{Type: store.TypeData, Kind: "state", Data: deep(levels), HasData: true}})
+		_, err := engine.Append(ctx, log, "message", []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(deep(levels))}})
 		return err
 	}
 	call := func(levels int) error { // within the call, and that in the plan
@@ -112,7 +112,7 @@ func TestJournal_DeepValues(t *testing.T) {
 		"hold":    {`{"calls": [{"_tool": "value", "value": "†input.a", "_scopes": ["input"], "_outputPath": "†x"}], "output": "†x"}`, journal.RunWaiting, ""},
 		"failure": {`{"calls": [{"_tool": "fail", "_outputPath": "†x"}], "output": 1}`, journal.RunFailed, ""},
 	} {
-		s := engine.Start{Context: name, Request: readPlan(t, c.text), Input: deep(store.MaxDepth), HasInput: true}
+		s := engine.Start{Context: name, Request: readPlan(t, c.text), Input: store.Some(deep(store.MaxDepth))}
 		if name == "hold" {
 			s.Approve.Always = true
 		}

@@ -171,7 +171,7 @@ func (t *tick) reportProblem(problem error) {
 
 // report stages an error message.
 func (t *tick) report(data map[string]any) {
-	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.date()})
+	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(data), Date: t.runner.date()})
 }
 
 // givenOutput is the output of an anonymous delegate: what its one call gave back.

@@ -7,6 +7,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/store"
 	"obelus/store/memory"
 )
 
@@ -24,7 +25,7 @@ func Example() {
 			{Call: map[string]any{"_tool": "greet", "name": `†input.name || "world"`, "_outputPath": "†state.first"}},
 			{Call: map[string]any{"_tool": "greet", "name": "†state.first", "_outputPath": "†state.second"}},
 		},
-		Output: "†state.second", HasOutput: true,
+		Output: store.Some("†state.second"),
 	}
 	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: request})
@@ -76,7 +77,7 @@ func ExampleRunner_Decide() {
 	}
 	request := &plan.Request{
 		Calls:  []plan.Source{{Call: map[string]any{"_tool": "pay", "amount": "twelve", "_outputPath": "†receipt"}}},
-		Output: "†receipt", HasOutput: true,
+		Output: store.Some("†receipt"),
 	}
 	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request, Approve: plan.Policy{Tools: []string{"pay"}}})

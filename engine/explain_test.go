@@ -103,7 +103,7 @@ func explained(t *testing.T, log store.Log, text string) string {
 func TestWhy_DelegateAsItWas(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
-		r.Registry.Delegates["flak"].Request.Output = "†work.late || †work"
+		r.Registry.Delegates["flak"].Request.Output.Value = "†work.late || †work"
 		broken.Store(false)
 		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)

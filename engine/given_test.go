@@ -183,7 +183,7 @@ func TestReplay_HeldCalls(t *testing.T) {
 				}
 				r.Registry.Tools["held"], held["_output"], held["_outputPath"] = tool, "held", "†out.list"
 			}
-			request := &plan.Request{HasOutput: true, Output: "†out", Calls: []plan.Source{
+			request := &plan.Request{Output: store.Some("†out"), Calls: []plan.Source{
 				{Call: held},
 				{Call: map[string]any{"_tool": "x", "value": "other", "_outputPath": "†out.list", "_outputMethod": method}},
 			}}

@@ -203,25 +203,26 @@ type typedCall struct {
 func TestGoValues_OfRequest(t *testing.T) {
 	request := func() *plan.Request {
 		return &plan.Request{
-			Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]bill{"order": aBill}, HasData: true, Schema: map[string]any{"required": []string{"order"}}}},
+			Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]bill{"order": aBill}), Schema: map[string]any{"required": []string{"order"}}}},
 			Tools:   map[string]any{"value": map[string]any{"required": []string{"value"}, "properties": map[string]map[string]string{"value": {"type": "object"}}}},
 			Calls: []plan.Source{
 				{Call: typedCall{"value", aBill, "†state.a"}},
 				{Call: map[string]any{"_tool": "value", "value": map[string]string{"x": "†input.bill.total", "y": "†state.order.lines[0]"}, "_outputPath": "†state.b", "_scopes": []string{"state"}}},
 			},
 			Schema: map[string]any{"type": []string{"object"}},
-			Output: map[string]string{"a": "†state.a.total", "b": "†state.b.x"}, HasOutput: true,
+			Output: store.Some(map[string]string{"a": "†state.a.total", "b": "†state.b.x"}),
 		}
 	}
 	planner := request()
 	planner.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
-		return &plan.Solution{Calls: request().Calls, Output: request().Output}, nil
+		return &plan.Solution{Calls: request().Calls, Output: request().Output.Value}, nil
 	})
-	planner.Calls, planner.Output, planner.HasOutput = nil, nil, false
+	planner.Calls = nil
+	planner.Output = store.Optional{}
 	for kind, log := range logs(t) {
 		for name, request := range map[string]*plan.Request{"list": request(), "planner": planner} {
 			r := newRunner(log, map[string]activity{"value": value})
-			s := engine.Start{Context: name, Request: request, Input: map[string]*bill{"bill": &aBill}, HasInput: true}
+			s := engine.Start{Context: name, Request: request, Input: store.Some(map[string]*bill{"bill": &aBill})}
 			if _, err := r.Check(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -236,20 +237,20 @@ func TestGoValues_OfRequest(t *testing.T) {
 
 func TestGoValues_NotJSONIsRefused(t *testing.T) {
 	good, nan := []plan.Source{{Call: typedCall{"value", 1, "†state.a"}}}, map[string]any{"items": []float64{0, math.NaN()}}
-	bad := []store.Message{{Type: store.TypeSystem, Data: "x", HasData: true}, {Type: store.TypeData, Kind: "state", Data: nan, HasData: true}}
+	bad := []store.Message{{Type: store.TypeSystem, Data: store.Some("x")}, {Type: store.TypeData, Kind: "state", Data: store.Some(nan)}}
 	for kind, log := range logs(t) {
 		for name, c := range map[string]struct {
 			start engine.Start
 			as    any
 			want  string
 		}{
-			"input":   {engine.Start{Request: &plan.Request{Calls: good}, Input: nan, HasInput: true}, new(*plan.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
-			"channel": {engine.Start{Request: &plan.Request{Calls: good}, Input: make(chan int), HasInput: true}, new(*plan.MessageError), "input: †input: a channel is not a JSON value"},
+			"input":   {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(nan)}, new(*plan.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
+			"channel": {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(make(chan int))}, new(*plan.MessageError), "input: †input: a channel is not a JSON value"},
 			"message": {engine.Start{Request: &plan.Request{Calls: good, Context: bad}}, new(*plan.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
-			"kind":    {engine.Start{Request: &plan.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: 1, HasData: true}}}}, new(*plan.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
+			"kind":    {engine.Start{Request: &plan.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: store.Some(1)}}}}, new(*plan.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
 			"call":    {engine.Start{Request: &plan.Request{Name: "p", Calls: []plan.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*plan.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
 			"typed":   {engine.Start{Request: &plan.Request{Calls: []plan.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*plan.PlanError), "call 1: value: the text is not valid UTF-8"},
-			"output":  {engine.Start{Request: &plan.Request{Output: nan, HasOutput: true}}, new(*plan.PlanError), "output.items[1]: NaN is not a JSON number"},
+			"output":  {engine.Start{Request: &plan.Request{Output: store.Some(nan)}}, new(*plan.PlanError), "output.items[1]: NaN is not a JSON number"},
 			"schema":  {engine.Start{Request: &plan.Request{Schema: nan}}, new(*plan.PlanError), "schema.items[1]: NaN is not a JSON number"},
 			"tools":   {engine.Start{Request: &plan.Request{Tools: map[string]any{"value": nan}}}, new(*plan.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
 			"mode":    {engine.Start{Request: &plan.Request{Name: "p", Calls: good, Mode: "x"}}, new(*plan.PlanError), `p: mode: it is "x", and must be eager or lazy`},
@@ -279,32 +280,32 @@ func TestGoValues_MessagesHaveTheirForm(t *testing.T) {
 	state := store.KindPath("state")
 	one, by := map[string]any{"a": 1}, map[string]any{"_tool": "t"}
 	good := []store.Message{
-		{Type: store.TypeData, Kind: "state", HasData: true},
+		{Type: store.TypeData, Kind: "state", Data: store.Some(nil)},
 		{Type: store.TypeData, Kind: "state", Schema: map[string]any{}, Description: "d", Instance: "①", Date: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
-		{Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state.Child("a"), Method: store.Set, Call: "1.1", Written: "2025-10-26T12:00:00Z"},
-		{Type: store.TypePlan, Data: []map[string]any{by}, HasData: true, Mode: "lazy"},
-		{Type: store.TypeTool, Data: map[string]any{"t": map[string]any{}}, HasData: true},
-		{Type: store.TypeText, Data: "t", HasData: true},
+		{Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by, Path: state.Child("a"), Method: store.Set, Call: "1.1", Written: "2025-10-26T12:00:00Z"},
+		{Type: store.TypePlan, Data: store.Some([]map[string]any{by}), Mode: "lazy"},
+		{Type: store.TypeTool, Data: store.Some(map[string]any{"t": map[string]any{}})},
+		{Type: store.TypeText, Data: store.Some("t")},
 	}
 	bad := map[string]store.Message{
-		`unknown type "state" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`: {Type: "state", Kind: "state", Data: one, HasData: true},
-		`unknown type "" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`:      {Data: one, HasData: true},
-		`it has data, and HasData is false`:                                                                          {Type: store.TypeData, Kind: "cfg", Data: 1},
-		`it has neither data nor a schema (HasData tells a null from none)`:                                          {Type: store.TypeData, Kind: "cfg"},
+		`unknown type "state" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`:      {Type: "state", Kind: "state", Data: store.Some(one)},
+		`unknown type "" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`:           {Data: store.Some(one)},
+		`it has data that are not set: store.Some sets them`:                                                         {Type: store.TypeData, Kind: "cfg", Data: store.Optional{Value: 1}},
+		`it has neither data nor a schema`:                                                                           {Type: store.TypeData, Kind: "cfg"},
 		`what a message of type "tool" holds must be an object, not null`:                                            {Type: store.TypeTool},
-		`what a message of type "text" holds must be a string, not a number`:                                         {Type: store.TypeText, Data: 1, HasData: true},
-		`its mode is "weird": that of a plan is "eager" or "lazy", and nothing else has one`:                         {Type: store.TypePlan, Data: []any{}, HasData: true, Mode: "weird"},
-		`its mode is "lazy": that of a plan is "eager" or "lazy", and nothing else has one`:                          {Type: store.TypeText, Data: "t", HasData: true, Mode: "lazy"},
-		`only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is "text"`: {Type: store.TypeText, Data: "t", HasData: true, Instance: "①"},
-		`its instance "\xff" is not valid UTF-8`:                                                                     {Type: store.TypeData, Kind: "state", HasData: true, Instance: "\xff"},
-		`its date 12000-01-01 00:00:00 +0000 UTC has no year of four digits`:                                         {Type: store.TypeData, Kind: "state", HasData: true, Date: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)},
-		`a call, a path, a method and a time of writing are for messages that a call wrote: it has no producer`:      {Type: store.TypeData, Kind: "state", HasData: true, Method: store.Push},
-		`its producer must be an object, not a number`:                                                               {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: 1, Path: state},
-		`unknown method "bogus" (one of set, merge, assign, push, concat)`:                                           {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state, Method: "bogus"},
-		`its path "†input.a" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: store.KindPath("input").Child("a")},
-		`its path "†state.b" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state.Child("b")},
-		`its path "" names no value that the message of kind state holds`:                                            {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by},
-		`when it was written is not an RFC 3339 time: "today"`:                                                       {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state, Written: "today"},
+		`what a message of type "text" holds must be a string, not a number`:                                         {Type: store.TypeText, Data: store.Some(1)},
+		`its mode is "weird": that of a plan is "eager" or "lazy", and nothing else has one`:                         {Type: store.TypePlan, Data: store.Some([]any{}), Mode: "weird"},
+		`its mode is "lazy": that of a plan is "eager" or "lazy", and nothing else has one`:                          {Type: store.TypeText, Data: store.Some("t"), Mode: "lazy"},
+		`only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is "text"`: {Type: store.TypeText, Data: store.Some("t"), Instance: "①"},
+		`its instance "\xff" is not valid UTF-8`:                                                                     {Type: store.TypeData, Kind: "state", Data: store.Some(nil), Instance: "\xff"},
+		`its date 12000-01-01 00:00:00 +0000 UTC has no year of four digits`:                                         {Type: store.TypeData, Kind: "state", Data: store.Some(nil), Date: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		`a call, a path, a method and a time of writing are for messages that a call wrote: it has no producer`:      {Type: store.TypeData, Kind: "state", Data: store.Some(nil), Method: store.Push},
+		`its producer must be an object, not a number`:                                                               {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: 1, Path: state},
+		`unknown method "bogus" (one of set, merge, assign, push, concat)`:                                           {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by, Path: state, Method: "bogus"},
+		`its path "†input.a" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by, Path: store.KindPath("input").Child("a")},
+		`its path "†state.b" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by, Path: state.Child("b")},
+		`its path "" names no value that the message of kind state holds`:                                            {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by},
+		`when it was written is not an RFC 3339 time: "today"`:                                                       {Type: store.TypeData, Kind: "state", Data: store.Some(one), Producer: by, Path: state, Written: "today"},
 		`a call wrote it, but it holds no data`:                                                                      {Type: store.TypeData, Kind: "state", Schema: one, Producer: by, Path: state},
 	}
 	for kind, log := range logs(t) {

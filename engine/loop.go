@@ -392,8 +392,8 @@ func (l *loop) event(number int, start int64, plan *plan.Plan, request *plan.Req
 	if request.Tools != nil {
 		event.Tools = store.EncodeJSON(request.Tools)
 	}
-	if request.HasOutput {
-		event.Output = store.EncodeJSON(request.Output)
+	if request.Output.Set {
+		event.Output = store.EncodeJSON(request.Output.Value)
 	}
 	return event
 }

@@ -48,7 +48,7 @@ func (l *flying) Append(ctx context.Context, b store.Batch) (store.Appended, err
 // fanOf is a plan of calls that end together while others go on, each with one after it that
 // reads what it gave and †state.n.
 func fanOf(t *testing.T) engine.Start {
-	request := &plan.Request{Context: messages(t, `{"type": "state", "n": 1}`), HasOutput: true, Output: "†out"}
+	request := &plan.Request{Context: messages(t, `{"type": "state", "n": 1}`), Output: store.Some("†out")}
 	add := func(call map[string]any) { request.Calls = append(request.Calls, plan.Source{Call: call}) }
 	for i := range 4 {
 		add(map[string]any{"_tool": "sleep", "seconds": 1, "value": i, "_outputPath": fmt.Sprint("†state.a", i)})

@@ -76,14 +76,14 @@ func (r randomPlans) call() map[string]any {
 }
 
 func (r randomPlans) request() *plan.Request {
-	request := &plan.Request{HasOutput: true, Output: "†state || †out"}
+	request := &plan.Request{Output: store.Some("†state || †out")}
 	for range 1 + r.IntN(10) {
 		request.Calls = append(request.Calls, plan.Source{Call: r.call()})
 	}
 	for range 2 + r.IntN(12) {
 		path := store.MustParsePath(r.path())
 		request.Context = append(request.Context, store.Message{
-			Type: store.TypeData, Kind: path.Kind(), HasData: true, Data: store.Wrap(path, "old"),
+			Type: store.TypeData, Kind: path.Kind(), Data: store.Some(store.Wrap(path, "old")),
 		})
 	}
 	return request
@@ -212,7 +212,7 @@ func TestReplay_CallsThatRanAgain(t *testing.T) {
 	replays := 0
 	for range *plans {
 		request, log, registry := r.request(), memory.New(), yielding(r.Uint64())
-		registry.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{HasOutput: true, Output: "†b", Calls: []plan.Source{
+		registry.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{Output: store.Some("†b"), Calls: []plan.Source{
 			{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
 			{Call: map[string]any{"_tool": "value", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
 		}}}
@@ -250,7 +250,7 @@ func TestReplay_CallsThatRanAgain(t *testing.T) {
 			if r.IntN(4) == 0 {
 				m := store.MustParsePath(r.path())
 				said = append(said, "append", m)
-				if _, err := engine.Append(t.Context(), log, "f", []store.Message{{Type: store.TypeData, Kind: m.Kind(), HasData: true, Data: store.Wrap(m, "new")}}); err != nil {
+				if _, err := engine.Append(t.Context(), log, "f", []store.Message{{Type: store.TypeData, Kind: m.Kind(), Data: store.Some(store.Wrap(m, "new"))}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -284,7 +284,7 @@ func (r randomPlans) planned(request *plan.Request) *plan.Request {
 	return &plan.Request{Context: request.Context, Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		last := ask.Tick >= len(ticks)
 		if last {
-			return &plan.Solution{Calls: ticks[len(ticks)-1], Output: request.Output}, nil
+			return &plan.Solution{Calls: ticks[len(ticks)-1], Output: request.Output.Value}, nil
 		}
 		return &plan.Solution{Calls: ticks[ask.Tick-1]}, nil
 	})}

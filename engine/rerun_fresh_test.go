@@ -61,8 +61,8 @@ func (p freshPlans) expression() string {
 }
 
 func (p freshPlans) request(tools ...string) *plan.Request {
-	request := &plan.Request{HasOutput: true, Context: []store.Message{
-		{Type: store.TypeData, Kind: "s", HasData: true, Data: map[string]any{"x": "first", "z": "first"}},
+	request := &plan.Request{Output: store.Some(nil), Context: []store.Message{
+		{Type: store.TypeData, Kind: "s", Data: store.Some(map[string]any{"x": "first", "z": "first"})},
 	}}
 	for i := range p.calls {
 		id := p.own(i)
@@ -95,7 +95,7 @@ func (p freshPlans) request(tools ...string) *plan.Request {
 		}
 		request.Calls = append(request.Calls, plan.Source{Call: call})
 	}
-	request.Output = "†(†a." + p.own(p.IntN(p.calls)) + " || †b." + p.own(p.IntN(p.calls)) + " || 0)"
+	request.Output.Value = "†(†a." + p.own(p.IntN(p.calls)) + " || †b." + p.own(p.IntN(p.calls)) + " || 0)"
 	return request
 }
 
@@ -314,7 +314,7 @@ func isFailed(r journal.Record) bool { return r.Status == journal.Failed }
 func TestRerun_ReadsTheSameValues(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)
-	s.Request.HasOutput, s.Request.Output = true, "†a"
+	s.Request.Output.Set, s.Request.Output.Value = true, "†a"
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)

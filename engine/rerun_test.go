@@ -218,7 +218,7 @@ func TestFork_Anywhere(t *testing.T) {
 		s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
 			{"_tool": "late", "gate": "late", "value": 2, "_outputPath": "†state.b"}, {"_tool": "late", "gate": "late", "value": 3, "_outputPath": "†state.c"}], "output": "†state"}`)
 		s.Request.Context = messages(t, `[{"type": "state", "x": 0}]`)
-		s.Input, s.HasInput = "in", true
+		s.Input = store.Some("in")
 		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}

@@ -121,7 +121,7 @@ func inTwoTicks(request *plan.Request, s *seen) *plan.Request {
 			{Call: map[string]any{"_tool": "calc", "id": "backward", "v": "†b.k0", "_outputPath": "†c.backward"}},
 			{Call: map[string]any{"_tool": "calc", "id": "other", "v": "p", "_outputPath": "†b.k0"}},
 		}
-		return &plan.Solution{Calls: calls, Output: map[string]any{"planned": request.Output, "scoped": "†c.scoped"}}, nil
+		return &plan.Solution{Calls: calls, Output: map[string]any{"planned": request.Output.Value, "scoped": "†c.scoped"}}, nil
 	})}
 }
 

@@ -72,7 +72,7 @@ func (t *tick) discard(i int, res *result) error {
 	switch {
 	case res.err != nil:
 		return res.err
-	case c.record.Thought != nil && !call.AsksModel && !call.HasGiven:
+	case c.record.Thought != nil && !call.AsksModel && !call.Given.Set:
 		return nil // it is its parameters
 	case c.record.Thought != nil:
 		c.record.Thought = plan.Values{"call": c.record.Thought["call"], "output": res.value.Value}
@@ -241,10 +241,10 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 		return m, plan.Faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
 	}
 	m = store.Message{
-		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true,
+		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Some(store.Wrap(path, v)),
 		Producer: t.issuedCall(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
 	}
-	if err := store.CheckDepth(m.Data); err != nil {
+	if err := store.CheckDepth(m.Data.Value); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
 	}
 	op, _ := m.Op()

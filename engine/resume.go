@@ -337,11 +337,11 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 	for _, call := range calls {
 		request.Calls = append(request.Calls, plan.Source{Call: call, Accepted: true})
 	}
-	request.HasOutput = event.Output != nil
+	request.Output.Set = event.Output != nil
 	var wrong [3]error
 	request.Tools, wrong[0] = event.DecodeTools()
 	request.Schema, wrong[1] = journal.DecodeJSON(event.Schema)
-	request.Output, wrong[2] = journal.DecodeJSON(event.Output)
+	request.Output.Value, wrong[2] = journal.DecodeJSON(event.Output)
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 // messages declare: its error is a [*plan.MessageError]. Input among those messages, or in the
 // run's context in a log, is not missing; the log is nil for a new context.
 func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...schema.Option) error {
-	gives := func(m store.Message) bool { return m.Kind == "input" && m.HasData }
-	if s.Input != nil || s.HasInput || slices.ContainsFunc(s.Request.Context, gives) {
+	gives := func(m store.Message) bool { return m.Kind == "input" && m.Data.Set }
+	if s.Input.Set || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
 	}
 	schema, path := s.Request.Declared("input", options), store.KindPath("input")
@@ -117,13 +117,11 @@ type Start struct {
 	Context string // its name, see [store.CheckContext]; created if it is absent
 	Request *plan.Request
 
-	// Input is appended as one input message, unless it is nil and HasInput is not set, which
-	// distinguishes null from none. It may be anything that [store.FromGo] takes, a struct or a map
-	// of any type; its readers get JSON's values. A value that JSON lacks gives a
-	// [*plan.MessageError]. A value that is JSON already is not copied, and must not be changed any
-	// more, as all values of the request.
-	Input    any
-	HasInput bool
+	// Input is appended as one input message, if it is set. Its value may be anything that
+	// [store.FromGo] takes, a struct or a map of any type; its readers get JSON's values. A value
+	// that JSON lacks gives a [*plan.MessageError]. A value that is JSON already is not copied, and
+	// must not be changed any more, as all values of the request.
+	Input store.Optional
 
 	// Approve selects the calls that are held for a person; the zero Policy leaves it to the
 	// runner's. It applies to the whole run, its delegates and its resumptions.
@@ -230,8 +228,8 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journa
 func (l *loop) prepare(s Start) {
 	l.request, l.policy, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Begun
 	l.initial = append(l.initial, s.Request.Context...)
-	if l.input = s.HasInput || s.Input != nil; l.input {
-		l.initial = append(l.initial, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})
+	if l.input = s.Input.Set; l.input {
+		l.initial = append(l.initial, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input})
 	}
 }
 

@@ -54,7 +54,7 @@ func readPlan(t testing.TB, text string) *plan.Request {
 	request := &plan.Request{}
 	if object, ok := v.(map[string]any); ok {
 		v = object["calls"]
-		request.Output, request.HasOutput = object["output"]
+		request.Output.Value, request.Output.Set = object["output"]
 	}
 	for _, call := range v.([]any) {
 		request.Calls = append(request.Calls, plan.Source{Call: call})
@@ -330,14 +330,14 @@ func TestWhy_ChoiceAmongExistingValues(t *testing.T) {
 // and that one which only reads it waits for all of them.
 func TestPlan_ManyWritersOfOnePath(t *testing.T) {
 	const calls = 300
-	request := &plan.Request{Output: "†state.seen", HasOutput: true}
+	request := &plan.Request{Output: store.Some("†state.seen")}
 	for range calls {
 		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{
 			"_tool": "value", "value": "†state.n + 1", "_scopes": []any{"state"}, "_outputPath": "†state.n",
 		}})
 	}
 	request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "value", "value": "†state.n", "_outputPath": "†state.seen"}})
-	request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"n": json.Number("0")}, HasData: true}}
+	request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"n": json.Number("0")})}}
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Parallel = 16
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
@@ -353,7 +353,7 @@ func TestConcurrency_SkippedCallFreesItsSlot(t *testing.T) {
 	r.Registry.Activities["value"].Concurrency = 1
 	s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.name * 2", "_outputPath": "†out.b"}, {"_tool": "value", "value": 3, "_outputPath": "†out.c"}]}`)
-	s.Request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"name": "x"}, HasData: true}}
+	s.Request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"name": "x"})}}
 	outcome, err := r.Run(t.Context(), s)
 	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[2].Status != journal.Done {
 		t.Errorf("%+v, %v", outcome, err)
@@ -492,7 +492,7 @@ func TestRun_EmptyContextName(t *testing.T) {
 func TestGiven_Counts(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	s := engine.Start{Context: "c", Request: &plan.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
+	s := engine.Start{Context: "c", Request: &plan.Request{Output: store.Some("†input.n")}, Input: store.Some(map[string]any{"n": 7})}
 	outcome, err := r.Run(t.Context(), s)
 	if err != nil || fmt.Sprint(outcome.Output) != "7" {
 		t.Errorf("%+v, %v", outcome, err)
@@ -517,7 +517,7 @@ func TestClock_DatesEverything(t *testing.T) {
 		r.Now = func() time.Time { return now }
 		s := start(t, `[{"_tool": "value", "value": "†input.b", "_outputPath": "†state.b"}]`)
 		s.Request.Context = messages(t, `{"type": "state", "a": 1}`)
-		s.Input, s.HasInput = map[string]any{"b": 2}, true
+		s.Input = store.Some(map[string]any{"b": 2})
 		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(outcome, err)
 		}

@@ -313,7 +313,7 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 		c.record.Thought = plan.Values{"call": call.ForModel(in.Call)}
 	}
 	if call.Activity == nil {
-		return t.complete(ctx, &result{index: i, value: plan.Result{Value: call.Given}, attempts: 0})
+		return t.complete(ctx, &result{index: i, value: plan.Result{Value: call.Given.Value}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
 	activity := call.Activity.Current(call.ActivityName, call.Definition)

@@ -71,14 +71,14 @@ var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err e
 		if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Schema: definition}}, schema.IgnoreFormats); err != nil {
 			return false, err
 		}
-		_, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Data: v, HasData: true}}, schema.IgnoreFormats)
+		_, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Data: store.Some(v)}}, schema.IgnoreFormats)
 		return err == nil, nil
 	},
 	"request": func(t *testing.T, definition, v any) (bool, error) {
 		registry := plan.NewRegistry()
 		registry.Schemas = []schema.Option{schema.IgnoreFormats}
 		r := &engine.Runner{Log: memory.New(), Registry: registry}
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Schema: definition, Output: v, HasOutput: true}})
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Schema: definition, Output: store.Some(v)}})
 		if err != nil {
 			return false, err
 		}

@@ -144,7 +144,7 @@ func (r randomPlans) simulated() (request *plan.Request, ticks []*plan.Request) 
 			there[key] = map[string]any{"x": "x of " + key, "y": "y of " + key}
 		}
 		for _, kind := range []string{"state", "out"} {
-			request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: there, HasData: true})
+			request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(there)})
 		}
 	}
 	for _, src := range request.Calls {
@@ -178,7 +178,7 @@ func (r randomPlans) simulated() (request *plan.Request, ticks []*plan.Request) 
 		if ask.Tick > 1 && tick.Context == nil { // what those before left
 			for _, kind := range []string{"state", "out"} {
 				if data, ok := ask.Kinds[kind]; ok {
-					tick.Context = append(tick.Context, store.Message{Type: store.TypeData, Kind: kind, Data: data, HasData: true})
+					tick.Context = append(tick.Context, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(data)})
 				}
 			}
 		}
@@ -188,14 +188,15 @@ func (r randomPlans) simulated() (request *plan.Request, ticks []*plan.Request) 
 		}
 		return solution, nil
 	})
-	request.Calls, request.Output, request.HasOutput = nil, nil, false
+	request.Calls = nil
+	request.Output = store.Optional{}
 	return request, ticks
 }
 
 // wide is a request of calls side by side, with some that go on with what one of them gave,
 // and some that push to one list.
 func (r randomPlans) wide() (request *plan.Request, ticks []*plan.Request) {
-	request = &plan.Request{HasOutput: true, Output: "†state || †out || 0"}
+	request = &plan.Request{Output: store.Some("†state || †out || 0")}
 	add := func(value any, path string) map[string]any {
 		tool := []string{"value", "value", "value", "value", "slow", "flaky", "pay", "fail"}[r.IntN(8)]
 		call := map[string]any{"_tool": tool, "value": value, "_outputPath": path}
@@ -634,7 +635,7 @@ func (w *world) registry() *plan.Registry {
 		}
 	})
 	slow.Timeout = 4511 * time.Millisecond
-	r.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{HasOutput: true, Output: "†b", Calls: []plan.Source{
+	r.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{Output: store.Some("†b"), Calls: []plan.Source{
 		{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
 		{Call: map[string]any{"_tool": "slow", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
 	}}}

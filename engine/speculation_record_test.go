@@ -106,7 +106,7 @@ func TestSpeculation_ReadBeforeWriteIsRecorded(t *testing.T) {
 				{Call: map[string]any{"_tool": "reads", "value": "†state.a", "_outputPath": "†out"}},
 				{Call: map[string]any{"_tool": "writes", "value": "new", "_outputPath": "†state.a"}},
 			},
-			Output: "†out", HasOutput: true,
+			Output: store.Some("†out"),
 		}}); err != nil || outcome.Output != "oldx" {
 			t.Error(err, outcome)
 		}
@@ -144,7 +144,7 @@ func TestReplay_SpeculatedCalls(t *testing.T) {
 				{Call: map[string]any{"_tool": "second", "value": "†out.a", "late": "†state.n", "_outputPath": "†out.b"}},
 				{Call: map[string]any{"_tool": "unseen", "value": "†state.n * 2", "_outputPath": "†out.c"}},
 			},
-			Output: "†out", HasOutput: true,
+			Output: store.Some("†out"),
 		}})
 		if err != nil || outcome.Calls[1].Reads["†state.n"] != 3 || outcome.Calls[2].Reads["†state.n"] != 1 {
 			t.Fatal(err, outcome)

@@ -71,7 +71,7 @@ func (l *appends) Append(ctx context.Context, b store.Batch) (store.Appended, er
 
 // chainOf is a plan of calls each of which reads what the one before wrote.
 func chainOf(tools ...string) *plan.Request {
-	request := &plan.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", len(tools))}
+	request := &plan.Request{Output: store.Some(fmt.Sprintf("†state.s%d", len(tools)))}
 	for i, tool := range tools {
 		value := "begun"
 		if i > 0 {
@@ -84,7 +84,7 @@ func chainOf(tools ...string) *plan.Request {
 
 // sideBySide is a plan of calls that read nothing.
 func sideBySide(tool string, values ...string) *plan.Request {
-	request := &plan.Request{HasOutput: true, Output: "†out"}
+	request := &plan.Request{Output: store.Some("†out")}
 	for i, value := range values {
 		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†out.c%d", i)}})
 	}
@@ -186,7 +186,7 @@ func TestSpeculation_ChainIsRecordedAsAnyOther(t *testing.T) {
 				}
 			})
 			for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
-				told = append(told, fmt.Sprint(m.Seq, m.Call, m.Path, string(store.EncodeJSON(m.Data)), err))
+				told = append(told, fmt.Sprint(m.Seq, m.Call, m.Path, string(store.EncodeJSON(m.Data.Value)), err))
 			}
 			entries := entriesOf(t, log)
 			starts := func(entry string) bool { return strings.HasSuffix(entry, " running") }
@@ -398,7 +398,7 @@ func TestSpeculation_ImpureResultIsRecordedFirst(t *testing.T) {
 	}
 	planned := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 		request := chainOf("looks", "looks")
-		return &plan.Solution{Calls: request.Calls, Output: request.Output}, nil
+		return &plan.Solution{Calls: request.Calls, Output: request.Output.Value}, nil
 	})}
 	log = memory.New()
 	r.Log, want = log, "1  plan"
@@ -537,7 +537,7 @@ func TestSpeculation_UpdatesOfOneValue(t *testing.T) {
 		log := &appends{Log: memory.New()}
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
-		request := &plan.Request{HasOutput: true, Output: "†state.n", Context: messages(t, `{"type": "state", "n": "begun"}`)}
+		request := &plan.Request{Output: store.Some("†state.n"), Context: messages(t, `{"type": "state", "n": "begun"}`)}
 		for range 5 {
 			request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "x", "value": "†state.n", "_outputPath": "†state.n"}})
 		}

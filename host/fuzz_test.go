@@ -22,6 +22,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/store"
 	"obelus/store/memory"
 )
 
@@ -359,8 +360,8 @@ func FuzzSettings(f *testing.F) {
 			if s.Parallel < 0 || s.Ticks < 0 || s.Timeout < 0 || s.Synchronous != "" && s.Synchronous != "full" && s.Synchronous != "normal" {
 				t.Fatalf("settings that can't be: %+v", s)
 			}
-			request := &plan.Request{Output: "†input", HasOutput: true}
-			outcome, err := s.Runner(memory.New(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: plan.Policy{Never: true}}) // its tools are of no project
+			request := &plan.Request{Output: store.Some("†input")}
+			outcome, err := s.Runner(memory.New(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: store.Some("x"), Approve: plan.Policy{Never: true}}) // its tools are of no project
 			if err != nil || outcome.Status != journal.RunDone {
 				t.Fatalf("a run with them: %+v, %v", outcome, err)
 			}

@@ -339,10 +339,10 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
 		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine reports its problems
 	}
-	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
+	if r.Output.Value, r.Output.Set = fields["output"]; r.Output.Set {
 		r.OutputLine = p.fieldLine("output")
 	}
-	r.Output = p.schema.Lists(r.Output)
+	r.Output.Value = p.schema.Lists(r.Output.Value)
 	if err := p.readPlannerFields(r, fields); err != nil {
 		return nil, err
 	}
@@ -355,7 +355,7 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	var err error
 	r.Context, err = p.readMessages(fields["context"])
 	for i := range r.Context {
-		if definitions, ok := r.Context[i].Data.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
+		if definitions, ok := r.Context[i].Data.Value.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
 			p.tools = maps.Clone(p.tools)
 			if p.tools == nil {
 				p.tools = map[string]any{}
@@ -375,7 +375,7 @@ func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (
 	}
 	scopes, scoped := fields["scopes"]
 	switch {
-	case r.Planner != nil && r.HasOutput:
+	case r.Planner != nil && r.Output.Set:
 		return p.fail(p.fieldLine("output"), "output belongs into what the function returns, beside the calls")
 	case scoped && r.Planner == nil:
 		return p.fail(p.fieldLine("scopes"), "scopes are for a function: they say what of the context it gets")
@@ -404,7 +404,7 @@ func (p *planReader) readMessages(v any) ([]store.Message, error) {
 		if m.Schema != nil && p.planner != nil {
 			schemas[m.Kind], _ = schema.New(m.Schema, p.registry.Schemas...)
 		}
-		m.Data = schemas[m.Kind].Lists(m.Data)
+		m.Data.Value = schemas[m.Kind].Lists(m.Data.Value)
 		messages[i] = m
 	}
 	return messages, nil

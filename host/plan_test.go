@@ -21,13 +21,13 @@ func describe(r *plan.Request) string {
 		fmt.Fprintf(&b, "%d %s\n", c.Line, store.EncodeJSON(c.Call))
 	}
 	for _, m := range r.Context {
-		fmt.Fprintf(&b, "%s %s %s\n", m.Type, m.Kind, store.EncodeJSON(m.Data))
+		fmt.Fprintf(&b, "%s %s %s\n", m.Type, m.Kind, store.EncodeJSON(m.Data.Value))
 	}
 	if r.Mode != "" {
 		fmt.Fprintln(&b, "mode", r.Mode)
 	}
-	if r.HasOutput {
-		fmt.Fprintf(&b, "output %d %s\n", r.OutputLine, store.EncodeJSON(r.Output))
+	if r.Output.Set {
+		fmt.Fprintf(&b, "output %d %s\n", r.OutputLine, store.EncodeJSON(r.Output.Value))
 	}
 	if r.Schema != nil {
 		fmt.Fprintf(&b, "schema %s\n", store.EncodeJSON(r.Schema))

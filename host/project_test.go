@@ -180,7 +180,7 @@ func TestInitRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	request, _, err := h.Plan("plans/hello.lua")
-	if err != nil || len(request.Calls) != 1 || !request.HasOutput {
+	if err != nil || len(request.Calls) != 1 || !request.Output.Set {
 		t.Fatalf("got %+v %v", request, err)
 	}
 	r, err := call(h.Generation(), "hello", plan.Invocation{Call: map[string]any{"name": "Ada"}})

@@ -539,7 +539,7 @@ func TestBeginsWithTheNewest(t *testing.T) {
 	f := watched(t, map[string]any{"pause": p}, map[string]string{"activities/a.lua": script("1", "{}")})
 	log := memory.New()
 	run := func(change string) []any {
-		request := &plan.Request{Output: []any{"†s.a", "†s.b"}, HasOutput: true}
+		request := &plan.Request{Output: store.Some([]any{"†s.a", "†s.b"})}
 		for _, call := range []map[string]any{{"_tool": "a", "_outputPath": "†s.a"}, {"_tool": "b", "n": "†s.a", "_outputPath": "†s.b"}} {
 			request.Calls = append(request.Calls, plan.Source{Call: call})
 		}

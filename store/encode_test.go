@@ -75,7 +75,7 @@ func TestPath_AsJSON(t *testing.T) {
 // TestMessage_AsJSON: a message is written as the log shows it, whether it is a copy or
 // not.
 func TestMessage_AsJSON(t *testing.T) {
-	m := store.Message{Seq: 1, Type: store.TypeData, Kind: "state", Data: map[string]any{"a": true}, HasData: true}
+	m := store.Message{Seq: 1, Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"a": true})}
 	const want = `{"seq":1,"date":"0001-01-01T00:00:00.000Z","type":"data","kind":"state","data":{"a":true}}`
 	for _, v := range []any{m, &m} {
 		if text, err := encoded(v); err != nil || text != want {

@@ -84,7 +84,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		for _, m := range messages {
-			if err := store.CheckDepth(m.Data); err != nil {
+			if err := store.CheckDepth(m.Data.Value); err != nil {
 				t.Fatalf("its data is taken, and could not be read again: %v", err)
 			}
 			if err := m.Check(); err != nil {

@@ -29,8 +29,8 @@ func TestView_MaterializedValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := store.Message{Type: store.TypeData, Kind: path.Kind(), Instance: instance, Path: path, Method: method, Data: store.Wrap(path, value), HasData: true, Producer: true}
-			told = append(told, string(store.EncodeJSON(m.Data)))
+			m := store.Message{Type: store.TypeData, Kind: path.Kind(), Instance: instance, Path: path, Method: method, Data: store.Some(store.Wrap(path, value)), Producer: true}
+			told = append(told, string(store.EncodeJSON(m.Data.Value)))
 			view.Stage(m)
 		}
 		for i := range 40 {
@@ -75,7 +75,7 @@ func TestView_MaterializedValues(t *testing.T) {
 					t.Fatalf("%s at %s: %v, not %v", op.Method, op.Path, got, want)
 				}
 				for i, m := range view.Staged() {
-					if text := string(store.EncodeJSON(m.Data)); text != told[i] {
+					if text := string(store.EncodeJSON(m.Data.Value)); text != told[i] {
 						t.Fatalf("message %d is %s, and was %s", i+1, text, told[i])
 					}
 				}

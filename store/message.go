@@ -58,10 +58,9 @@ type Message struct {
 	Instance string // empty for a global message
 
 	// Data is the message's content: for data, a value of the whole kind; for a tool, plan, system
-	// or text message, its definitions, calls or prose. HasData distinguishes null from a message
-	// that only declares a schema.
-	Data    any
-	HasData bool
+	// or text message, its definitions, calls or prose. A message that only declares a schema has
+	// none.
+	Data Optional
 
 	Schema      any    // JSON Schema that it declares for its kind, or nil
 	Description string // of a data message
@@ -89,10 +88,10 @@ type Op struct {
 // Op gives the operation that the message stands for; ok is false for one that
 // holds no value of a kind.
 func (m *Message) Op() (op Op, ok bool) {
-	if m.Type != TypeData || !m.HasData {
+	if m.Type != TypeData || !m.Data.Set {
 		return Op{}, false
 	}
-	op = Op{Seq: m.Seq, Instance: m.Instance, Path: KindPath(m.Kind), Method: Merge, Value: m.Data}
+	op = Op{Seq: m.Seq, Instance: m.Instance, Path: KindPath(m.Kind), Method: Merge, Value: m.Data.Value}
 	switch {
 	case m.Kind == KindError:
 		op.Method = Set
@@ -101,7 +100,7 @@ func (m *Message) Op() (op Op, ok bool) {
 		if op.Method == "" {
 			op.Method = Set
 		}
-		op.Value, ok = Dig(m.Data, m.Path)
+		op.Value, ok = Dig(m.Data.Value, m.Path)
 		return op, ok
 	}
 	return op, true
@@ -228,12 +227,12 @@ func (m *Message) checkContent() error {
 		return fmt.Errorf("unknown type %q (one of data, tool, plan, system, text; state, input and meta are kinds of data)", m.Type)
 	case m.Type == TypeData && !ValidKind(m.Kind):
 		return badKind(m.Kind)
-	case m.Data != nil && !m.HasData:
-		return errors.New("it has data, and HasData is false")
-	case m.Type == TypeData && !m.HasData && m.Schema == nil:
-		return errors.New("it has neither data nor a schema (HasData tells a null from none)")
-	case want != "" && TypeName(m.Data) != want:
-		return fmt.Errorf("what a message of type %q holds must be %s, not %s", m.Type, article(want), article(TypeName(m.Data)))
+	case m.Data.Value != nil && !m.Data.Set:
+		return errors.New("it has data that are not set: store.Some sets them")
+	case m.Type == TypeData && !m.Data.Set && m.Schema == nil:
+		return errors.New("it has neither data nor a schema")
+	case want != "" && TypeName(m.Data.Value) != want:
+		return fmt.Errorf("what a message of type %q holds must be %s, not %s", m.Type, article(want), article(TypeName(m.Data.Value)))
 	}
 	return nil
 }
@@ -246,7 +245,7 @@ func (m *Message) checkProducer() error {
 		}
 		return nil
 	}
-	if !m.HasData {
+	if !m.Data.Set {
 		return errors.New("a call wrote it, but it holds no data")
 	}
 	if _, ok := m.Producer.(map[string]any); !ok {
@@ -255,7 +254,7 @@ func (m *Message) checkProducer() error {
 	if err := m.Method.check("method"); err != nil {
 		return err
 	}
-	if _, ok := Dig(m.Data, m.Path); !ok || m.Path.Kind() != m.Kind {
+	if _, ok := Dig(m.Data.Value, m.Path); !ok || m.Path.Kind() != m.Kind {
 		return fmt.Errorf("its path %q names no value that the message of kind %s holds", m.Path, m.Kind)
 	}
 	if _, err := time.Parse(time.RFC3339, m.Written); m.Written != "" && err != nil {
@@ -295,8 +294,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	text("kind", m.Kind)
 	text("_instance", m.Instance)
 	text("path", m.Path.String())
-	if m.HasData {
-		field(m.Type.Content(), m.Data)
+	if m.Data.Set {
+		field(m.Type.Content(), m.Data.Value)
 	}
 	if m.Schema != nil {
 		field("schema", m.Schema)

@@ -42,7 +42,7 @@ func parseRaw(raw []byte) (m Message, err error) {
 		m, err = ParseMessage(v)
 	}
 	if err == nil {
-		err = CheckDepth(m.Data)
+		err = CheckDepth(m.Data.Value)
 	}
 	return m, err
 }
@@ -100,7 +100,7 @@ func ParseMessage(v any) (Message, error) {
 	case "tool", "plan", "system", "text":
 		field := m.Type.Content()
 		p.content(&m, field)
-		p.check(m.Data, field, contents[m.Type])
+		p.check(m.Data.Value, field, contents[m.Type])
 		if m.Type == TypePlan {
 			p.mode(&m)
 		}
@@ -153,7 +153,7 @@ func (p *parser) check(v any, field, want string) {
 }
 
 func (p *parser) content(m *Message, field string) {
-	if m.Data, m.HasData = p.take(field); !m.HasData {
+	if m.Data.Value, m.Data.Set = p.take(field); !m.Data.Set {
 		p.fail("it has no %q", field)
 	}
 }
@@ -185,10 +185,10 @@ func (p *parser) data(m *Message) {
 			p.fail("%w", badKind(m.Kind))
 		}
 	}
-	m.Data, m.HasData = p.take("data")
+	m.Data.Value, m.Data.Set = p.take("data")
 	p.schema(m)
 	m.Description = p.text("description")
-	if !m.HasData && m.Schema == nil {
+	if !m.Data.Set && m.Schema == nil {
 		p.fail(`it has neither "data" nor "schema"`)
 	}
 }
@@ -212,9 +212,9 @@ func (p *parser) inline(m *Message, kind string) {
 	}
 	switch whole, ok := fields[kind]; {
 	case ok && len(fields) == 1:
-		m.Data, m.HasData = whole, true
+		m.Data = Some(whole)
 	case len(fields) > 0:
-		m.Data, m.HasData = fields, true
+		m.Data = Some(fields)
 	case m.Schema == nil:
 		p.fail("it holds no fields, no %q and no \"schema\"", kind)
 	}
@@ -287,7 +287,7 @@ func (p *parser) producer(m *Message) {
 	if err := method.check(`"_outputMethod"`); err != nil {
 		p.fail("%w", err)
 	}
-	if !m.HasData {
+	if !m.Data.Set {
 		p.fail("a call wrote it, but it holds no data")
 	}
 	if p.err == nil {
@@ -311,12 +311,12 @@ func writtenPath(m *Message, text string) (Path, error) {
 	}
 	var found []Path
 	for _, path := range candidates {
-		if _, ok := Dig(m.Data, path); ok && path.Kind() == m.Kind && !slices.Contains(found, path) {
+		if _, ok := Dig(m.Data.Value, path); ok && path.Kind() == m.Kind && !slices.Contains(found, path) {
 			found = append(found, path)
 		}
 	}
 	if len(found) == 1 {
-		if other := beside(m.Data, found[0]); other != "" {
+		if other := beside(m.Data.Value, found[0]); other != "" {
 			return Path{}, fmt.Errorf("its data holds %s beside %s, where its call wrote", other, found[0])
 		}
 		return found[0], nil

@@ -17,7 +17,7 @@ func TestWideMessage(t *testing.T) {
 	}
 	b.WriteString(`}]`)
 	messages, err := ParseMessages([]byte(b.String()))
-	if err != nil || len(messages) != 1 || len(messages[0].Data.(map[string]any)) != fields {
+	if err != nil || len(messages) != 1 || len(messages[0].Data.Value.(map[string]any)) != fields {
 		t.Fatalf("%d messages, %v", len(messages), err)
 	}
 }

@@ -31,7 +31,7 @@ func TestView_IsTheLog(t *testing.T) {
 			return store.Message{
 				Type: store.TypeData, Kind: path.Kind(), Instance: rapid.SampledFrom([]string{"", "i"}).Draw(t, "instance"),
 				Path: path, Method: rapid.SampledFrom([]store.Method{store.Set, store.Merge, store.Push}).Draw(t, "method"),
-				Data: store.Wrap(path, value), HasData: true, Producer: true,
+				Data: store.Some(store.Wrap(path, value)), Producer: true,
 			}
 		})
 		if rapid.Bool().Draw(t, "there is something") {
@@ -96,7 +96,7 @@ func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View, 
 	all = append(append(all, sent...), view.Staged()...)
 	for i := range all {
 		if view.Hides(int64(i) + 1) {
-			all[i] = store.Message{Type: store.TypeText, Data: "hidden", HasData: true}
+			all[i] = store.Message{Type: store.TypeText, Data: store.Some("hidden")}
 		}
 	}
 	if _, err := same.Append(ctx, store.Batch{Context: "c", Create: &store.Origin{}, Messages: all}); err != nil {

@@ -20,12 +20,8 @@ type Moment struct {
 type Change struct {
 	Path     string
 	Instance string
-	Old      any
-	New      any
-
-	// HasOld and HasNew distinguish null from missing.
-	HasOld bool
-	HasNew bool
+	Old      store.Optional
+	New      store.Optional
 }
 
 // Diff lists the differences between two moments: the paths whose values are not equal, as deep as
@@ -120,7 +116,7 @@ func differ(all []Change, path store.Path, instance string, old, now any, hasOld
 		if hasOld == hasNew && jsonvalue.Equal(old, now) {
 			return all
 		}
-		return append(all, Change{path.String(), instance, old, now, hasOld, hasNew})
+		return append(all, Change{path.String(), instance, store.Optional{Value: old, Set: hasOld}, store.Optional{Value: now, Set: hasNew}})
 	}
 	for key, v := range x {
 		next, ok := y[key]
@@ -140,11 +136,11 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	if c.Instance != "" {
 		object["instance"] = c.Instance
 	}
-	if c.HasOld {
-		object["old"] = c.Old
+	if c.Old.Set {
+		object["old"] = c.Old.Value
 	}
-	if c.HasNew {
-		object["new"] = c.New
+	if c.New.Set {
+		object["new"] = c.New.Value
 	}
 	return store.EncodeJSON(object), nil
 }

@@ -192,13 +192,13 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 	if m.Producer == nil {
 		o.Kind = m.Kind
 		for _, within := range path.Prefixes() { // as far as the message goes
-			if data, ok := store.Dig(m.Data, within); ok {
+			if data, ok := store.Dig(m.Data.Value, within); ok {
 				o.Path, o.Data = within.String(), data
 			}
 		}
 		return o, nil
 	}
-	o.Data, _ = store.Dig(m.Data, m.Path)
+	o.Data, _ = store.Dig(m.Data.Value, m.Path)
 	producer, _ := m.Producer.(map[string]any)
 	o.Tool, _ = producer["_tool"].(string)
 	key := told{context: name, newest: seq}

@@ -294,7 +294,7 @@ func ReportedFailure(m *store.Message) (call string, failure any) {
 	if m.Kind != store.KindError {
 		return "", nil
 	}
-	data, _ := m.Data.(map[string]any)
+	data, _ := m.Data.Value.(map[string]any)
 	call, _ = data["call"].(string)
 	return call, data["error"]
 }

@@ -338,7 +338,7 @@ func (c Context) PlanMessage(ctx context.Context, seq int64) ([]any, error) {
 		return nil, err
 	}
 	if m != nil && m.Type == store.TypePlan {
-		if calls, ok := m.Data.([]any); ok {
+		if calls, ok := m.Data.Value.([]any); ok {
 			return calls, nil
 		}
 	}

@@ -223,7 +223,7 @@ func (c Context) ContextTools(ctx context.Context, at int64, registry *plan.Regi
 		if err != nil {
 			return nil, err
 		}
-		definitions, _ := m.Data.(map[string]any)
+		definitions, _ := m.Data.Value.(map[string]any)
 		for tool, schema := range definitions {
 			compiled, err := plan.NewTool(tool, schema, registry.Schemas...)
 			if err != nil {

@@ -15,7 +15,7 @@ func TestExplain_AsOf(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			appended, err := log.Append(t.Context(), store.Batch{
 				Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}},
-				Messages: []store.Message{{Type: store.TypeText, Data: "t", HasData: true}},
+				Messages: []store.Message{{Type: store.TypeText, Data: store.Some("t")}},
 			})
 			if err != nil {
 				t.Fatal(err)

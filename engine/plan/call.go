@@ -41,8 +41,7 @@ type Call struct {
 	Refs         []store.Path // references in its parameters
 	ScopePaths   []store.Path // scopes of its context
 
-	Given    any // the result that a latent call brings
-	HasGiven bool
+	Given store.Optional // the result that a latent call brings
 }
 
 // param is a parameter of a call.
@@ -299,11 +298,11 @@ func (c *Call) parseActivity(registry *Registry) error {
 	if c.Definition.activity != "" {
 		return Faultf(CodeUnknownTool, "its tool names the activity %q, which is not registered%s", name, spell.DidYouMean(name, jsonvalue.SortedKeys(registry.Activities)))
 	}
-	if c.Given, c.HasGiven = c.Issued["_output"]; c.HasGiven {
+	if c.Given.Value, c.Given.Set = c.Issued["_output"]; c.Given.Set {
 		if c.Definition.output == nil {
 			return nil
 		}
-		if err := c.Definition.output.Validate(c.Given, "_output"); err != nil {
+		if err := c.Definition.output.Validate(c.Given.Value, "_output"); err != nil {
 			return &Fault{CodeSchema, err}
 		}
 		return nil

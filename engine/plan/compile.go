@@ -164,7 +164,7 @@ func (c *PlanCompiler) Tools(request *Request, registry *Registry) *Registry {
 	}
 	for _, m := range request.Context {
 		if m.Type == store.TypeTool {
-			definitions, _ := m.Data.(map[string]any)
+			definitions, _ := m.Data.Value.(map[string]any)
 			for _, name := range jsonvalue.SortedKeys(definitions) {
 				add(name, definitions[name])
 			}
@@ -180,8 +180,8 @@ func (c *PlanCompiler) output(p *Plan, request *Request, registry *Registry) {
 	refuse := func(code string, err error) {
 		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
 	}
-	if request.HasOutput {
-		t, err := expr.ParseTemplate(request.Output, "output")
+	if request.Output.Set {
+		t, err := expr.ParseTemplate(request.Output.Value, "output")
 		if err != nil {
 			refuse(CodeExpression, err)
 			return
@@ -240,8 +240,8 @@ func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			}
 		}
 	}
-	if request.HasOutput {
-		if at, text := known.daggerless(request.Output, "output"); text != "" {
+	if request.Output.Set {
+		if at, text := known.daggerless(request.Output.Value, "output"); text != "" {
 			all = append(all, Problem{
 				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeExpression, Message: forgotten(at, text),
 			})

@@ -102,8 +102,8 @@ func forModel(m *store.Message) map[string]any {
 	text("_instance", m.Instance)
 	text("description", m.Description)
 	text("mode", m.Mode)
-	if m.HasData {
-		shown[m.Type.Content()] = m.Data
+	if m.Data.Set {
+		shown[m.Type.Content()] = m.Data.Value
 	}
 	if m.Schema != nil {
 		shown["schema"] = m.Schema

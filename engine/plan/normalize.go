@@ -169,7 +169,6 @@ func (s *Solution) Normalize() (*Solution, error) {
 // Normalize returns the request as it is run. Its error is a [*PlanError].
 func (r *Request) Normalize() (*Request, error) {
 	out, c := *r, &PlanCompiler{file: r.Name}
-	out.HasOutput = r.HasOutput || r.Output != nil
 	if r.Mode != "" && r.Mode != ModeEager && r.Mode != ModeLazy {
 		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, ModeEager, ModeLazy))
 	}
@@ -191,7 +190,7 @@ func (r *Request) Normalize() (*Request, error) {
 			c.request(0, fmt.Errorf("tool %q: %w", name, err))
 		}
 	}
-	out.Output, err = store.FromGo(r.Output, "output")
+	out.Output.Value, err = store.FromGo(r.Output.Value, "output")
 	c.request(r.OutputLine, err)
 	out.Schema, err = store.FromGo(r.Schema, "schema")
 	c.request(0, err)
@@ -223,7 +222,7 @@ func NormalizeMessage(m *store.Message) (err error) {
 	for _, part := range []struct {
 		name  string
 		value *any
-	}{{name, &m.Data}, {"schema", &m.Schema}, {"_call", &m.Producer}} {
+	}{{name, &m.Data.Value}, {"schema", &m.Schema}, {"_call", &m.Producer}} {
 		if *part.value, err = store.FromGo(*part.value, part.name); err != nil {
 			return err
 		}

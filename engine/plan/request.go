@@ -10,7 +10,7 @@ func Message(request *Request) store.Message {
 	for i, src := range request.Calls {
 		calls[i] = src.Call
 	}
-	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
+	return store.Message{Type: store.TypePlan, Data: store.Some(calls), Mode: request.Mode}
 }
 
 // Request is the content of a plan file: calls, or a planner that gives them, and their
@@ -21,11 +21,9 @@ type Request struct {
 	Calls   []Source        // in the order of the plan
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
-	// Output is the final output, in which references are resolved when all calls have settled;
-	// HasOutput distinguishes a nil that is null from none. As for a call, an earlier value does
-	// not count where a call of the plan may write and has not.
-	Output     any
-	HasOutput  bool
+	// Output is the final output, in which references are resolved when all calls have settled. As
+	// for a call, an earlier value does not count where a call of the plan may write and has not.
+	Output     store.Optional
 	OutputLine int // its line in the file, 0 if not known
 
 	// Schema is the JSON Schema that the final output must fit, or nil.

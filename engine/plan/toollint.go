@@ -156,7 +156,7 @@ func (r *Request) SchemaProblems(registry *Registry) (all []Problem) {
 	warn("schema: ", r.Schema)
 	for i, m := range r.Context {
 		warn(fmt.Sprintf("context message %d: schema: ", i+1), m.Schema)
-		if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
+		if definitions, ok := m.Data.Value.(map[string]any); ok && m.Type == store.TypeTool {
 			for name := range definitions {
 				names[name] = true
 			}

@@ -26,7 +26,7 @@ type typeChecker struct {
 // newTypeChecker returns nil for a plan without known types, and for one that is in the log: it was
 // accepted before.
 func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
-	told := func(call *Call) bool { return call.Definition.Result != nil || call.HasGiven }
+	told := func(call *Call) bool { return call.Definition.Result != nil || call.Given.Set }
 	declares := func(m store.Message) bool { return m.Schema != nil }
 	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
 		!slices.ContainsFunc(p.Calls, told) && !slices.ContainsFunc(request.Context, declares) {
@@ -174,8 +174,8 @@ func (t *typeChecker) declaredAt(path store.Path) schema.Possible {
 
 // resultAt returns the possible values of a part of a call's result.
 func (c *Call) resultAt(segments []string) schema.Possible {
-	if c.HasGiven && c.Definition.output == nil {
-		if v := schema.ValueAt(c.Given, segments); v != nil && !holdsReference(c.Given) {
+	if c.Given.Set && c.Definition.output == nil {
+		if v := schema.ValueAt(c.Given.Value, segments); v != nil && !holdsReference(c.Given.Value) {
 			return schema.TypesOfValues([]any{v})
 		}
 		return schema.Possible{}

@@ -161,7 +161,8 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 		}
 	}
 	if !plans[0].Planner {
-		request.Calls, request.Output, request.HasOutput = solutions[0].Calls, solutions[0].Output, plans[0].Output != nil
+		request.Calls = solutions[0].Calls
+		request.Output = store.Optional{Value: solutions[0].Output, Set: plans[0].Output != nil}
 		return request, nil
 	}
 	first := plans[0].Tick
@@ -208,7 +209,7 @@ func (p *recorded) Written(ctx context.Context, name string, record journal.Reco
 			return nil, nil, &script.LogError{Err: err}
 		}
 		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(paths, m.Path) {
-			values[m.Path], _ = store.Dig(m.Data, m.Path)
+			values[m.Path], _ = store.Dig(m.Data.Value, m.Path)
 		}
 		if len(values) == len(paths) {
 			break
@@ -357,7 +358,7 @@ func (p *recorded) compare(ctx context.Context, name string, last journal.Run, o
 	}
 	for _, c := range changed {
 		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.errors {
-			differ(Difference{What: c.Path, Recorded: c.Old, Replayed: c.New})
+			differ(Difference{What: c.Path, Recorded: c.Old.Value, Replayed: c.New.Value})
 		}
 	}
 	return done, nil

@@ -73,9 +73,9 @@ func TestAcceptsIn_AsTheWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := store.Message{Type: store.TypeData, Kind: "s", Path: path, Method: store.Set, Data: store.Wrap(path, there), HasData: true, Producer: true}
+		m := store.Message{Type: store.TypeData, Kind: "s", Path: path, Method: store.Set, Data: store.Some(store.Wrap(path, there)), Producer: true}
 		view.Stage(m)
-		m.Method, m.Data = method, store.Wrap(path, data)
+		m.Method, m.Data.Value = method, store.Wrap(path, data)
 		op, _ := m.Op()
 		if view.Resolver().CheckOp(t.Context(), op) != nil {
 			return // it is refused for itself

@@ -63,7 +63,7 @@ func call(tool, parameter string, value any, outputPath, method string) plan.Sou
 
 // chain is a plan whose steps each read the result of the one before.
 func chain(tool string, steps int) *plan.Request {
-	request := &plan.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
+	request := &plan.Request{Output: store.Some(fmt.Sprintf("†state.s%d", steps))}
 	for i := 1; i <= steps; i++ {
 		value := any(0)
 		if i > 1 {
@@ -76,7 +76,7 @@ func chain(tool string, steps int) *plan.Request {
 
 // fanout is a plan of steps that push to one list, and of one that adds them up.
 func fanout(steps int) *plan.Request {
-	request := &plan.Request{HasOutput: true, Output: "†state.sum"}
+	request := &plan.Request{Output: store.Some("†state.sum")}
 	for i := 1; i <= steps; i++ {
 		request.Calls = append(request.Calls, call("add", "n", i, "†state.all", string(store.Push)))
 	}

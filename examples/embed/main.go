@@ -118,7 +118,7 @@ func run(ctx context.Context) error {
 	runner := h.Generation().Settings().Runner(log, registry)
 	outcome, err := runner.Run(ctx, engine.Start{
 		Context: "order-1", Request: request,
-		Input: map[string]any{"item": "tea", "count": 5, "price": 4}, HasInput: true,
+		Input: store.Some(map[string]any{"item": "tea", "count": 5, "price": 4}),
 	})
 	if err != nil {
 		return err

@@ -99,8 +99,8 @@ func testPlan(r *testFile, L *lua.LState) int {
 	registry = replaceTools(r, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		start.Input, start.HasInput = luacall.CheckObject(r.s, L, 2, input, "input", nil), true
-		start.Input = request.Lists("input", start.Input, registry.Schemas...)
+		start.Input = store.Some(luacall.CheckObject(r.s, L, 2, input, "input", nil))
+		start.Input.Value = request.Lists("input", start.Input.Value, registry.Schemas...)
 	}
 	addContext(r, L, request, options.RawGetString("context"))
 	log := memory.New()
@@ -137,7 +137,7 @@ func addContext(r *testFile, L *lua.LState, request *plan.Request, context lua.L
 	}
 	kinds := luacall.CheckObject(r.s, L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], r.tests.gen.Registry().Schemas...), HasData: true})
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(request.Lists(kind, kinds[kind], r.tests.gen.Registry().Schemas...))})
 	}
 }
 
@@ -240,7 +240,7 @@ func callableTools(request *plan.Request, registry *plan.Registry) []string {
 			names = append(names, tool)
 		}
 		for _, m := range request.Context {
-			if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
+			if definitions, ok := m.Data.Value.(map[string]any); ok && m.Type == store.TypeTool {
 				names = slices.AppendSeq(names, maps.Keys(definitions))
 			}
 		}

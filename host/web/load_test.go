@@ -102,7 +102,7 @@ func BenchmarkBareAppend(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer log.Close()
-	messages := []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"x": "y"}, HasData: true}}
+	messages := []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"x": "y"})}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := log.Append(b.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: messages}); err != nil {

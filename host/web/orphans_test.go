@@ -111,7 +111,7 @@ func TestOrphans_FireAndForgetCalls(t *testing.T) {
 	}
 	runner := &engine.Runner{Log: &dying{Log: s.log, event: "run"}, Registry: s.host.Generation().Registry(), Drain: -1}
 	if _, err := runner.Run(t.Context(), engine.Start{Context: "a", Request: &plan.Request{
-		Calls: []plan.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: "x", HasOutput: true,
+		Calls: []plan.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: store.Some("x"),
 	}}); err == nil {
 		t.Fatal("it has not died")
 	}
@@ -150,7 +150,7 @@ func TestOrphans_TakenOver(t *testing.T) {
 	} {
 		runner := &engine.Runner{Log: &dying{Log: s.log, event: "running"}, Registry: s.host.Generation().Registry()}
 		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &plan.Request{
-			Calls: []plan.Source{{Call: call}}, Output: "†out", HasOutput: true,
+			Calls: []plan.Source{{Call: call}}, Output: store.Some("†out"),
 		}}); err == nil {
 			t.Fatal("it has not died")
 		}
@@ -190,7 +190,7 @@ func TestOrphans_TakenOverWithoutItsDelegate(t *testing.T) {
 		runner := &engine.Runner{Log: log, Registry: registry}
 		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &plan.Request{
 			Calls:  []plan.Source{{Call: map[string]any{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": plan.Anonymous}}},
-			Output: "†out", HasOutput: true,
+			Output: store.Some("†out"),
 		}}); err == nil {
 			t.Fatal("it has not died")
 		}

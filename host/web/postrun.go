@@ -96,7 +96,7 @@ func (q *runRequest) start() (start engine.Start, err error) {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)
 		}
 	}
-	if start.HasInput = len(q.Input) > 0 && string(q.Input) != "null"; start.HasInput && q.Input[0] != '{' {
+	if start.Input.Set = len(q.Input) > 0 && string(q.Input) != "null"; start.Input.Set && q.Input[0] != '{' {
 		return start, q.readInput(&start)
 	}
 	start.Context, err = contextFor(q.Context)
@@ -106,15 +106,15 @@ func (q *runRequest) start() (start engine.Start, err error) {
 // readInput decodes the input, and drops its text. The decoded values take many times the memory,
 // so this waits until it is the run's turn.
 func (q *runRequest) readInput(start *engine.Start) (err error) {
-	if !start.HasInput {
+	if !start.Input.Set {
 		return nil
 	}
-	if start.Input, err = store.DecodeJSON(q.Input); err != nil {
+	if start.Input.Value, err = store.DecodeJSON(q.Input); err != nil {
 		return wrong("input: %s", err)
 	}
 	q.Input = nil
-	if _, ok := start.Input.(map[string]any); !ok {
-		return wrong("input must be an object, not %s", store.Describe(start.Input))
+	if _, ok := start.Input.Value.(map[string]any); !ok {
+		return wrong("input must be an object, not %s", store.Describe(start.Input.Value))
 	}
 	return nil
 }

@@ -53,8 +53,8 @@ func (l *Log) Size(ctx context.Context, name string) (int64, error) {
 	messages, err := l.all(ctx, name)
 	size := 0
 	for _, m := range messages {
-		if m.HasData {
-			size += len(store.EncodeJSON(m.Data))
+		if m.Data.Set {
+			size += len(store.EncodeJSON(m.Data.Value))
 		}
 		if m.Schema != nil {
 			size += len(store.EncodeJSON(m.Schema))

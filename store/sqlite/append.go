@@ -53,7 +53,7 @@ func newRequest(b store.Batch) *request {
 		row := &r.messages[i]
 		row.columns = []driver.Value{
 			optional(m.Kind), m.Instance, optional(m.Path.String()), optional(string(m.Method)),
-			encoded(m.Data, m.HasData), encoded(m.Schema, m.Schema != nil),
+			encoded(m.Data.Value, m.Data.Set), encoded(m.Schema, m.Schema != nil),
 			optional(m.Description), optional(m.Mode), optional(m.Call),
 			encoded(m.Producer, m.Producer != nil), optional(m.Written),
 		}

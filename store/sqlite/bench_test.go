@@ -18,7 +18,7 @@ import (
 func written(path string, value any) store.Message {
 	p := store.MustParsePath(path)
 	return store.Message{
-		Type: store.TypeData, Kind: p.Kind(), Path: p, Data: store.Wrap(p, value), HasData: true,
+		Type: store.TypeData, Kind: p.Kind(), Path: p, Data: store.Some(store.Wrap(p, value)),
 		Producer: map[string]any{"_tool": "t", "_outputPath": path}, Call: "1.1", Written: "2026-01-02T03:04:05.678Z",
 	}
 }
@@ -116,7 +116,7 @@ func BenchmarkBareInsert(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.close()
-	data := string(store.EncodeJSON(written("†state.user.status", "active").Data))
+	data := string(store.EncodeJSON(written("†state.user.status", "active").Data.Value))
 	b.ReportAllocs()
 	seq := int64(0)
 	for b.Loop() {

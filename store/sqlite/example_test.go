@@ -39,7 +39,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%d: %s\n", m.Seq, store.EncodeJSON(m.Data))
+		fmt.Printf("%d: %s\n", m.Seq, store.EncodeJSON(m.Data.Value))
 	}
 	// Output:
 	// on the disk at 1

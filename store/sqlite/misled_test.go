@@ -25,8 +25,8 @@ func writtenLog(t *testing.T) (path string) {
 		for i := 1; i <= 6; i++ {
 			at := store.MustParsePath(fmt.Sprintf("†state.s%d", i))
 			m := store.Message{
-				Type: store.TypeData, Kind: "state", Path: at, HasData: true, Producer: map[string]any{"_tool": "t"}, Call: "1.1",
-				Data: map[string]any{fmt.Sprintf("s%d", i): fmt.Sprintf("%s %d", name, i)},
+				Type: store.TypeData, Kind: "state", Path: at, Producer: map[string]any{"_tool": "t"}, Call: "1.1",
+				Data: store.Some(map[string]any{fmt.Sprintf("s%d", i): fmt.Sprintf("%s %d", name, i)}),
 			}
 			if _, err := log.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, ExpectSeq: store.AnySeq, Messages: []store.Message{m}}); err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestIndex_MessagesOfAnother(t *testing.T) {
 	defer log.Close()
 	for m, msgErr := range log.Messages(t.Context(), store.Filter{Context: "bbbb"}) {
 		if err = msgErr; err == nil && m.Seq == 2 {
-			t.Errorf("%v is given for message 2 of bbbb", m.Data)
+			t.Errorf("%v is given for message 2 of bbbb", m.Data.Value)
 		}
 	}
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "another message") {
@@ -164,7 +164,7 @@ func TestLog_FilesBesideItGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			note := store.Message{Type: store.TypeText, Data: "kept", HasData: true}
+			note := store.Message{Type: store.TypeText, Data: store.Some("kept")}
 			batch := store.Batch{Context: "c", Create: &store.Origin{}, Messages: []store.Message{note}}
 			if _, err := log.Append(t.Context(), batch); err != nil {
 				t.Fatal(err)

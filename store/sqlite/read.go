@@ -302,8 +302,8 @@ func message(row []driver.Value) (*store.Message, error) {
 			return nil, wrong(fmt.Errorf("its path %s is not of its kind %q", m.Path, m.Kind))
 		}
 	}
-	m.HasData = row[8] != nil
-	if m.Data, err = decoded(row[8]); err != nil {
+	m.Data.Set = row[8] != nil
+	if m.Data.Value, err = decoded(row[8]); err != nil {
 		return nil, wrong(err)
 	}
 	if m.Schema, err = decoded(row[9]); err != nil {

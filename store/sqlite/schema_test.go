@@ -135,7 +135,7 @@ func TestHistory(t *testing.T) {
 		}
 		slices.SortFunc(paths, func(a, b store.Path) int { return strings.Compare(a.String(), b.String()) })
 		for _, p := range paths {
-			value, ok := store.Dig(m.Data, p)
+			value, ok := store.Dig(m.Data.Value, p)
 			if !ok {
 				t.Fatal(p)
 			}

@@ -349,7 +349,7 @@ func TestManyProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values[string(store.EncodeJSON(m.Data))] = true
+		values[string(store.EncodeJSON(m.Data.Value))] = true
 	}
 	if len(values) != processes*each {
 		t.Errorf("%d values", len(values))

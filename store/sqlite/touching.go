@@ -190,7 +190,7 @@ func (s *stream) advance() error {
 func (t *touching) op(row []driver.Value) (store.Op, error) {
 	m := store.Message{
 		Seq: integer(row[0]), Type: store.TypeData, Kind: text(row[1]), Instance: t.q.Instance,
-		Method: store.Method(text(row[3])), HasData: true,
+		Method: store.Method(text(row[3])), Data: store.Some(nil),
 	}
 	wrong := func(what string) error {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s: %s", m.Seq, t.q.Context, what)}
@@ -205,7 +205,7 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 		return store.Op{}, wrong(fmt.Sprintf("there is no method %q", m.Method))
 	}
 	var err error
-	if m.Data, err = decoded(row[4]); err != nil {
+	if m.Data.Value, err = decoded(row[4]); err != nil {
 		return store.Op{}, wrong(err.Error())
 	}
 	if integer(row[5]) == 1 {

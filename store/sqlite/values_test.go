@@ -58,12 +58,12 @@ func valueOf(r *rand.Rand, keys []string, depth int) any {
 
 func valueMessage(r *rand.Rand, keys []string) store.Message {
 	p := valuePath(r, keys)
-	m := store.Message{Type: store.TypeData, Kind: p.Kind(), Instance: []string{"", "", "①", "②"}[r.IntN(4)], HasData: true}
+	m := store.Message{Type: store.TypeData, Kind: p.Kind(), Instance: []string{"", "", "①", "②"}[r.IntN(4)], Data: store.Some(nil)}
 	if r.IntN(4) == 0 {
-		m.Data = valueOf(r, keys, 3)
+		m.Data.Value = valueOf(r, keys, 3)
 		return m
 	}
-	m.Data = store.Wrap(p, valueOf(r, keys, 2))
+	m.Data.Value = store.Wrap(p, valueOf(r, keys, 2))
 	m.Producer, m.Path, m.Call = map[string]any{"_tool": "t"}, p, "1.1"
 	m.Method = append(store.Methods, "")[r.IntN(6)]
 	return m
@@ -287,7 +287,7 @@ func TestCurrentValues_OfNumbers(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	c := plain(t, l.path)
 	patch := func(data any) store.Message {
-		return store.Message{Type: store.TypeData, Kind: "s", Data: data, HasData: true}
+		return store.Message{Type: store.TypeData, Kind: "s", Data: store.Some(data)}
 	}
 	numbered := map[string]any{"17": map[string]any{"n": "x"}, "k": "y"}
 	merged := written("†s.l", numbered)
@@ -465,7 +465,7 @@ func TestCurrentValues_ManyLeaves(t *testing.T) {
 	many := manyKeys(300, map[string]any{"list": []any{"x", "y"}, "none": map[string]any{}})
 	whole := string(store.EncodeJSON(many))
 	patch := func(data any) store.Message {
-		return store.Message{Type: store.TypeData, Kind: "s", Data: data, HasData: true}
+		return store.Message{Type: store.TypeData, Kind: "s", Data: store.Some(data)}
 	}
 	by := func(method store.Method, path string, value any) store.Message {
 		m := written(path, value)
@@ -610,7 +610,7 @@ func growMany(t *testing.T, l *Log, r *rand.Rand, keys []string, name string, or
 		m := valueMessage(r, keys)
 		if r.IntN(3) == 0 && m.Kind != store.KindError {
 			value := manyKeys(253+r.IntN(24), map[string]any{"a": valueOf(r, keys, 2), "b": valueOf(r, keys, 1)})
-			m.Data = store.Wrap(valuePathOf(r, keys, m), value)
+			m.Data.Value = store.Wrap(valuePathOf(r, keys, m), value)
 		}
 		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: origin, Messages: []store.Message{m}})
 		if err != nil {
@@ -637,9 +637,9 @@ func valuePathOf(r *rand.Rand, keys []string, m store.Message) store.Path {
 // its values, and is found once from above, at and below its path.
 func TestMigrate_ManyLeaves(t *testing.T) {
 	many := manyKeys(300, map[string]any{"b": map[string]any{"c": "x"}})
-	patch := store.Message{Type: store.TypeData, Kind: "s", Data: map[string]any{"a": many}, HasData: true}
+	patch := store.Message{Type: store.TypeData, Kind: "s", Data: store.Some(map[string]any{"a": many})}
 	// Where more stands below a path than there are messages, the messages are read.
-	beside := store.Message{Type: store.TypeData, Kind: "s", Data: map[string]any{"c": manyKeys(200, nil)}, HasData: true}
+	beside := store.Message{Type: store.TypeData, Kind: "s", Data: store.Some(map[string]any{"c": manyKeys(200, nil)})}
 	path := filepath.Join(t.TempDir(), "log.db")
 	old := older(t, path, 11, insertOldContext)
 	for seq, m := range []store.Message{patch, written("†s.a.b", "y"), written("†s.k", many)} {

@@ -156,7 +156,7 @@ func testDatesNeverGoBack(t *testing.T, l store.Log) {
 		t.Helper()
 		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: origin, Journal: journal}
 		for _, hour := range hours {
-			m := store.Message{Type: store.TypeData, Kind: "data", Data: true, HasData: true}
+			m := store.Message{Type: store.TypeData, Kind: "data", Data: store.Some(true)}
 			if hour > 0 {
 				m.Date = at(hour)
 			}

@@ -78,7 +78,7 @@ func testAppenders(t *testing.T, l store.Log) {
 			for i := range each {
 				_, err := l.Append(t.Context(), store.Batch{
 					Context: []string{"a", "b"}[p%2], ExpectSeq: store.AnySeq, Create: &store.Origin{},
-					Messages: []store.Message{{Type: store.TypeText, Data: fmt.Sprint(p, " ", i), HasData: true}},
+					Messages: []store.Message{{Type: store.TypeText, Data: store.Some(fmt.Sprint(p, " ", i))}},
 					Journal:  []store.Entry{{Event: "e", Call: fmt.Sprint(p, " ", i)}},
 				})
 				if err != nil {
@@ -93,12 +93,12 @@ func testAppenders(t *testing.T, l store.Log) {
 	for _, name := range []string{"a", "b"} {
 		last := int64(0)
 		for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: name})) {
-			if seen[m.Data] || m.Seq != last+1 {
-				t.Fatalf("%v twice, or %d after %d", m.Data, m.Seq, last)
+			if seen[m.Data.Value] || m.Seq != last+1 {
+				t.Fatalf("%v twice, or %d after %d", m.Data.Value, m.Seq, last)
 			}
-			seen[m.Data], last = true, m.Seq
+			seen[m.Data.Value], last = true, m.Seq
 			var p, i int
-			if _, err := fmt.Sscan(m.Data.(string), &p, &i); err != nil || next[p] != i {
+			if _, err := fmt.Sscan(m.Data.Value.(string), &p, &i); err != nil || next[p] != i {
 				t.Fatalf("producer %d: %d instead of %d (%v)", p, i, next[p], err)
 			}
 			next[p]++
@@ -129,7 +129,7 @@ func testConcurrentConflicts(t *testing.T, l store.Log) {
 				}
 				_, err = l.Append(t.Context(), store.Batch{
 					Context: "c", ExpectSeq: head,
-					Messages: []store.Message{{Type: store.TypeText, Data: fmt.Sprint(head + 1), HasData: true}},
+					Messages: []store.Message{{Type: store.TypeText, Data: store.Some(fmt.Sprint(head + 1))}},
 				})
 				var conflict *store.ConflictError
 				switch {
@@ -146,7 +146,7 @@ func testConcurrentConflicts(t *testing.T, l store.Log) {
 	messages := collect(t, l.Messages(t.Context(), store.Filter{Context: "c"}))
 	equal(t, "messages", len(messages), producers*rounds)
 	for _, m := range messages {
-		equal(t, "the seq that it expected", m.Data, any(fmt.Sprint(m.Seq)))
+		equal(t, "the seq that it expected", m.Data.Value, any(fmt.Sprint(m.Seq)))
 	}
 }
 

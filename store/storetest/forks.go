@@ -37,7 +37,7 @@ func step(t *testing.T, l store.Log, name string, values ...int) {
 func contentOf(t *testing.T, l store.Log, name string) (text string) {
 	t.Helper()
 	for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: name})) {
-		value, _ := store.Dig(m.Data, m.Path)
+		value, _ := store.Dig(m.Data.Value, m.Path)
 		text += fmt.Sprintf("%s %d=%v ", m.Context, m.Seq, value)
 	}
 	for _, e := range collect(t, l.Journal(t.Context(), store.JournalFilter{Context: name})) {
@@ -87,7 +87,7 @@ func testFork(t *testing.T, l store.Log) {
 	for at, want := range map[int64]string{2: "1=1 2=2 ", 3: "1=1 2=2 3=3 ", 4: "1=1 2=2 3=3 4=5 ", 9: "1=1 2=2 3=3 4=5 "} {
 		got := ""
 		for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: "f", At: at})) {
-			value, _ := store.Dig(m.Data, m.Path)
+			value, _ := store.Dig(m.Data.Value, m.Path)
 			got += fmt.Sprintf("%d=%v ", m.Seq, value)
 		}
 		equal(t, fmt.Sprintf("messages at %d", at), got, want)
@@ -134,7 +134,7 @@ func testForkWithin(t *testing.T, l store.Log) {
 	equal(t, "refused", errors.As(err, &refused), true)
 	equal(t, "refused at 4", refused, &store.ForkError{Context: "p", At: 4, Before: 3, After: 5})
 
-	plan := store.Message{Type: store.TypePlan, Data: []any{}, HasData: true}
+	plan := store.Message{Type: store.TypePlan, Data: store.Some([]any{})}
 	_, err = l.Append(t.Context(), store.Batch{Context: "p", ExpectSeq: store.AnySeq, Messages: append(given, plan, two), Journal: []store.Entry{{Event: "plan"}}})
 	equal(t, "error", err, nil)
 	_, err = fork(l, "p", 7, "f")

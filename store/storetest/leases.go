@@ -191,10 +191,10 @@ func testLeaseTakers(t *testing.T, l store.Log) {
 					continue
 				}
 				if err == nil {
-					_, err = leased(t, l, epoch, time.Hour, store.Message{Type: store.TypeText, Data: fmt.Sprint(epoch), HasData: true})
+					_, err = leased(t, l, epoch, time.Hour, store.Message{Type: store.TypeText, Data: store.Some(fmt.Sprint(epoch))})
 				}
 				if err == nil {
-					_, err = leased(t, l, epoch, 0, store.Message{Type: store.TypeText, Data: fmt.Sprint(epoch), HasData: true})
+					_, err = leased(t, l, epoch, 0, store.Message{Type: store.TypeText, Data: store.Some(fmt.Sprint(epoch))})
 				}
 				if err != nil {
 					t.Error(err)
@@ -207,7 +207,7 @@ func testLeaseTakers(t *testing.T, l store.Log) {
 	group.Wait()
 	var got, want []any
 	for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: "c"})) {
-		got, want = append(got, m.Data), append(want, fmt.Sprint(len(want)/2+1))
+		got, want = append(got, m.Data.Value), append(want, fmt.Sprint(len(want)/2+1))
 	}
 	equal(t, "epochs", got, want)
 	equal(t, "messages", len(got), 2*takers*rounds)
@@ -239,9 +239,9 @@ func testKinds(t *testing.T, l store.Log) {
 		written(path("†s.b.c"), "", 1.0), written(path("†s.a"), "", 1.0), written(path("†s.a"), "", 2.0),
 		written(path(`†s["odd.key"]`), "", 1.0), written(path("†s"), "", map[string]any{}),
 		instanced(written(path("†t.x"), "", nil)), instanced(written(path("†s.a"), store.Push, 1.0)),
-		store.Message{Type: store.TypeData, Kind: "merged", Data: map[string]any{"a": map[string]any{}, "b": 1.0}, HasData: true},
-		store.Message{Type: store.TypeData, Kind: store.KindError, Data: map[string]any{"message": "m"}, HasData: true},
-		store.Message{Type: store.TypeData, Kind: "nothing", HasData: true},
+		store.Message{Type: store.TypeData, Kind: "merged", Data: store.Some(map[string]any{"a": map[string]any{}, "b": 1.0})},
+		store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(map[string]any{"message": "m"})},
+		store.Message{Type: store.TypeData, Kind: "nothing", Data: store.Some(nil)},
 	)
 	want := []store.KindOf{
 		{Kind: "error"}, {Kind: "merged"}, {Kind: "nothing"}, {Kind: "s"}, {Kind: "s2"},

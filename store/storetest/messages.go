@@ -44,7 +44,7 @@ func testNumbers(t *testing.T, l store.Log) {
 	text := "[" + strings.Join(numbers, ",") + "]"
 	add(t, l, "c", parse(t, `{"type":"data","data":{"n":`+text+`},"schema":{"enum":`+text+`}}`)...)
 	m := collect(t, l.Messages(t.Context(), store.Filter{Context: "c"}))[0]
-	equal(t, "data", string(store.EncodeJSON(m.Data)), `{"n":`+text+`}`)
+	equal(t, "data", string(store.EncodeJSON(m.Data.Value)), `{"n":`+text+`}`)
 	equal(t, "schema", string(store.EncodeJSON(m.Schema)), `{"enum":`+text+`}`)
 	op := collect(t, l.Touching(t.Context(), store.Query{Context: "c", Path: store.KindPath("data")}))[0]
 	equal(t, "operation", string(store.EncodeJSON(op.Value)), `{"n":`+text+`}`)

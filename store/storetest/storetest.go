@@ -132,7 +132,7 @@ func parse(t *testing.T, text string) []store.Message {
 func written(path store.Path, method store.Method, value any) store.Message {
 	return store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Path: path, Method: method,
-		Data: store.Wrap(path, value), HasData: true,
+		Data:     store.Some(store.Wrap(path, value)),
 		Producer: map[string]any{"_tool": "t"}, Call: "1.1", Written: "2026-01-02T03:04:05.678Z",
 	}
 }

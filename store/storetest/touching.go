@@ -82,9 +82,9 @@ func testTouchingMerge(t *testing.T, l store.Log) {
 	for i := range 1000 {
 		wide[fmt.Sprint("k", i)] = "x"
 	}
-	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "wide", Data: wide, HasData: true})
+	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "wide", Data: store.Some(wide)})
 	deep := store.Wrap(path("†deep.a.b"), wide)
-	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "deep", Data: deep, HasData: true})
+	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "deep", Data: store.Some(deep)})
 	for _, test := range []struct {
 		path string
 		want []int64
@@ -126,7 +126,7 @@ func testTouchingOddKeys(t *testing.T, l store.Log) {
 	for _, key := range oddKeys {
 		whole[key] = map[string]any{"x": "merged"}
 	}
-	messages = append(messages, store.Message{Type: store.TypeData, Kind: "s", Data: whole, HasData: true})
+	messages = append(messages, store.Message{Type: store.TypeData, Kind: "s", Data: store.Some(whole)})
 	last := add(t, l, "c", messages...).Seq
 	for i, key := range oddKeys {
 		want := []int64{last, int64(i) + 1}
@@ -216,7 +216,7 @@ func randomMessage(r *rand.Rand, seed uint64) store.Message {
 	case 0:
 		m.Producer, m.Path, m.Method, m.Call, m.Written = nil, store.Path{}, "", "", ""
 	case 1:
-		return store.Message{Type: store.TypeText, Data: "x", HasData: true}
+		return store.Message{Type: store.TypeText, Data: store.Some("x")}
 	}
 	m.Instance = randomInstance(r)
 	return m

@@ -95,10 +95,10 @@ func readMessage(s *sandbox.State, t *lua.LTable) (m map[string]any, ok bool, er
 	switch {
 	case err != nil:
 		return nil, true, fmt.Errorf("result: %w", err)
-	case parsed.Type != store.TypeData || !parsed.HasData:
+	case parsed.Type != store.TypeData || !parsed.Data.Set:
 		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", strconv.Quote(fmt.Sprint(m["type"])))
 	}
-	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
+	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data.Value}, true, nil
 }
 
 // Failure returns the outcome of a call by its fault, or nil if that is no outcome: the error of
