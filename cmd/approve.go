@@ -7,14 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/view"
 )
 
 func approvalsCommand(a *app) *cobra.Command {

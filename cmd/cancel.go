@@ -7,10 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/human"
 	"obelus/engine"
 	"obelus/engine/journal"
-
-	"obelus/cmd/internal/human"
 )
 
 func cancelCommand(a *app) *cobra.Command {

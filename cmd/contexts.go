@@ -9,11 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/human"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/human"
 )
 
 func contextsCommand(a *app) *cobra.Command {

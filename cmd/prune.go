@@ -8,13 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/prune"
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/cli"
 )
 
 // pruneOptions holds the flags of prune.

@@ -9,14 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/term"
-	"obelus/cmd/internal/view"
 )
 
 func resumeCommand(a *app) *cobra.Command {

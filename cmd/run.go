@@ -14,7 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -22,11 +26,6 @@ import (
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/memory"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/term"
-	"obelus/cmd/internal/view"
 )
 
 func runCommand(a *app) *cobra.Command {

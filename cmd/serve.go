@@ -14,12 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/host"
 	"obelus/host/web"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/term"
 )
 
 // defaultAddr is the address at which serve listens by default.

@@ -15,12 +15,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/host"
 	"obelus/host/luatest"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
 )
 
 func testCommand(a *app) *cobra.Command {
