@@ -4,10 +4,9 @@ import (
 	"io"
 	"sync/atomic"
 
+	"obelus/cmd/internal/term"
 	"obelus/host"
 	"obelus/store"
-
-	"obelus/cmd/internal/term"
 )
 
 // Config holds the things that a program adds to the command. The zero Config is the command obelus

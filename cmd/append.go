@@ -5,11 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/store"
-
-	"obelus/cmd/internal/cli"
 )
 
 func appendCommand(a *app) *cobra.Command {

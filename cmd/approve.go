@@ -7,14 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/view"
 )
 
 func approvalsCommand(a *app) *cobra.Command {
@@ -79,9 +78,9 @@ func approveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve [CALL]",
 		Short: "let a held call run, or a lazy plan",
-		Long: `Approve a call that is held, in the one context that holds it unless -c names
-one in whole: it runs with the arguments that approvals shows, or
-as --set corrects them, and nothing else. --plan releases a lazy plan. The
+		Long: `Approve a held call, in the context that -c names in whole, else in the only one that
+holds it. It runs with exactly the arguments that approvals shows, or as --set corrects
+them. --plan releases a lazy plan. The
 decision is recorded; resume, or a run that is still alive, goes on.`,
 		Example: `  obelus approve 1.3
   obelus approve 1.3 --set amount:=120 --set note="as agreed"
@@ -111,9 +110,9 @@ func rejectCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reject CALL --reason REASON",
 		Short: "refuse a held call; the reason becomes its failure",
-		Long: `Refuse a call that is held, in the one context that holds it unless -c names one
-in whole. It does not run, and fails with the reason; a plan may
-count on that by a second alternative in its output path. The decision is
+		Long: `Refuse a held call, in the context that -c names in whole, else in the only one that
+holds it. It does not run, and fails with the reason; a plan may have a second
+alternative in its output path for that. The decision is
 recorded; resume, or a run that is still alive, goes on.`,
 		Example: `  obelus reject 1.3 --reason "over the limit"`,
 		Args:    cobra.ExactArgs(1),

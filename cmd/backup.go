@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
-	"obelus/store/sqlite"
-
 	"obelus/cmd/internal/human"
+	"obelus/store/sqlite"
 )
 
 func backupCommand(a *app) *cobra.Command {

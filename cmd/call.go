@@ -7,14 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/expr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
-
-	"obelus/cmd/internal/cli"
 )
 
 func callCommand(a *app) *cobra.Command {

@@ -9,13 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/exit"
-	"obelus/engine/journal"
-	"obelus/store"
-
 	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
+	"obelus/engine/journal"
+	"obelus/store"
 )
 
 // callsOptions holds the flags of calls.

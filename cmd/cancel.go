@@ -7,10 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/human"
 	"obelus/engine"
 	"obelus/engine/journal"
-
-	"obelus/cmd/internal/human"
 )
 
 func cancelCommand(a *app) *cobra.Command {
@@ -18,11 +17,11 @@ func cancelCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel",
 		Short: "give a run up that waits, or that was interrupted",
-		Long: `Record that the newest run of a context, the one that is unfinished unless -c
-names one, is not to go on: a server leaves it alone whatever comes, and prune may remove it. What
-is in the log stays, and resume goes on with it all the same. A run that some
-process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
-server that has it.`,
+		Long: `Record that the newest run of a context is given up: the context that -c names in
+whole, else the only one with an unfinished run. A server then leaves it alone, and
+prune may remove it. The log stays as it is, and resume still goes on with the run. A
+run that a process has under way is stopped there: by an interrupt, or by DELETE
+/v1/runs/ID of the server that has it.`,
 		Example: `  obelus cancel -c order-7`,
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return cancelRun(c.Context(), a, w) },

@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/memory"
-
-	"obelus/cmd/internal/view"
 )
 
 func checkCommand(a *app) *cobra.Command {

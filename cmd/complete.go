@@ -10,12 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/host/luatest"
 	"obelus/store"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/view"
 )
 
 // offer returns the words that may replace begun. It returns none on an error, since a shell has no

@@ -9,22 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/human"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/human"
 )
 
 func contextsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "contexts",
 		Short: "list all contexts, the one that was appended to last first",
-		Long: `List all contexts, the one that was appended to last first. A run that is
-interrupted had not come to its end or to a halt when its process ended, or is a
-fork's in which nobody has gone on. resume goes on with it; a server does so by itself
-where the process died or was told to end by SIGTERM, and not where a person
-interrupted it. With --json that is "stopped" beside the status.`,
+		Long: `List all contexts, the one that was appended to last first. An interrupted run had
+neither ended nor halted when its process ended, or is in a fork that has not been
+resumed. resume goes on with it. A server does so by itself if the process died or
+was told to end by SIGTERM, and not if a person interrupted it; with --json that is
+"stopped" beside the status.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return listContexts(c.Context(), a) },
 	}

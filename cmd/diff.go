@@ -9,10 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/engine/history"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/human"
 )
 
 func diffCommand(a *app) *cobra.Command {

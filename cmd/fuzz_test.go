@@ -11,9 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"obelus/store"
-
 	"obelus/cmd/internal/cli"
+	"obelus/store"
 )
 
 // commands are those that are given made up arguments, X and Y, and X as what

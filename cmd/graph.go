@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
-
-	"obelus/cmd/internal/view"
 )
 
 func graphCommand(a *app) *cobra.Command {

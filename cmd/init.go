@@ -7,9 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/exit"
-
 	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/scaffold"
 )
 

@@ -9,15 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/view"
 )
 
 func logCommand(a *app) *cobra.Command {

@@ -1,12 +1,16 @@
 // Package cmd is the command obelus: it runs plans of Lua activities over a log in SQLite, and
-// answers questions about the log. Its contract with users is SURFACE.md beside this
-// file.
+// answers questions about the log. Its contract with users is SURFACE.md beside this file.
 //
 // A program that embeds Obelus has the whole command, with its own activities in Go:
 //
 //	func main() {
 //		os.Exit(cmd.Main(cmd.Config{Host: host.Config{Activities: activities, Tools: tools}}))
 //	}
+//
+// Each command is a file: a function that returns it, with its help and flags, and the functions that
+// carry it out. They share an app, which finds the project and opens the log and the terminal. The
+// packages below cmd/internal do the rest: term writes and reads the terminal, view and human make
+// text of results, cli reads the words of a command line, exit holds the statuses.
 package cmd
 
 import (
@@ -20,10 +24,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/engine"
 	"obelus/host"
-
-	"obelus/cmd/internal/term"
 )
 
 // Main runs the command that the arguments of the process name, and returns its exit status, for

@@ -15,14 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/suspend"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/suspend"
 )
 
 // dbPath returns the log's file: --db, else the setting, else below the project, else below the

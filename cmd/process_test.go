@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"obelus/cmd/internal/exit"
-
 	"bufio"
 	"bytes"
 	"context"
@@ -17,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/term"
 )
 

@@ -10,12 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
-
-	"obelus/cmd/internal/cli"
 )
 
 // findProject returns the project's folder: the nearest one with obelus.lua, going up from the

@@ -8,13 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/prune"
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
-
-	"obelus/cmd/internal/cli"
 )
 
 // pruneOptions holds the flags of prune.
@@ -30,15 +29,16 @@ func pruneCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prune [CONTEXT…]",
 		Short: "remove whole contexts from the log",
-		Long: `Remove contexts with all that they hold: those that are named, or those that were
-last appended to --older-than some time ago, or stand at a --status; with both,
-those for which both is true. Their delegates' contexts go with them. Those that
-are named go all or none; others go some ten thousand messages at a time, in
-whole contexts, so that runs can append meanwhile.
+		Long: `Remove contexts with everything in them: the named ones, or those that were last
+appended to --older-than some time ago, or whose run has a --status; with both,
+those for which both is true. Their delegates' contexts go with them. Named
+contexts go all or none; others go some ten thousand messages at a time, in whole
+contexts, so that runs can append meanwhile.
 
-A context that a fork needs stays, and so does one whose run is unfinished, if only
-interrupted, and not cancelled, but for a fork in which nobody has gone on with it. The file is made smaller
-afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
+A context that a fork needs stays. So does a context with an unfinished run, also an
+interrupted one, unless it was cancelled; a fork that was never resumed may go. The
+file is made smaller afterwards; no other process can append meanwhile, and
+--no-vacuum leaves that out.`,
 		Example: `  obelus prune --older-than 30d --dry-run
   obelus prune --status done,failed --older-than 24h
   obelus prune order-7`,

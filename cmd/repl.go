@@ -14,16 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/repl"
 	"obelus/store"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/term"
 )
 
 func replCommand(a *app) *cobra.Command {

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"obelus/store"
-
 	"obelus/cmd/internal/view"
+	"obelus/store"
 )
 
 // complete returns the words that fit at the end of a line: paths of the context behind a †, else

@@ -3,9 +3,8 @@ package cmd
 import (
 	"context"
 
-	"obelus/engine"
-
 	"obelus/cmd/internal/cli"
+	"obelus/engine"
 )
 
 // rerunCall runs a call of a fork again, and all calls downstream of it.

@@ -9,14 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/term"
-	"obelus/cmd/internal/view"
 )
 
 func resumeCommand(a *app) *cobra.Command {
@@ -26,18 +25,18 @@ func resumeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
-		Long: `Go on with the newest run of a context, the one that is unfinished unless -c names
-one in whole. Calls
-whose outcome is recorded keep it; all others run, each from its beginning.
+		Long: `Go on with the newest run of a context: the context that -c names in whole, else the
+only one with an unfinished run. Calls whose outcome is recorded keep it; all others
+run, each from its beginning.
 
---retry runs calls again that failed, or that are in doubt (they had started
-when the process ended, and their activity says that it must not run twice),
-and looks again at what was skipped behind them. They read what they would have
-read at first, and what persons appended since, but not of their failures; where
-calls after them have written over what they write, their value is now the newest.
-What had run without them, by another alternative perhaps, keeps its outcome, and
-is named at the end. --skip goes on without them, and --result with what they came
-to all the same, as you know from elsewhere.`,
+--retry runs calls again that failed, or that are in doubt (they had started when the
+process ended, and their activity says that it must not run twice), and looks again at
+calls that were skipped behind them. They read what they would have read at first, and
+messages that were appended since, but nothing of their failures. Where later calls
+have written over the same path, the new value is now the newest. Calls that ran
+without them, by another alternative perhaps, keep their outcome, and are named at the
+end. --skip goes on without a call, and --result with a result that you know from
+elsewhere.`,
 		Example: `  obelus resume -c order-7 --retry 1.2
   obelus resume -c order-7 --result 1.2:='{"receipt": "R-17"}'`,
 		Args: cobra.NoArgs,
@@ -56,7 +55,7 @@ to all the same, as you know from elsewhere.`,
 	}
 	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
 	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
-	c.Flags().StringArrayVar(&results, "result", nil, "go on with what the call came to: `CALL=text` or CALL:=json")
+	c.Flags().StringArrayVar(&results, "result", nil, "go on with this result of a call: `CALL=text` or CALL:=json")
 	w.register(c)
 	a.allow.register(c)
 	return c

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
-
 	"obelus/cmd/internal/topics"
 )
 

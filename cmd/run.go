@@ -14,7 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -22,11 +26,6 @@ import (
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/memory"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/term"
-	"obelus/cmd/internal/view"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -45,22 +44,22 @@ Input comes by -i, any number of times, merged from left to right:
 
 --approve holds calls for a person before they run: all of them (always), those
 that request scopes (scopes), those of some tools or run by their activities
-(their names), or none (never). On a terminal you are asked; elsewhere they are held until approve or
-reject, and resume. With --mode lazy the plan is recorded and shown, and runs
-once approve --plan has released it.
+(their names), or none (never). On a terminal you are asked; elsewhere they are
+held until approve or reject, and resume. With --mode lazy the plan is recorded
+and shown, and runs once approve --plan has released it.
 
 --watch runs the plan again, in a new context, whenever it or the project's
 scripts change, until it is interrupted. Its input is read once.
 
---from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
-downstream of it, by the scripts as they are now; --set corrects the call's
-arguments, and lets it run also if a person had rejected it: whoever corrects it
-has decided. What does not depend on it keeps its outcome. What was written at
-first by calls that run again counts no more: not for the run and later ones of the
-context, nor for what is appended to it. In the log it stays, and get and the views
-show it where nothing was written over it since. Where calls that keep their outcome
-had written over it, what is written now is newer, for the run's output too. A
-correction holds until its call has come to something by it.
+--from takes no plan: it runs a call of a fork (obelus fork) again, and all calls
+downstream of it, by the scripts as they are now. --set corrects the call's
+arguments, and lets it run also if a person had rejected it. Calls that do not
+depend on it keep their outcome. Values that were first written by the calls that run
+again no longer count, for this run and later ones of the context, and for messages
+that are appended to it. They stay in the log, and get and the views show them where
+nothing was written over them since. Where calls that keep their outcome had written
+over them, the values written now are newer, also for the run's output. A correction
+holds until its call has an outcome by it.
 
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted, 143
@@ -95,7 +94,7 @@ ended by SIGTERM.`,
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	w.register(c)
-	c.Flags().Lookup("by").Usage = "with --from: who decides that: `NAME` (default: the login name)"
+	c.Flags().Lookup("by").Usage = "with --from: the `NAME` to record for that decision (default: the login name)"
 	a.allow.register(c)
 	return c
 }

@@ -14,12 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/host"
 	"obelus/host/web"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/term"
 )
 
 // defaultAddr is the address at which serve listens by default.
@@ -61,8 +60,8 @@ It listens on the loopback address. Another one needs a --token, or the
 environment's OBELUS_TOKEN, which every request must bring; names under which it
 is reached are given by --name. The settings are in obelus.lua, under serve.
 
-SIGTERM and an interrupt let calls that run come to their end within the time
-of the setting drain; what is left undone is resumed by the next server that is
+SIGTERM and an interrupt let running calls end within the time of the setting
+drain; what is left undone is resumed by the next server that is
 started. A second one ends it at once. SIGHUP loads the scripts anew, and takes
 over what obelus.lua grants more than before, which a change alone does not.`,
 		Example: `  obelus serve

@@ -50,15 +50,15 @@ func (a *app) withSignals() (context.Context, func()) {
 
 // onInterrupt calls print once ctx is done, until the returned function is called, which waits for
 // print to return.
-func onInterrupt(ctx context.Context, tell func()) (end func()) {
-	told := make(chan struct{})
+func onInterrupt(ctx context.Context, print func()) (end func()) {
+	printed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
-		tell()
+		defer close(printed)
+		print()
 	})
 	return func() {
 		if !stop() {
-			<-told
+			<-printed
 		}
 	}
 }
@@ -76,17 +76,16 @@ func (a *app) announceDraining(ctx context.Context, runner *engine.Runner, name 
 	runner.Interrupted = sync.OnceFunc(func() { close(run.recorded) })
 	a.current.Store(run)
 	within := ""
-	switch drain := cmp.Or(runner.Drain, engine.DefaultDrain); {
-	case drain > 0:
+	if drain := cmp.Or(runner.Drain, engine.DefaultDrain); drain > 0 {
 		within = fmt.Sprintf(" within %s (the setting drain)", drain)
 	}
-	told := onInterrupt(ctx, func() {
+	end := onInterrupt(ctx, func() {
 		a.term.Unpause()
 		a.term.Infof("interrupted: what runs may come to its end%s; once more stops it now", within)
 	})
 	return func() {
 		a.current.Store(nil)
-		told()
+		end()
 	}
 }
 

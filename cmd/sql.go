@@ -8,12 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/exit"
-	"obelus/store/sqlite"
-
 	"obelus/cmd/internal/answers"
 	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/store/sqlite"
 )
 
 func sqlCommand(a *app) *cobra.Command {

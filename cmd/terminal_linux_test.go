@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"obelus/cmd/internal/termtest"
-
 	"golang.org/x/sys/unix"
 
 	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/termtest"
 )
 
 // reply is what a person types once the program has said something. SIGTERM is no

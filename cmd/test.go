@@ -15,12 +15,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/host"
 	"obelus/host/luatest"
-
-	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/human"
 )
 
 func testCommand(a *app) *cobra.Command {
@@ -41,7 +40,7 @@ plan, sets the clock, and answers requests:
 What goes wrong in such a function of test.http fails the test, and what it answers
 is not followed elsewhere, as a redirect is otherwise.
 
-Assertions, any of which takes a message behind its arguments, and "not":
+Assertions; each takes a message behind its arguments, and "not":
 
   assert(value, message)   assert.is_not_nil(value)   assert.is_true(value)
   assert.equal(expected, actual)   by ==     assert.same(…)   all the way down

@@ -13,11 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"obelus/cmd/internal/topics"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/scripts"
-
-	"obelus/cmd/internal/topics"
 )
 
 // section is what a topic says from a heading to the next empty line but one.

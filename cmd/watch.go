@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/engine"
 	"obelus/host"
-
-	"obelus/cmd/internal/human"
 )
 
 // watchPlan runs a plan, and again whenever it or the project's scripts change, until ctx is done.

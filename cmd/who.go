@@ -19,7 +19,7 @@ type deciderFlags struct {
 }
 
 func (w *deciderFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&w.by, "by", "", "who decides: `NAME` (default: the login name)")
+	c.Flags().StringVar(&w.by, "by", "", "record the decision under `NAME` (default: the login name)")
 	w.given = func() bool { return c.Flags().Changed("by") }
 }
 

@@ -1,6 +1,6 @@
 // Command embed is a Go program with Obelus inside: it brings an activity in Go,
 // hands an object to its Lua scripts, keeps its log in a file, runs a plan and
-// reads back what it left.
+// reads back its history.
 //
 //	go run ./examples/embed
 //

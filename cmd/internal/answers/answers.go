@@ -9,10 +9,9 @@ import (
 	"math"
 	"strings"
 
-	"obelus/store"
-
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/term"
+	"obelus/store"
 )
 
 // Answer prints the rows of a query. Columns is called first and End last.

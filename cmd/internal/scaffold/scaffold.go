@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"obelus/cmd/internal/cli"
 	"obelus/host"
 	"obelus/scripts"
-
-	"obelus/cmd/internal/cli"
 )
 
 // Written is a file of a new project. Status says how it was treated, and Text is a format for the

@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"obelus/cmd/internal/cli"
 	"obelus/host"
 	"obelus/scripts"
-
-	"obelus/cmd/internal/cli"
 )
 
 // TypesFolder is the folder of the annotations, relative to the project's folder.

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"sync"
 
-	"obelus/engine"
-	"obelus/engine/journal"
-
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
+	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // Asker asks a person about held calls, one after the other. The answers go through the log, as the

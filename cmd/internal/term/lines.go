@@ -1,8 +1,6 @@
 package term
 
 import (
-	"obelus/cmd/internal/exit"
-
 	"bufio"
 	"context"
 	"errors"
@@ -17,6 +15,7 @@ import (
 	"github.com/peterh/liner"
 
 	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/exit"
 )
 
 // PipedLines reads lines from a file or another program.

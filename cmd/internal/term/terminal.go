@@ -20,9 +20,8 @@ import (
 
 	"golang.org/x/term"
 
-	"obelus/store"
-
 	"obelus/cmd/internal/human"
+	"obelus/store"
 )
 
 // Terminal writes the output of a command. Its methods are safe for concurrent use.

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"obelus/cmd/internal/human"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
-
-	"obelus/cmd/internal/human"
 )
 
 // Why draws an explanation as a tree, its lines cut at a width.
