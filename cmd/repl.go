@@ -204,7 +204,7 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 				return exit.Usage(word + ": the prompt reads stdin itself")
 			}
 		}
-		if start.Input.Value, err = cli.ReadInputs(ctx, p.app.stdin, words[1:]); err != nil {
+		if start.Input, err = cli.ReadInputs(ctx, p.app.stdin, words[1:]); err != nil {
 			return err
 		}
 		start.Request, registry, err = p.app.host.Plan(p.planName(words[0]))
@@ -239,7 +239,7 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	}
 	start := engine.Start{Request: request}
 	if input != nil {
-		start.Input.Value = request.Lists("input", input, registry.Schemas...)
+		start.Input = store.Some(request.Lists("input", input, registry.Schemas...))
 	}
 	return p.runForLua(ctx, start, registry, runOptions{})
 }

@@ -132,7 +132,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	o.inputs = inputs
 	start := engine.Start{}
-	if start.Input.Value, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
+	if start.Input, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
 		return err
 	}
 	if o.watch {

@@ -14,10 +14,11 @@ import (
 	"obelus/store"
 )
 
-// ReadInputs merges the values of -i from left to right into one object.
-func ReadInputs(ctx context.Context, stdin io.Reader, inputs []string) (any, error) {
+// ReadInputs merges the values of -i from left to right into one object, which is absent without
+// any.
+func ReadInputs(ctx context.Context, stdin io.Reader, inputs []string) (none store.Optional, err error) {
 	if len(inputs) == 0 {
-		return nil, nil
+		return none, nil
 	}
 	var merged any = map[string]any{}
 	for _, text := range inputs {
@@ -27,12 +28,12 @@ func ReadInputs(ctx context.Context, stdin io.Reader, inputs []string) (any, err
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return none, ctx.Err()
 		case err != nil:
-			return nil, exit.Usagef("-i %s: %s", text, err)
+			return none, exit.Usagef("-i %s: %s", text, err)
 		}
 	}
-	return merged, nil
+	return store.Optional{Value: merged, Set: merged != nil}, nil
 }
 
 // merge returns v with a value at a place. Where both are objects, the keys of the new one are

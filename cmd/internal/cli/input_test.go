@@ -27,7 +27,7 @@ func TestReadInputs_Merged(t *testing.T) {
 		{`a:=[1] a.00=1`, `-i a.00=1: what is there is an array of 1, in which only an index from 0 to 1 can be given, not 00`},
 	} {
 		v, err := ReadInputs(context.Background(), nil, strings.Fields(test.inputs))
-		got := string(store.EncodeJSON(v))
+		got := string(store.EncodeJSON(v.Value))
 		if err != nil {
 			got = err.Error()
 		}
