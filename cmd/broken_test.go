@@ -11,8 +11,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { panic("no such element") }
 
-// TestAFaultIsToldInWords: nobody but who asks for it is shown how the program is built.
-func TestAFaultIsToldInWords(t *testing.T) {
+// TestMain_PanicInWords: nobody but who asks for it is shown how the program is built.
+func TestMain_PanicInWords(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var stderr bytes.Buffer
 		args := []string{"version"}

@@ -136,10 +136,10 @@ func (s *site) drive(c scenario, do func(args []string) ended) {
 	s.t.Fatal("it comes to no end")
 }
 
-// TestKilledAtAnyTime kills the program at random instants, again and again,
+// TestRun_KilledAtAnyTime kills the program at random instants, again and again,
 // and goes on with what the log holds: whatever was acknowledged is there,
 // nothing is there twice, and in the end all is as if nothing had happened.
-func TestKilledAtAnyTime(t *testing.T) {
+func TestRun_KilledAtAnyTime(t *testing.T) {
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long && *crashes <= fewCrashes {
@@ -176,9 +176,9 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestKilledAtEveryCommit kills the program just before and just after each of
+// TestRun_KilledAtEveryCommit kills the program just before and just after each of
 // its commits. In short it takes some of them.
-func TestKilledAtEveryCommit(t *testing.T) {
+func TestRun_KilledAtEveryCommit(t *testing.T) {
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			whole := newSite(t)

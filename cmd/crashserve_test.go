@@ -19,10 +19,10 @@ import (
 	"obelus/store/sqlite"
 )
 
-// TestServeKilledAtEveryCommit kills a server just before and just after each of
+// TestServe_KilledAtEveryCommit kills a server just before and just after each of
 // its commits, while it runs two contexts, and starts it again: both come to
 // what they come to if nothing happens. In short it takes some commits.
-func TestServeKilledAtEveryCommit(t *testing.T) {
+func TestServe_KilledAtEveryCommit(t *testing.T) {
 	whole := newSite(t)
 	if !whole.serve(whole.server("")) {
 		t.Fatal("the runs come to no end")
@@ -147,10 +147,10 @@ func list(url string, all *[]journal.Record) {
 	_ = json.NewDecoder(r.Body).Decode(all)
 }
 
-// TestKilledWhileSaved kills a server under load while its scripts are saved, at
+// TestReload_KilledWhileSaved kills a server under load while its scripts are saved, at
 // random, and starts it again: what was accepted comes to its end, with the
 // values of the scripts that the log says it ran.
-func TestKilledWhileSaved(t *testing.T) {
+func TestReload_KilledWhileSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	rounds := 1 + (*crashes-fewCrashes)/10
 	accepted := 0
@@ -275,9 +275,9 @@ func (s *site) checkAnswers(names []string) {
 	checkVersions(s.t, path, answers)
 }
 
-// TestWatchKilled kills run --watch at random while scripts are saved: each of
+// TestWatch_Killed kills run --watch at random while scripts are saved: each of
 // its runs goes on to the values of the scripts that the log says it ran.
-func TestWatchKilled(t *testing.T) {
+func TestWatch_Killed(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	rounds, runs := 1+(*crashes-fewCrashes)/4, 0
 	for range rounds {

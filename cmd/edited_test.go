@@ -88,9 +88,9 @@ var looks = []struct {
 	{"sum", exitDone, []string{"resume", "-c", "c"}},
 }
 
-// TestEdited: a log that somebody has edited by hand gives the right answer, or
+// TestEdited_Named: a log that somebody has edited by hand gives the right answer, or
 // a clear error that names the row; never a wrong answer, nor a panic.
-func TestEdited(t *testing.T) {
+func TestEdited_Named(t *testing.T) {
 	base := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/work.lua": `
@@ -127,9 +127,9 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// TestEditedBesideOthers: a context whose journal was edited does not hide the
+// TestEdited_BesideOthers: a context whose journal was edited does not hide the
 // others.
-func TestEditedBesideOthers(t *testing.T) {
+func TestEdited_BesideOthers(t *testing.T) {
 	dir := project(t, map[string]string{"obelus.lua": "return {}", "p.json": `{"calls": [], "output": 1}`})
 	for _, name := range []string{"a", "b", "c"} {
 		obelusOutput(t, exitDone, "-C", dir, "run", "-q", "p.json", "-c", name)
@@ -156,9 +156,9 @@ func TestEditedBesideOthers(t *testing.T) {
 	p.ends(syscall.SIGTERM)
 }
 
-// TestEditedIntoCircles: contexts that are made each other's delegates or forks by hand
+// TestEdited_IntoCircles: contexts that are made each other's delegates or forks by hand
 // end in an error, for whoever goes along them.
-func TestEditedIntoCircles(t *testing.T) {
+func TestEdited_IntoCircles(t *testing.T) {
 	base := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/work.lua": `
@@ -251,8 +251,8 @@ func edit(t *testing.T, path, statement string) {
 	}
 }
 
-// TestAnOlderLogIsBroughtUpToDate: also by who would only read it, and it says so.
-func TestAnOlderLogIsBroughtUpToDate(t *testing.T) {
+// TestLog_OlderBroughtUpToDate: also by who would only read it, and it says so.
+func TestLog_OlderBroughtUpToDate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log.db")
 	const said = "the log is of an older obelus: bringing it up to date\n"
 	run := func(args ...string) (stdout, stderr string) {

@@ -21,11 +21,11 @@ func copied(t *testing.T, example string) string {
 	return dir
 }
 
-// TestExamples runs every example, in a copy of its folder, and compares what
+// TestExamples_Run runs every example, in a copy of its folder, and compares what
 // it prints: plans/NAME.lua gives expected.json, from input.json if there is
 // one; and for each expected/PLAN.json or expected/PLAN-and-more.json there is
 // such a plan, with an input of that name if it needs one.
-func TestExamples(t *testing.T) {
+func TestExamples_Run(t *testing.T) {
 	folders, err := os.ReadDir(examples)
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +79,9 @@ func runExample(t *testing.T, plan, input, expected string) {
 	}
 }
 
-// TestExpenses takes a claim through the hands of a person: each step is a
+// TestExamples_Expenses takes a claim through the hands of a person: each step is a
 // process of its own.
-func TestExpenses(t *testing.T) {
+func TestExamples_Expenses(t *testing.T) {
 	step := func(dir string, status int, args ...string) string {
 		t.Helper()
 		c := program(t, dir, args...)

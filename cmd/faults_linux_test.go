@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// TestDiskFails: where the disk does not do what it is asked, once or from then
+// TestDisk_Fails: where the disk does not do what it is asked, once or from then
 // on, the command says so and ends; what goes on afterwards comes to what it comes
 // to if nothing happens.
-func TestDiskFails(t *testing.T) {
+func TestDisk_Fails(t *testing.T) {
 	failing(t)
 	c := scenarios[0]
 	whole := newSite(t)
@@ -90,9 +90,9 @@ func (s *site) injected(calls, when string, args []string) ended {
 	return e
 }
 
-// TestServeOnFailingDisk: a run whose outcome can't be written goes on by itself
+// TestServe_OnFailingDisk: a run whose outcome can't be written goes on by itself
 // when the disk does what it is asked again.
-func TestServeOnFailingDisk(t *testing.T) {
+func TestServe_OnFailingDisk(t *testing.T) {
 	failing(t)
 	s := &site{t: t, dir: project(t, map[string]string{
 		"obelus.lua": `return { allow = { read = { "go" } } }`,
@@ -146,9 +146,9 @@ func TestServeOnFailingDisk(t *testing.T) {
 	s.leave()
 }
 
-// TestLeaseInAnotherTime holds that a process in another namespace of time, where all
+// TestLease_InAnotherTimeNamespace holds that a process in another namespace of time, where all
 // others seem to have started at other times, takes no living one for dead.
-func TestLeaseInAnotherTime(t *testing.T) {
+func TestLease_InAnotherTimeNamespace(t *testing.T) {
 	apart := []string{"-T", "--boottime", "100000", "--fork"}
 	if out, err := exec.Command("unshare", append(apart, "true")...).CombinedOutput(); err != nil {
 		t.Skipf("skipped, for there can be no namespace of time: %v %s", err, out)
@@ -168,9 +168,9 @@ func TestLeaseInAnotherTime(t *testing.T) {
 	}
 }
 
-// TestEachCommitWaitsForTheDisk: in a project that says nothing each of a run's commits is flushed, and in one that
+// TestSynchronous_EachCommitWaitsForTheDisk: in a project that says nothing each of a run's commits is flushed, and in one that
 // says normal few are.
-func TestEachCommitWaitsForTheDisk(t *testing.T) {
+func TestSynchronous_EachCommitWaitsForTheDisk(t *testing.T) {
 	failing(t)
 	for settings, fails := range map[string]bool{"return {}": true, "return { synchronous = 'normal' }": false} {
 		s := &site{t: t, dir: project(t, map[string]string{

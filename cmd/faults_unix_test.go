@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestNoRoom: a run whose log can't grow says so and ends; once there is room it
+// TestDisk_NoRoom: a run whose log can't grow says so and ends; once there is room it
 // goes on to what it comes to if nothing happens.
-func TestNoRoom(t *testing.T) {
+func TestDisk_NoRoom(t *testing.T) {
 	c := scenarios[0]
 	whole := newSite(t)
 	whole.drive(c, whole.undisturbed)
@@ -69,9 +69,9 @@ func (s *site) confined(kilobytes int, args []string) ended {
 	return e
 }
 
-// TestReadOnlyLog: where nobody may write, what there is can be read, and whoever
+// TestDisk_ReadOnlyLog: where nobody may write, what there is can be read, and whoever
 // writes is told why it can't be; with permission the run goes on.
-func TestReadOnlyLog(t *testing.T) {
+func TestDisk_ReadOnlyLog(t *testing.T) {
 	s := newSite(t)
 	obelusOutput(t, exitWaiting, "-C", s.dir, "run", "-q", "plans/all.lua", "-c", "c", "-i", "n:=2", "--approve", "pay")
 	db := filepath.Join(s.dir, ".obelus/log.db")
@@ -102,9 +102,9 @@ func TestReadOnlyLog(t *testing.T) {
 	s.drive(scenarios[0], s.undisturbed)
 }
 
-// TestFollowUnwritable: who may read a log and not write its folder follows what
+// TestFollow_UnwritableLog: who may read a log and not write its folder follows what
 // its owner appends, and is told what it can't read.
-func TestFollowUnwritable(t *testing.T) {
+func TestFollow_UnwritableLog(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skipped, for it takes root: there is no other user who reads what this one writes")
 	}
@@ -187,10 +187,10 @@ func (s *site) unprivileged(t *testing.T) func(args []string) *exec.Cmd {
 	}
 }
 
-// TestTornLog: of a write-ahead log that was cut off or changed somewhere, what
+// TestDisk_TornLog: of a write-ahead log that was cut off or changed somewhere, what
 // was committed before that place is there, and nothing else; the run goes on to
 // what it comes to if nothing happens.
-func TestTornLog(t *testing.T) {
+func TestDisk_TornLog(t *testing.T) {
 	whole := newSite(t)
 	whole.drive(scenarios[0], whole.undisturbed)
 	want := whole.account()
@@ -266,9 +266,9 @@ func (s *site) messages() string {
 	return text
 }
 
-// TestServeMoved holds that a server whose log was moved or replaced says so instead of
+// TestServe_LogMoved holds that a server whose log was moved or replaced says so instead of
 // writing what nobody will find, and goes on when it is back.
-func TestServeMoved(t *testing.T) {
+func TestServe_LogMoved(t *testing.T) {
 	dir := project(t, servedProject)
 	p, url := serving(t, dir)
 	ask := func(want int) {
@@ -310,9 +310,9 @@ func TestServeMoved(t *testing.T) {
 	}
 }
 
-// TestNoFile holds that what is called a script and is a pipe is told of: reading it
+// TestProject_PipeForAScript holds that what is called a script and is a pipe is told of: reading it
 // would never end.
-func TestNoFile(t *testing.T) {
+func TestProject_PipeForAScript(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":  "return {}",
 		"plans/p.lua": `return { calls = {}, output = 1 }`,
@@ -348,8 +348,8 @@ type fullDevice struct{}
 
 func (fullDevice) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestStdoutIsFull: what can't be written is told, be it help.
-func TestStdoutIsFull(t *testing.T) {
+// TestStdout_Full: what can't be written is told, be it help.
+func TestStdout_Full(t *testing.T) {
 	dir := project(t, map[string]string{"obelus.lua": "return {}", "tests/a_test.lua": `it("holds", function() end)`})
 	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"get", "--help"}, {"test", "--json", "-C", dir}} {
 		var stderr strings.Builder
@@ -359,9 +359,9 @@ func TestStdoutIsFull(t *testing.T) {
 	}
 }
 
-// TestStdoutIsClosed: what has nowhere to go is told, be it a run's result, and no failure
+// TestStdout_Closed: what has nowhere to go is told, be it a run's result, and no failure
 // where nothing is printed. /dev/null is somewhere.
-func TestStdoutIsClosed(t *testing.T) {
+func TestStdout_Closed(t *testing.T) {
 	dir := project(t, map[string]string{"obelus.lua": "return {}", "plans/p.lua": `return { calls = {}, output = 1 }`})
 	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"completion", "bash"}, {"run", "plans/p.lua"}, {"log"}, {"contexts", "--json"}, {"sql", "SELECT 1"}, {"check"}} {
 		for redirect, want := range map[string]int{">&-": exitFailed, "<>/dev/null >&0": exitDone} {

@@ -23,8 +23,8 @@ func (p *running) prints(text string) {
 	}
 }
 
-// TestFollow: what is appended is shown as it comes, once, until an interrupt.
-func TestFollow(t *testing.T) {
+// TestFollow_Interrupted: what is appended is shown as it comes, once, until an interrupt.
+func TestFollow_Interrupted(t *testing.T) {
 	dir := project(t, servedProject)
 	obelusOutput(t, exitDone, "-C", dir, "run", "-q", "plans/both.lua", "-c", "c")
 	log := start(t, dir, "log", "--follow", "--json", "-c", "c", "--tool", "both")
@@ -44,9 +44,9 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowAContextMadeAnew: one that is pruned and made anew is followed from its
+// TestFollow_ContextMadeAnew: one that is pruned and made anew is followed from its
 // beginning.
-func TestFollowAContextMadeAnew(t *testing.T) {
+func TestFollow_ContextMadeAnew(t *testing.T) {
 	dir := project(t, servedProject)
 	obelusOutput(t, exitDone, "-C", dir, "run", "-q", "plans/both.lua", "-c", "c")
 	log := start(t, dir, "log", "--follow", "--json", "-c", "c")

@@ -25,9 +25,9 @@ var isolated = map[string]string{
 	"plans/p.lua": `return { { _tool = "slow", _outputPath = "†state.x" } }`,
 }
 
-// TestIsolatedAndInterrupted holds that what a terminal's Ctrl-C lets come to its end
+// TestIsolate_Interrupted holds that what a terminal's Ctrl-C lets come to its end
 // does so in a worker too.
-func TestIsolatedAndInterrupted(t *testing.T) {
+func TestIsolate_Interrupted(t *testing.T) {
 	dir := project(t, isolated)
 	said, _ := atTerminal(t, dir, []reply{{"it has begun", "\x03"}, {"interrupted: what runs may come to its end", "touch enough"}}, "run", "plans/p.lua", "-c", "c")
 	says(t, said, "interrupted: what runs may come to its end", "1.1 slow done")
@@ -73,8 +73,8 @@ func underWay(t *testing.T) (c *exec.Cmd, said io.Reader, workers []int) {
 	return c, lines, workers
 }
 
-// TestIsolatedAndStopped holds the same where somebody stops all processes of a service.
-func TestIsolatedAndStopped(t *testing.T) {
+// TestIsolate_Stopped holds the same where somebody stops all processes of a service.
+func TestIsolate_Stopped(t *testing.T) {
 	c, said, workers := underWay(t)
 	for _, pid := range append(workers, c.Process.Pid) {
 		if err := unix.Kill(pid, unix.SIGTERM); err != nil {
@@ -90,9 +90,9 @@ func TestIsolatedAndStopped(t *testing.T) {
 	says(t, string(text), "1.1 slow done")
 }
 
-// TestWorkersEndWithTheProgram holds that a worker whose program has been killed does
+// TestIsolate_WorkersEndWithTheProgram holds that a worker whose program has been killed does
 // not go on with its call: somebody else may begin it anew.
-func TestWorkersEndWithTheProgram(t *testing.T) {
+func TestIsolate_WorkersEndWithTheProgram(t *testing.T) {
 	c, said, workers := underWay(t)
 	var ends []int
 	for _, pid := range workers {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestLinksToOutside: what is a link to what is outside the project is refused by every command
+// TestLinks_ToOutside: what is a link to what is outside the project is refused by every command
 // that would read it, with the link and where it leads; check says so too. A link to what is
 // inside is what it leads to.
-func TestLinksToOutside(t *testing.T) {
+func TestLinks_ToOutside(t *testing.T) {
 	outside := project(t, map[string]string{"a.lua": "return 1", "p.lua": "return { calls = {} }", "obelus.lua": "return {}"})
 	all := [][]string{{"check"}, {"run", "plans/p.lua"}, {"call", "own"}, {"test"}, {"serve", "--addr", "127.0.0.1:0"}}
 	for link, c := range map[string]struct {

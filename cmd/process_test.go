@@ -119,9 +119,9 @@ func resumed(t *testing.T, dir string) {
 	}
 }
 
-// TestInterrupt holds that Ctrl-C ends a run cleanly, with what was done
+// TestInterrupt_Resumed holds that Ctrl-C ends a run cleanly, with what was done
 // recorded, and that the run goes on from there.
-func TestInterrupt(t *testing.T) {
+func TestInterrupt_Resumed(t *testing.T) {
 	dir, status := stopped(t, os.Interrupt)
 	if status != exitInterrupted {
 		t.Errorf("exit status %d, not %d", status, exitInterrupted)
@@ -133,9 +133,9 @@ func TestInterrupt(t *testing.T) {
 	resumed(t, dir)
 }
 
-// TestInterruptedAtOnce holds what is said of a command that an interrupt ends before
+// TestInterrupt_AtOnce holds what is said of a command that an interrupt ends before
 // it has come to anything.
-func TestInterruptedAtOnce(t *testing.T) {
+func TestInterrupt_AtOnce(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":  "return {}",
 		"plans/p.lua": `return { calls = {}, output = 1 }`,
@@ -166,9 +166,9 @@ func (e endless) Read([]byte) (int, error) {
 	select {}
 }
 
-// TestInterruptedWhileItReads holds that an interrupt ends a command that waits for
+// TestInterrupt_WhileReading holds that an interrupt ends a command that waits for
 // what stdin may never have.
-func TestInterruptedWhileItReads(t *testing.T) {
+func TestInterrupt_WhileReading(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":  "return {}",
 		"plans/p.lua": `return { calls = {}, output = 1 }`,
@@ -190,15 +190,15 @@ func TestInterruptedWhileItReads(t *testing.T) {
 	}
 }
 
-// TestKill holds what [TestInterrupt] does, of a process that had no chance to say goodbye.
-func TestKill(t *testing.T) {
+// TestKill_Resumed holds what [TestInterrupt_Resumed] does, of a process that had no chance to say goodbye.
+func TestKill_Resumed(t *testing.T) {
 	dir, _ := stopped(t, syscall.SIGKILL)
 	resumed(t, dir)
 }
 
-// TestInDoubt holds that what must not run twice waits for a person after it
+// TestInDoubt_WaitsForAPerson holds that what must not run twice waits for a person after it
 // was cut off.
-func TestInDoubt(t *testing.T) {
+func TestInDoubt_WaitsForAPerson(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGKILL, os.Interrupt} {
 		t.Run(signal.String(), func(t *testing.T) { inDoubt(t, signal) })
 	}
@@ -219,9 +219,9 @@ func inDoubt(t *testing.T, signal os.Signal) {
 	}
 }
 
-// TestInterruptDrains holds that an interrupt lets what runs come to its end,
+// TestInterrupt_Drains holds that an interrupt lets what runs come to its end,
 // within the time that draining has, and starts nothing more.
-func TestInterruptDrains(t *testing.T) {
+func TestInterrupt_Drains(t *testing.T) {
 	dir, status := stoppedWith(t, os.Interrupt, `return { drain = 60 }`, `require("time").sleep(0.3); return "in time"`)
 	if status != exitInterrupted {
 		t.Errorf("exit status %d, not %d", status, exitInterrupted)
@@ -233,8 +233,8 @@ func TestInterruptDrains(t *testing.T) {
 	}
 }
 
-// TestInterruptedAtRest: of a call that was to be tried again is told why it was.
-func TestInterruptedAtRest(t *testing.T) {
+// TestInterrupt_AtRest: of a call that was to be tried again is told why it was.
+func TestInterrupt_AtRest(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":       "return {}",
 		"activities/a.lua": `Activity.register("flaky", { retries = 1, backoff = "60s" }, function() return nil, "down" end)`,
@@ -250,9 +250,9 @@ func TestInterruptedAtRest(t *testing.T) {
 	}
 }
 
-// TestManyAppend holds that processes that append to one context at once lose
+// TestAppend_ManyProcesses holds that processes that append to one context at once lose
 // nothing, and never see a lock.
-func TestManyAppend(t *testing.T) {
+func TestAppend_ManyProcesses(t *testing.T) {
 	const processes, each = 10, 6
 	dir := project(t, map[string]string{"obelus.lua": "return {}"})
 	var wait sync.WaitGroup
@@ -278,9 +278,9 @@ func TestManyAppend(t *testing.T) {
 	}
 }
 
-// TestLease holds that two processes never run one context at once, and that
+// TestLease_OneProcessAtATime holds that two processes never run one context at once, and that
 // the second takes over at once when the first is dead.
-func TestLease(t *testing.T) {
+func TestLease_OneProcessAtATime(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":           "return {}",
 		"activities/work.lua":  `Activity.register("work", { timeout = 300 }, function() require("time").sleep(200) end)`,
@@ -319,9 +319,9 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestKilledWhileHeld holds that a hold survives the process, and that an
+// TestApproval_KilledWhileHeld holds that a hold survives the process, and that an
 // approved call that was cut off runs with what was approved.
-func TestKilledWhileHeld(t *testing.T) {
+func TestApproval_KilledWhileHeld(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/work.lua": `
@@ -362,9 +362,9 @@ func TestKilledWhileHeld(t *testing.T) {
 	}
 }
 
-// TestSynchronousOfAProject: the log is written as the project's setting says, and
+// TestSynchronous_OfAProject: the log is written as the project's setting says, and
 // each commit is waited for if it says nothing.
-func TestSynchronousOfAProject(t *testing.T) {
+func TestSynchronous_OfAProject(t *testing.T) {
 	for settings, want := range map[string]string{"return {}": "", "return { synchronous = 'normal' }": "normal", "return { synchronous = 'full' }": "full"} {
 		a := &app{projectFlag: project(t, map[string]string{"obelus.lua": settings})}
 		if err := a.openSettings(); err != nil {

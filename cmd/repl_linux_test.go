@@ -24,9 +24,9 @@ var prompting = map[string]string{
 	"plans/p.lua": `return { context = { Message.state{ first = { second = 5 } } }, calls = { { _tool = "note", x = 1, _outputPath = "†state.x" } } }`,
 }
 
-// TestPromptEdits holds that lines are edited by the keys that readline has, wide
+// TestPrompt_Edits holds that lines are edited by the keys that readline has, wide
 // characters too.
-func TestPromptEdits(t *testing.T) {
+func TestPrompt_Edits(t *testing.T) {
 	const left, home, end, wordLeft = "\x1b[D", "\x1b[H", "\x1b[F", "\x1bb"
 	said, status, restored := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "1+2\x01100*(\x05)\r"}, // Ctrl-A, Ctrl-E
@@ -45,9 +45,9 @@ func TestPromptEdits(t *testing.T) {
 	}
 }
 
-// TestPromptHistory holds that a line is there again in the next session, which can
+// TestPrompt_History holds that a line is there again in the next session, which can
 // look for it.
-func TestPromptHistory(t *testing.T) {
+func TestPrompt_History(t *testing.T) {
 	dir := project(t, prompting)
 	atPrompt(t, dir, "xterm", []reply{{"> ", "40+2\r"}, {"\n42\n> ", "'other'\r"}, {"\"other\"\n> ", "\x04"}})
 	said, _, _ := atPrompt(t, dir, "xterm", []reply{{"> ", "\x1b[A\x1b[A\r"}, {"\n42\n> ", "\x12oth\r"}, {"\"other\"\n> ", "\x04"}})
@@ -63,9 +63,9 @@ func TestPromptHistory(t *testing.T) {
 	}
 }
 
-// TestPromptPasted holds that lines that are pasted mean what they say, with tabs
+// TestPrompt_Pasted holds that lines that are pasted mean what they say, with tabs
 // too.
-func TestPromptPasted(t *testing.T) {
+func TestPrompt_Pasted(t *testing.T) {
 	said, _, _ := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "function f(a)\r\tif a > 1 then\r\t\treturn\t'big'\r\tend\r\treturn 'small'\rend\rf(1)\rf(2)\r"},
 		{"\n\"small\"\n", ""},
@@ -76,8 +76,8 @@ func TestPromptPasted(t *testing.T) {
 	}
 }
 
-// TestPromptInterrupted holds that Ctrl-C ends what runs, and that the session goes on; a second one ends it, and leaves the terminal as it was.
-func TestPromptInterrupted(t *testing.T) {
+// TestPrompt_Interrupted holds that Ctrl-C ends what runs, and that the session goes on; a second one ends it, and leaves the terminal as it was.
+func TestPrompt_Interrupted(t *testing.T) {
 	said, status, restored := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "print('on') while true do end\r"},
 		{"\non\n", "\x03"},
@@ -95,9 +95,9 @@ func TestPromptInterrupted(t *testing.T) {
 	}
 }
 
-// TestPromptIsStdin holds that nothing else reads what is typed: what reads stdin would
+// TestPrompt_OwnsStdin holds that nothing else reads what is typed: what reads stdin would
 // wait for its end.
-func TestPromptIsStdin(t *testing.T) {
+func TestPrompt_OwnsStdin(t *testing.T) {
 	_, status, _ := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "run plans/p.lua -\r"},
 		{"-: the prompt reads stdin itself\n> ", "run plans/p.lua @-\r"},
@@ -108,9 +108,9 @@ func TestPromptIsStdin(t *testing.T) {
 	}
 }
 
-// TestPromptCompletes holds that Tab completes names, tools and paths, and lists
+// TestPrompt_Completes holds that Tab completes names, tools and paths, and lists
 // them where there are several.
-func TestPromptCompletes(t *testing.T) {
+func TestPrompt_Completes(t *testing.T) {
 	dir := project(t, prompting)
 	obelusOutput(t, exitDone, "-C", dir, "run", "-q", filepath.Join(dir, "plans/p.lua"), "-c", "c")
 	said, _, _ := atPrompt(t, dir, "xterm", []reply{
@@ -124,9 +124,9 @@ func TestPromptCompletes(t *testing.T) {
 	says(t, said, "†state.first.second", "call note x:=3", "run plans/p.lua", "string.re", "rep ", "reverse", "table.concat({1,2}, '-')")
 }
 
-// TestPromptOfADumbTerminal holds that who sits at a terminal that can't move its
+// TestPrompt_DumbTerminal holds that who sits at a terminal that can't move its
 // cursor is asked for lines all the same.
-func TestPromptOfADumbTerminal(t *testing.T) {
+func TestPrompt_DumbTerminal(t *testing.T) {
 	said, status, restored := atPrompt(t, project(t, prompting), "dumb", []reply{
 		{"Ctrl-D leaves\n> ", "x = {\n"},
 		{"\n>> ", "7}\n"},

@@ -87,9 +87,9 @@ var longNames = map[string]string{
 		return calls`,
 }
 
-// TestProgressLeavesNothing holds that of what moves nothing is left, be the
+// TestProgress_LeavesNothing holds that of what moves nothing is left, be the
 // names of calls ever so long or the terminal low.
-func TestProgressLeavesNothing(t *testing.T) {
+func TestProgress_LeavesNothing(t *testing.T) {
 	for _, rows := range []int{24, 5, 1} {
 		dir := project(t, longNames)
 		seen, status := onScreen(t, dir, rows, nil, "run", "plans/long.lua", "-c", "c")
@@ -102,9 +102,9 @@ func TestProgressLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestProgressInterrupted holds that the ^C of a terminal leaves nothing of what
+// TestProgress_Interrupted holds that the ^C of a terminal leaves nothing of what
 // moves.
-func TestProgressInterrupted(t *testing.T) {
+func TestProgress_Interrupted(t *testing.T) {
 	dir := project(t, longNames)
 	seen, _ := onScreen(t, dir, 24, []reply{{"⠋", "\x03"}}, "run", "plans/long.lua", "-c", "c")
 	seen = strings.Replace(seen, "^Cinterrupted", "interrupted", 1) // if the program was quicker than the terminal

@@ -26,8 +26,8 @@ import (
 	"obelus/store/sqlite"
 )
 
-// saves is how often TestReloadsUnderLoad saves a script.
-var saves = flag.Int("saves", 40, "how often TestReloadsUnderLoad saves a script")
+// saves is how often TestReload_UnderLoad saves a script.
+var saves = flag.Int("saves", 40, "how often TestReload_UnderLoad saves a script")
 
 // serving starts a server and gives its URL.
 func serving(t *testing.T, dir string, args ...string) (p *running, url string) {
@@ -65,9 +65,9 @@ var servedProject = map[string]string{
 	"plans/both.lua":      `return { calls = { { _tool = "both", _outputPath = "†state" } }, output = "†state" }`,
 }
 
-// TestServe: a server tells what it does, loads what has been mended, and goes
+// TestServe_RunsAndDrains: a server tells what it does, loads what has been mended, and goes
 // when it is told.
-func TestServe(t *testing.T) {
+func TestServe_RunsAndDrains(t *testing.T) {
 	dir := project(t, servedProject)
 	p, url := serving(t, dir)
 	run := func(want string) {
@@ -95,9 +95,9 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeHangups holds that SIGHUP does a server no harm, from the moment at which
+// TestServe_Hangups holds that SIGHUP does a server no harm, from the moment at which
 // it says that it serves to its end.
-func TestServeHangups(t *testing.T) {
+func TestServe_Hangups(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua": "return { drain = '30s', allow = { read = { '.' } } }",
 		"activities/slow.lua": `Activity.register("slow", function()
@@ -130,8 +130,8 @@ func TestServeHangups(t *testing.T) {
 	}
 }
 
-// TestServeUnheard holds that a server goes on when no one reads what it says.
-func TestServeUnheard(t *testing.T) {
+// TestServe_StderrClosed holds that a server goes on when no one reads what it says.
+func TestServe_StderrClosed(t *testing.T) {
 	dir := project(t, servedProject)
 	c := program(t, dir, "serve", "--addr", "127.0.0.1:0")
 	stderr, err := c.StderrPipe()
@@ -167,8 +167,8 @@ func TestServeUnheard(t *testing.T) {
 	}
 }
 
-// TestServeJSON: the log is for programs, all of it.
-func TestServeJSON(t *testing.T) {
+// TestServe_JSONLog: the log is for programs, all of it.
+func TestServe_JSONLog(t *testing.T) {
 	p := start(t, project(t, servedProject), "serve", "--addr", "127.0.0.1:0", "--log", "json")
 	var first struct{ URL string }
 	if err := json.Unmarshal([]byte(p.says(`"msg":"serving"`)), &first); err != nil {
@@ -185,9 +185,9 @@ func TestServeJSON(t *testing.T) {
 	}
 }
 
-// TestServeKilled: what a client was told is accepted is there after a crash, and
+// TestServe_Killed: what a client was told is accepted is there after a crash, and
 // comes to its end.
-func TestServeKilled(t *testing.T) {
+func TestServe_Killed(t *testing.T) {
 	dir := project(t, servedProject)
 	p, url := serving(t, dir, "-q")
 	var mu sync.Mutex
@@ -229,9 +229,9 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// TestServeStopped: what a server was at when it was told to end is told apart from what
+// TestServe_Stopped: what a server was at when it was told to end is told apart from what
 // somebody has cancelled, and the next server goes on with it alone.
-func TestServeStopped(t *testing.T) {
+func TestServe_Stopped(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua": "return { drain = 0, allow = { read = { '.' } } }",
 		"activities/slow.lua": `Activity.register("slow", function()
@@ -288,10 +288,10 @@ func tells(stream io.ReadCloser, what string) bool {
 	}
 }
 
-// TestReloadsUnderLoad: while four clients run plans without pause, scripts are
+// TestReload_UnderLoad: while four clients run plans without pause, scripts are
 // saved, in place and by rename, some of them broken. No call fails, none mixes
 // two generations, and the journal tells the truth about each.
-func TestReloadsUnderLoad(t *testing.T) {
+func TestReload_UnderLoad(t *testing.T) {
 	dir := project(t, servedProject)
 	p, url := serving(t, dir, "-q")
 	load := newLoad(t, url, 4)

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// soak is how long TestSoak keeps a server busy; the short form only sees that
+// soak is how long TestSoak_BusyServer keeps a server busy; the short form only sees that
 // every kind of request works beside the others.
-var soak = flag.Duration("soak", 5*time.Second, "how long TestSoak keeps a server busy")
+var soak = flag.Duration("soak", 5*time.Second, "how long TestSoak_BusyServer keeps a server busy")
 
 var soakedProject = map[string]string{
 	"obelus.lua":         `return { approve = "pay", drain = "2s" }`,
@@ -59,12 +59,12 @@ Activity.register("pay", function(call) return call.n end)
 Activity.register("version", function() return require("version") end)
 `
 
-// TestSoak keeps a server busy with all that it can do, with scripts that are
+// TestSoak_BusyServer keeps a server busy with all that it can do, with scripts that are
 // saved meanwhile and an activity that fails once in a hundred times, and checks
 // every answer. Memory, goroutines and files stay what they are.
 //
 //	go test ./cmd -run TestSoak -soak 10m -v -timeout 20m
-func TestSoak(t *testing.T) {
+func TestSoak_BusyServer(t *testing.T) {
 	dir := project(t, soakedProject)
 	_, url := serving(t, dir, "-q")
 	s := &soaking{t: t, url: url, dir: dir, done: map[string]int{}}

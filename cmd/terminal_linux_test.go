@@ -139,9 +139,9 @@ var paying = map[string]string{
 	}`,
 }
 
-// TestUnendedLines holds that what a script prints without an end of line is neither
+// TestTerminal_UnendedLines holds that what a script prints without an end of line is neither
 // lost where lines move, nor stands before a line of somebody else's.
-func TestUnendedLines(t *testing.T) {
+func TestTerminal_UnendedLines(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":         "return {}",
 		"activities/all.lua": `Activity.register("write", function(call) io.write(call.x) io.flush() io.write(call.x) end)`,
@@ -151,9 +151,9 @@ func TestUnendedLines(t *testing.T) {
 	says(t, said, "running\nabcabc\n✓ 1.1 write done", "\nnull\n")
 }
 
-// TestAsked holds that who sits at the terminal is asked about a call that is
+// TestAsked_Decides holds that who sits at the terminal is asked about a call that is
 // held, and that the run goes on with what they say.
-func TestAsked(t *testing.T) {
+func TestAsked_Decides(t *testing.T) {
 	dir := project(t, paying)
 	said, status := atTerminal(t, dir, []reply{
 		{"approve? [y]es, [n]o, [l]ater: ", "perhaps\n"},
@@ -186,8 +186,8 @@ func TestAsked_SomebodyElseDecides(t *testing.T) {
 	says(t, said, "\n\"no\"\n")
 }
 
-// TestInterruptedTwice holds that the last line says how the run goes on.
-func TestInterruptedTwice(t *testing.T) {
+// TestInterrupt_Twice holds that the last line says how the run goes on.
+func TestInterrupt_Twice(t *testing.T) {
 	dir := project(t, interrupting)
 	write(t, filepath.Join(dir, "obelus.lua"), `return { drain = "300s", allow = { read = { "." } } }`)
 	said, status := atTerminal(t, dir, []reply{
@@ -199,10 +199,10 @@ func TestInterruptedTwice(t *testing.T) {
 	}
 }
 
-// TestNothingSteersTheTerminal holds that names and values, which may come from
+// TestTerminal_ControlCharacters holds that names and values, which may come from
 // anywhere, neither move the cursor nor begin a line of their own nor turn what
 // a person reads.
-func TestNothingSteersTheTerminal(t *testing.T) {
+func TestTerminal_ControlCharacters(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/a.lua": `
@@ -234,9 +234,9 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 	}
 }
 
-// TestAskedLater holds that a call about which nobody decides stays held, and that
+// TestAsked_Later holds that a call about which nobody decides stays held, and that
 // it is not asked about again.
-func TestAskedLater(t *testing.T) {
+func TestAsked_Later(t *testing.T) {
 	dir := project(t, paying)
 	for _, a := range []string{"l\n", "\x04"} { // or Ctrl-D
 		said, status := atTerminal(t, dir, []reply{{"approve? [y]es, [n]o, [l]ater: ", a}}, "run", "plans/pay.lua", "--approve", "pay")
@@ -247,9 +247,9 @@ func TestAskedLater(t *testing.T) {
 	}
 }
 
-// TestAskedAboutADelegate holds that a delegate's call has the name in a question that
+// TestAsked_AboutADelegate holds that a delegate's call has the name in a question that
 // it has in the lines about it: the call that is delegated may look the same.
-func TestAskedAboutADelegate(t *testing.T) {
+func TestAsked_AboutADelegate(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/a.lua": `
@@ -266,9 +266,9 @@ func TestAskedAboutADelegate(t *testing.T) {
 	}
 }
 
-// TestNarrow holds that on a narrow terminal there is what has become of a call, and no
+// TestTerminal_Narrow holds that on a narrow terminal there is what has become of a call, and no
 // bars in its place, and when a context was appended to, however long its plan's name.
-func TestNarrow(t *testing.T) {
+func TestTerminal_Narrow(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":                         "return {}",
 		"activities/a.lua":                   `Activity.register("note", function() return nil, "a reason" end)`,
@@ -286,9 +286,9 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestWhyAtATerminal holds what an explanation looks like to a person: a tree, cut
+// TestWhy_AtTerminal holds what an explanation looks like to a person: a tree, cut
 // at the terminal's width.
-func TestWhyAtATerminal(t *testing.T) {
+func TestWhy_AtTerminal(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":       "return {}",
 		"activities/a.lua": `Activity.register("join", function(call) return call.a .. call.b end)`,
@@ -312,9 +312,9 @@ func TestWhyAtATerminal(t *testing.T) {
 	}
 }
 
-// TestInterruptedAtATerminal holds that what is written after the ^C of a terminal,
+// TestInterrupt_AtTerminal holds that what is written after the ^C of a terminal,
 // the shell's prompt too, begins a line, and that the second one waits for nothing.
-func TestInterruptedAtATerminal(t *testing.T) {
+func TestInterrupt_AtTerminal(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":         `return { drain = "100ms", serve = { addr = "127.0.0.1:0" } }`,
 		"activities/all.lua": `Activity.register("slow", function() require("time").sleep(20) end)`,

@@ -66,8 +66,8 @@ func annotated(t *testing.T, class string) (names []string) {
 	return names
 }
 
-// TestTopics holds what help tells to what there is.
-func TestTopics(t *testing.T) {
+// TestTopics_NameAllFields holds what help tells to what there is.
+func TestTopics_NameAllFields(t *testing.T) {
 	serving := fieldsOf(host.Serving{})
 	serving[slices.Index(serving, "noresume")] = "resume"
 	slices.Sort(serving)
@@ -101,8 +101,8 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestTopicsFit holds that the topics that people wrote fit a terminal.
-func TestTopicsFit(t *testing.T) {
+// TestTopics_FitATerminal holds that the topics that people wrote fit a terminal.
+func TestTopics_FitATerminal(t *testing.T) {
 	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
 		for line := range strings.Lines(topic) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
@@ -112,8 +112,8 @@ func TestTopicsFit(t *testing.T) {
 	}
 }
 
-// TestTopicsExamples runs what the topics show: the files of one project.
-func TestTopicsExamples(t *testing.T) {
+// TestTopics_Examples runs what the topics show: the files of one project.
+func TestTopics_Examples(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {

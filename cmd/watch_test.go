@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestRunWatch: a plan is run again after each change that loads, in a context
+// TestWatch_RunsAgain: a plan is run again after each change that loads, in a context
 // of its own.
-func TestRunWatch(t *testing.T) {
+func TestWatch_RunsAgain(t *testing.T) {
 	const plan = `return { calls = { { _tool = "say", _outputPath = "†state.said" } }, output = "†state.said" }`
 	say := func(text string) string { return `Activity.register("say", function() return "` + text + `" end)` }
 	dir := project(t, map[string]string{"obelus.lua": "", "activities/say.lua": say("one"), "plans/p.lua": plan})
@@ -42,9 +42,9 @@ func TestRunWatch(t *testing.T) {
 	}
 }
 
-// TestRunWatchInterrupted: one that is interrupted in the midst of its plan is
+// TestWatch_Interrupted: one that is interrupted in the midst of its plan is
 // interrupted, and watches no more.
-func TestRunWatchInterrupted(t *testing.T) {
+func TestWatch_Interrupted(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":          "return { drain = '500ms' }", // so that the folder is left alone before the run has ended
 		"activities/slow.lua": `Activity.register("slow", function() require("time").sleep(20) end)`,

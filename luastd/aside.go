@@ -7,17 +7,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// asideFrom is from how many units on work is done aside: below, it takes some
-// milliseconds.
+// asideFrom is the number of units from which work is done aside. Less takes some milliseconds.
 const asideFrom = 4096
 
-// working bounds what is done aside at once, work that was left behind among it.
+// working bounds the work that is done aside at once, abandoned work included.
 var working = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 
-// aside charges for work and does it. Much of it is done on a goroutine of its
-// own, for parsers and encoders can't be stopped: a script that is out of time
-// leaves it behind. So the work touches nothing of the state, and ends by itself;
-// what it can stop it stops when ctx ends.
+// aside charges for work and does it. Much work is done on a goroutine of its own, since parsers
+// and encoders can't be stopped: a script that is out of time abandons it. So the work touches
+// nothing of the state and ends by itself, the sooner if it heeds ctx.
 func (e *Env) aside(L *lua.LState, units int, work func(ctx context.Context)) {
 	e.charge(L, units)
 	if units < asideFrom {
@@ -50,14 +48,13 @@ func (e *Env) aside(L *lua.LState, units int, work func(ctx context.Context)) {
 	}
 }
 
-// interrupted raises where the script has no time left, in the words of its
-// budget.
+// interrupted raises, in the words of the script's budget, if the script has no time left.
 func (e *Env) interrupted(L *lua.LState) {
 	e.charge(L, 1<<20)
 	L.RaiseError("the script was interrupted")
 }
 
-// weight is how many units a value is worth, about.
+// weight estimates the units that a value is worth.
 func weight(v any) (units int) {
 	switch v := v.(type) {
 	case string:

@@ -14,7 +14,7 @@ import (
 //	local basic = "Basic " .. base64.encode("user:password")
 //	local claims = assert(base64.decode(part, { url = true }))
 //
-// What is decoded may be any bytes; a value of JSON holds it only if it is
+// Decoded bytes may be any; a value of JSON holds them only if they are
 // UTF-8.
 var base64Funcs = []Func{
 	{"decode", base64Decode},

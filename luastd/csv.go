@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // csv: tables as lines of fields, as in RFC 4180, and as they come. In Lua:
@@ -23,8 +25,6 @@ var csvFuncs = []Func{
 	{"decode", csvDecode},
 	{"encode", csvEncode},
 }
-
-const byteOrderMark = "\ufeff"
 
 // csv.decode(text, [{header = true | {"a", "b"}, comma = ";"}]) → rows | nil, err
 //
@@ -38,10 +38,10 @@ const byteOrderMark = "\ufeff"
 func csvDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	e.charge(L, len(text)/16+1)
-	if encoding := wideEncoding(text); encoding != "" {
+	if encoding := formats.WideEncoding(text); encoding != "" {
 		return failed(L, "not CSV that can be read: it is "+encoding+": convert it to UTF-8")
 	}
-	text = strings.TrimPrefix(text, byteOrderMark)
+	text = strings.TrimPrefix(text, formats.ByteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
 	separator := comma(L, opts)
 	header, fromRows := csvNames(e, L, opts.RawGetString("header"))
@@ -131,7 +131,7 @@ func readCSV(ctx context.Context, text, comma string, most int) (rows [][]string
 // csvPosition is position where a carriage return alone ends a line.
 func csvPosition(text string, offset int) string {
 	before := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text[:offset])
-	return position(before, len(before))
+	return formats.Position(before, len(before))
 }
 
 var errOpenQuote = errors.New("the field in quotes that begins here does not end")
@@ -194,8 +194,8 @@ func csvEncode(e *Env, L *lua.LState) int {
 		L.RaiseError("%s", err.Error())
 	}
 	text := b.String()
-	if strings.HasPrefix(text, byteOrderMark) { // it is a field's, and who reads takes the first one away
-		text = byteOrderMark + text
+	if strings.HasPrefix(text, formats.ByteOrderMark) { // a reader removes the first one, and this one belongs to a field
+		text = formats.ByteOrderMark + text
 	}
 	e.limit(L, len(text))
 	L.Push(lua.LString(text))

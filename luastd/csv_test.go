@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"obelus/luastd/internal/oracle"
 
-	"obelus/luastd"
+	"github.com/google/go-cmp/cmp"
 )
 
 // pythonCSV reads CSV, of which its strict mode refuses text behind a field in quotes.
@@ -35,7 +35,7 @@ func FuzzCSV_AsPython(f *testing.F) {
 	if out, err := exec.Command("python3", "--version").CombinedOutput(); err != nil {
 		f.Skipf("skipped: python3 is not here: %v: %s", err, out)
 	}
-	python := luastd.StartOracle(f, "python3", "-c", pythonCSV)
+	python := oracle.Start(f, "python3", "-c", pythonCSV)
 	call := function(f, `
 		local rows, err = csv.decode(call.text)
 		if err then return { error = err } end

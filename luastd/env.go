@@ -21,8 +21,7 @@ var envFuncs = []Func{
 	{"get", envGet},
 }
 
-// checkEnv reports what is wrong with an entry of the permission env, which has no
-// patterns.
+// checkEnv returns an error for a wrong entry of the permission env, which has no patterns.
 func checkEnv(entry string) error {
 	if isSecret(entry) {
 		return fmt.Errorf("%s is the server's own token, which no script gets: hand it another variable", entry)
@@ -33,17 +32,17 @@ func checkEnv(entry string) error {
 	return nil
 }
 
-// secretNames are variables that hold what Obelus itself is trusted with. They are granted to
-// no script, also not by a permission for everything.
+// secretNames are the variables that hold secrets of Obelus itself. They are granted to no script,
+// also not by a permission for everything.
 var secretNames = []string{"OBELUS_TOKEN"}
 
-// isSecret compares without case: to Windows the names of variables have none.
+// isSecret compares without case, since names of variables have none on Windows.
 func isSecret(name string) bool {
 	return slices.ContainsFunc(secretNames, func(secret string) bool { return strings.EqualFold(secret, name) })
 }
 
-// workerVariables are what a process that runs activities needs of the environment: the Go
-// runtime, the linker and the system, time zones, and where certificates are.
+// workerVariables are the variables that a worker process needs: for the Go runtime, the linker and
+// the system, time zones, and certificates.
 var workerVariables = []string{
 	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT",
 	"TZ", "ZONEINFO", "SSL_CERT_DIR", "SSL_CERT_FILE",
@@ -53,8 +52,8 @@ var workerVariables = []string{
 // in a program that a web server runs by CGI. They may hold a password.
 var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "REQUEST_METHOD"}
 
-// Environ gives what a process that runs scripts under these grants gets of an environment,
-// as "NAME=value": what it needs, and what Env grants.
+// Environ returns the part of an environment, as "NAME=value", for a process that runs scripts
+// under these grants: the variables that it needs and those that Env grants.
 func (g Grants) Environ(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -70,7 +69,7 @@ const maxEnvName = 1000
 //
 // A variable that is not set gives the default; without one that is a failure.
 // A name that is not granted fails even with a default: a forgotten permission
-// must not pass for a variable that nobody set.
+// must not pass for a variable that is not set.
 func envGet(e *Env, L *lua.LState) int {
 	name := L.CheckString(1)
 	if len(name) > maxEnvName {

@@ -18,9 +18,9 @@ import (
 	"obelus/luastd"
 )
 
-// TestExamples runs an example of every module: a script that asserts what it
+// TestModules_Examples runs an example of every module: a script that asserts what it
 // shows.
-func TestExamples(t *testing.T) {
+func TestModules_Examples(t *testing.T) {
 	t.Setenv("API_KEY", "k-123")
 	server := httptest.NewServer(http.HandlerFunc(orders))
 	defer server.Close()
@@ -61,9 +61,9 @@ func orders(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestCommentsAreExamples holds the Lua in the modules' comments to what their
+// TestModules_CommentsAreExamples holds the Lua in the modules' comments to what their
 // examples run.
-func TestCommentsAreExamples(t *testing.T) {
+func TestModules_CommentsAreExamples(t *testing.T) {
 	comment := regexp.MustCompile(`(?m)^// (\w+): .*(?:\n// .*)*?In Lua:\n//\n((?://\t.*\n)+)`)
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 //	assert(fs.write("out/greeting.txt", "hello"))
 //	local text = assert(fs.read("out/greeting.txt"))
 //
-// What lies in /dev, /proc and /sys is the system's own: a permission for
+// Files in /dev, /proc and /sys are the system's own: a permission for
 // everything does not hold there, only one that lists it, or a folder in them
 // that it lies in.
 //
-// obelus.lua, activities, lib, plans and tests, and what lies beside the log, can be
+// obelus.lua, activities, lib, plans and tests, and the folder of the log, can be
 // written only with a permission that names them or a path in them: "." and a
-// permission for everything do not. What is written into them would run with all
+// permission for everything do not. Scripts in them run with all
 // permissions. Files that SQLite keeps beside a database are left to it.
 var fsFuncs = []Func{
 	{"append", fsAppend},
@@ -163,7 +163,7 @@ func fsStat(e *Env, L *lua.LState) int {
 	})
 }
 
-// fs.write(path, text) → true | nil, err; in place of what was there
+// fs.write(path, text) → true | nil, err; replaces a file
 func fsWrite(e *Env, L *lua.LState) int {
 	return e.writeFile(L, "fs.write", os.O_TRUNC)
 }
@@ -196,9 +196,9 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 	})
 }
 
-// inUse reports whether a file is a database that somebody has open: SQLite keeps other
-// files beside it then. Whoever closes a file takes away all locks that the program has on
-// it, so that if it is the program's own log, what is appended from then on could be lost.
+// inUse reports whether a file is a database that is open in some process: SQLite keeps other files
+// beside it then. To close any descriptor of a file releases all locks that the process has on it,
+// so if it is the program's own log, later appends could be lost.
 func inUse(root *os.Root, name string) bool {
 	return regular(root, name) && (regular(root, name+"-journal") ||
 		regular(root, name+"-wal") && regular(root, name+"-shm") || sideFileOf(root, name) != "")
@@ -207,8 +207,8 @@ func inUse(root *os.Root, name string) bool {
 // sideFiles are the endings of the files that SQLite keeps beside a database.
 var sideFiles = []string{"-journal", "-wal", "-shm"}
 
-// sideFileOf gives the database of which a file is or would be one of the files beside it,
-// empty if there is none: SQLite would take what stands in such a file into the database.
+// sideFileOf returns the database whose side file a file is, or would be, or "": SQLite would read
+// such a file into the database.
 func sideFileOf(root *os.Root, name string) string {
 	for _, ending := range sideFiles {
 		at := len(name) - len(ending)
@@ -232,8 +232,8 @@ func regular(root *os.Root, name string) bool {
 
 var errInUse = errors.New("it is a database that is in use: copy it by obelus backup, or by sqlite3's .backup")
 
-// checkDatabase refuses to change a database that is in use, or what SQLite would read
-// with one.
+// checkDatabase refuses to change a database that is in use, or a file that SQLite would read with
+// one.
 func checkDatabase(root *os.Root, name string) error {
 	if inUse(root, name) {
 		return errInUse
@@ -248,7 +248,7 @@ func checkDatabase(root *os.Root, name string) error {
 type access struct {
 	verb, flag string
 	of         func(Grants) Grant
-	link       bool // of a symbolic link it is the link that is meant, not where it leads
+	link       bool // a symbolic link is itself meant, not its target
 }
 
 var (
@@ -260,9 +260,9 @@ var (
 // maxPath is how long a path may be, which messages repeat: as on Linux.
 const maxPath = 4096
 
-// onFile runs do on the file that path means, with the permission checked. do
-// gets the granted folder as a root, which no symbolic link and no .. leads
-// out of, and pushes one result; what it returns becomes nil and a message.
+// onFile calls do for the file that path means, with the permission checked. do gets the granted
+// folder as a root, out of which no symbolic link and no .. leads, and pushes one result. An error
+// of do reaches the script as nil and a message.
 func (e *Env) onFile(L *lua.LState, a access, path string, do func(root *os.Root, name string) error) int {
 	e.outside(L)
 	path = cmp.Or(path, ".")
@@ -318,7 +318,7 @@ func (e *Env) open(a access, path string) (root *os.Root, name string, err error
 	return root, name, nil
 }
 
-// fileError says in plain words what the system said.
+// fileError returns the system's error in plain words.
 func fileError(err error, a access) string {
 	var inner *fs.PathError
 	text := err.Error()

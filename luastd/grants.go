@@ -11,8 +11,8 @@ import (
 // Grants are the permissions of a project's scripts, in Deno's manner. The
 // zero value grants nothing.
 type Grants struct {
-	// Root is the project's folder on disk, an absolute path. What scripts and
-	// grants call by relative paths lies below it. Without a Root no relative
+	// Root is the project's folder on disk, an absolute path. Relative paths of scripts and
+	// grants are relative to it. Without a Root no relative
 	// path can be read or written.
 	Root string
 
@@ -22,19 +22,18 @@ type Grants struct {
 	Env   Grant // names of variables
 
 	// Guarded are places, absolute paths, that Write covers only where one of its
-	// entries names the place or a path below it: the project's scripts and what
-	// lies beside its log. Who may write a script may do what any script may.
+	// entries names the place or a path below it: the project's scripts and the
+	// folder of its log. A script that may write scripts may do all that any script may.
 	Guarded []string
 }
 
-// Grant is one permission: for everything, or for what a list names.
+// Grant is one permission: for everything, or for the entries of a list.
 type Grant struct {
 	All  bool
 	List []string
 }
 
-// CheckGrant reports what is wrong with an entry of a permission: env, net, read or
-// write.
+// CheckGrant returns an error for a wrong entry of a permission: env, net, read or write.
 func CheckGrant(permission, entry string) error {
 	switch permission {
 	case "env":
@@ -221,8 +220,8 @@ func (g Grants) follow(grant Grant, path, entry string, link bool) (real, in str
 	return real, in
 }
 
-// systemFolders hold what is no file but looks like one: secrets of processes,
-// devices, and what waits for ever.
+// systemFolders hold things that are no files but look like files: secrets of processes, devices,
+// and pipes that never end.
 var systemFolders = []string{"/dev", "/proc", "/sys"}
 
 // systemOwn finds the system's folder that path lies in, and its place there,
@@ -255,8 +254,8 @@ func realPath(path string) string {
 // maxLinks is how many symbolic links one after the other are followed, as on Linux.
 const maxLinks = 40
 
-// createdAt is where a file would be made that a path names: where it leads, also by
-// links to what is not there yet.
+// createdAt returns the place of the file that would be created for a path, also through links to
+// places that do not exist yet.
 func createdAt(path string) string {
 	for range maxLinks {
 		path = realPath(path)

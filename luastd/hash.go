@@ -22,8 +22,8 @@ import (
 //	local raw = hash.hmac("sha256", key, body, { raw = true })
 //
 // With raw a digest is its bytes, as base64.encode or the key of a further
-// hmac wants them. md5, sha1 and crc32 are for what others ask for: they do
-// not protect against anybody.
+// hmac takes them. md5, sha1 and crc32 are for formats that need them: they do
+// not protect against an attacker.
 var hashFuncs = []Func{
 	{"crc32", hashCRC32},
 	{"hmac", hashHMAC},

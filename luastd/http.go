@@ -26,14 +26,14 @@ import (
 // An answer is a table: status, a number; headers, texts by their names in lower
 // case, several of one name joined by ", "; cookies, an array with the text of each
 // Set-Cookie, which can't be told apart once joined; body; and the method json. A
-// status of 400 and more is an answer like any other. What fails, a refused
-// permission among it, gives nil and a message.
+// status of 400 and more is an answer like any other. A failure, a refused
+// permission included, gives nil and a message.
 //
-// Options, each of which may be left out: headers, a table, whose arrays are sent as
-// a field for each element, those of cookie as one joined by "; "; query, a table,
+// All options may be left out: headers, a table, whose arrays are sent as
+// a field for each element, for cookie as one joined by "; "; query, a table,
 // whose arrays repeat their name, added to the URL's own; json, any value, sent
 // as the body with its content-type, or body, text; timeout, seconds or "5s",
-// never longer than what the call has left, which also holds without one;
+// never longer than the rest of the call's time, which also bounds it by default;
 // redirects, how many are followed: 10, 0 gives the redirect itself as the
 // answer, more than are allowed fail, and authorization and cookies are not sent
 // on to another host; max_bytes, how long the body may be once
@@ -51,7 +51,7 @@ var httpFuncs = []Func{
 	{"request", httpRequest},
 }
 
-// HTTPRequest is what a script asks of the network.
+// HTTPRequest is a request that a script makes.
 type HTTPRequest struct {
 	Method  string              // in upper case
 	URL     string              // with the query
@@ -131,8 +131,8 @@ func (e *Env) http(L *lua.LState, what string, r *httpCall) int {
 	return 1
 }
 
-// answer asks the network, or what stands for it. It raises when the call
-// itself has no time left.
+// answer returns the network's answer to a request, or the answer of its replacement in tests. It
+// raises if the call itself has no time left.
 func (e *Env) answer(L *lua.LState, r *httpCall) (HTTPResponse, error) {
 	call, cancel := e.Context()
 	defer cancel()

@@ -110,9 +110,9 @@ func web(t *testing.T) (server *httptest.Server, config host.Config) {
 	return server, host.Config{Grants: &luastd.Grants{Net: luastd.Grant{List: []string{strings.TrimPrefix(server.URL, "http://")}}}}
 }
 
-// TestRedirectKeepsSecrets: what a request says who it is by goes to nobody else, be it
+// TestHTTP_RedirectKeepsSecrets: what a request says who it is by goes to nobody else, be it
 // another port of the same host.
-func TestRedirectKeepsSecrets(t *testing.T) {
+func TestHTTP_RedirectKeepsSecrets(t *testing.T) {
 	got := make(chan http.Header, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
 	t.Cleanup(other.Close)
@@ -137,7 +137,7 @@ func TestRedirectKeepsSecrets(t *testing.T) {
 	}
 }
 
-func TestHTTP(t *testing.T) {
+func TestHTTP_Requests(t *testing.T) {
 	server, config := web(t)
 	tests := []struct{ body, want string }{
 		{`local a = http.get(U .. "/echo") return {a.status, a.headers["x-two"], a.headers["content-type"], a:json().method, a:json().headers["User-Agent"][1]}`, `[200,"a, b","text/plain; charset=utf-8","GET","obelus"]`},
@@ -220,9 +220,9 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPDeadline holds requests to the time of the call, which no timeout of
+// TestHTTP_Deadline holds requests to the time of the call, which no timeout of
 // theirs and no pcall prolongs.
-func TestHTTPDeadline(t *testing.T) {
+func TestHTTP_Deadline(t *testing.T) {
 	server, config := web(t)
 	for _, body := range []string{
 		`return select(2, http.get("` + server.URL + `/never", {timeout = 60}))`,
@@ -234,8 +234,8 @@ func TestHTTPDeadline(t *testing.T) {
 	}
 }
 
-// TestHTTPGrants holds the ways to grant the machine itself.
-func TestHTTPGrants(t *testing.T) {
+// TestHTTP_Grants holds the ways to grant the machine itself.
+func TestHTTP_Grants(t *testing.T) {
 	server, _ := web(t)
 	port := server.URL[strings.LastIndexByte(server.URL, ':')+1:]
 	for _, test := range []struct {
@@ -259,7 +259,7 @@ func TestHTTPGrants(t *testing.T) {
 	}
 }
 
-func TestHTTPFailures(t *testing.T) {
+func TestHTTP_Failures(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -279,8 +279,8 @@ func TestHTTPFailures(t *testing.T) {
 	}
 }
 
-// TestHTTPAtTheTop holds that a script's top level asks for nothing.
-func TestHTTPAtTheTop(t *testing.T) {
+// TestHTTP_TopLevel holds that a script's top level asks for nothing.
+func TestHTTP_TopLevel(t *testing.T) {
 	_, config := web(t)
 	config.FS = fstest.MapFS{"activities/a.lua": {Data: []byte(`require("http").get("http://x/")`)}}
 	if _, err := host.Open(config); err == nil || !strings.Contains(err.Error(), "http.get is refused at the top level") {
@@ -288,9 +288,9 @@ func TestHTTPAtTheTop(t *testing.T) {
 	}
 }
 
-// TestHTTPLeavesNothing holds that requests, those that failed among them, end
+// TestHTTP_LeavesNothing holds that requests, those that failed among them, end
 // with all that they started.
-func TestHTTPLeavesNothing(t *testing.T) {
+func TestHTTP_LeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	server, config := web(t)
 	for _, path := range []string{"/echo", "/never", "/halt", "/cut", "/packed", "/hop?11", "/switch"} {
@@ -311,9 +311,9 @@ func (plainCodec) MarkArray(*lua.LTable) {}
 
 func (plainCodec) FromLua(v lua.LValue, _ string) (any, error) { return v.String(), nil }
 
-// TestHTTPHook holds what a test puts in the place of the network: no
+// TestHTTP_Hook holds what a test puts in the place of the network: no
 // permission is asked for, and the top level is still refused.
-func TestHTTPHook(t *testing.T) {
+func TestHTTP_Hook(t *testing.T) {
 	var asked luastd.HTTPRequest
 	env := &luastd.Env{
 		Codec:   plainCodec{},

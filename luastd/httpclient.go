@@ -61,7 +61,7 @@ func untilRequest(dial dialFunc) dialFunc {
 		defer context.AfterFunc(request, cancel)()
 		conn, err := dial(ctx, network, address)
 		if err != nil && request.Err() != nil {
-			return nil, request.Err() // not what the dial makes of it: that a host can't be looked up, say
+			return nil, request.Err() // not the error of the dial, as that a host can't be looked up
 		}
 		return conn, err
 	}
@@ -195,7 +195,7 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 		return HTTPResponse{}, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusSwitchingProtocols { // what follows is the bare connection, which no context ends
+	if answer.StatusCode == http.StatusSwitchingProtocols { // the bare connection follows, which no context ends
 		return HTTPResponse{}, errSwitched
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(r.maxBytes)+1))
@@ -208,7 +208,8 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	return HTTPResponse{Status: answer.StatusCode, Headers: answer.Header, Body: string(text)}, nil
 }
 
-// unpackError says what is wrong with a body that net/http unpacks, if that is what err is about.
+// unpackError returns the error of a body that net/http unpacks, in plain words, or nil if err is
+// about something else.
 func unpackError(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
@@ -220,13 +221,12 @@ func unpackError(err error) error {
 	return err
 }
 
-// isWeb tells whether a URL is one that requests are made to.
+// isWeb reports whether a URL has a scheme for requests.
 func isWeb(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// urlPlace is a URL for messages: a query, a user and what follows "data:" may
-// be secret.
+// urlPlace returns a URL for messages, without its secrets: query, user, and the data of "data:".
 func urlPlace(u *url.URL) string {
 	if u.Opaque != "" {
 		return u.Scheme + ":…"

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // httpCall reads the options of a request, in argument n.
@@ -27,7 +29,7 @@ func (e *Env) httpCall(L *lua.LState, n int, method, target string, opts *lua.LT
 	case isText:
 		r.Body = lua.LVAsString(body)
 	case value != lua.LNil:
-		r.Body = compactJSON(e.optionValue(L, value, "json"))
+		r.Body = formats.CompactJSON(e.optionValue(L, value, "json"))
 		if JoinHeader("content-type", r.Headers["content-type"]) == "" {
 			r.Headers["content-type"] = []string{"application/json"}
 		}
@@ -92,7 +94,7 @@ func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string][]st
 		}
 		texts := []string{}
 		for _, v := range list {
-			text, ok := scalarText(v)
+			text, ok := formats.ScalarText(v)
 			if !ok || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 				L.ArgError(n, "headers."+name+" is text on one line")
 			}
@@ -117,7 +119,7 @@ func isToken(text string) bool {
 	})
 }
 
-// duration reads seconds or text like "5s"; 0 for what is neither.
+// duration reads seconds or text like "5s". It returns 0 for anything else.
 func duration(v lua.LValue) time.Duration {
 	switch v := v.(type) {
 	case lua.LNumber:

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // json: JSON, with null, empty arrays and long whole numbers kept. In Lua:
@@ -57,17 +59,14 @@ func jsonDecode(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// maxJSONDepth bounds the nesting of JSON that scripts read.
-const maxJSONDepth = 128
-
 func decodeJSON(text string) (any, error) {
-	if encoding := wideEncoding(text); encoding != "" {
+	if encoding := formats.WideEncoding(text); encoding != "" {
 		return nil, errors.New("not JSON that can be read: it is " + encoding + ": convert it to UTF-8")
 	}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not JSON: it is not valid UTF-8")
 	}
-	text = strings.TrimPrefix(text, byteOrderMark)
+	text = strings.TrimPrefix(text, formats.ByteOrderMark)
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -75,40 +74,18 @@ func decodeJSON(text string) (any, error) {
 		return nil, jsonError(text, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("not JSON: more text after the value, at %s", position(text, int(d.InputOffset())))
+		return nil, fmt.Errorf("not JSON: more text after the value, at %s", formats.Position(text, int(d.InputOffset())))
 	}
 	if i := halfCharacter(text); i >= 0 {
-		return nil, fmt.Errorf("not JSON that can be read: %s is half a character: the other half is not there, at %s", text[i:i+6], position(text, i))
+		return nil, fmt.Errorf("not JSON that can be read: %s is half a character: the other half is not there, at %s", text[i:i+6], formats.Position(text, i))
 	}
-	if deep(v, maxJSONDepth) {
-		return nil, fmt.Errorf("not JSON that can be read: nested deeper than %d", maxJSONDepth)
+	if formats.IsDeeper(v, formats.MaxDepth) {
+		return nil, fmt.Errorf("not JSON that can be read: nested deeper than %d", formats.MaxDepth)
 	}
 	return v, nil
 }
 
-// wideEncoding names the encoding of text that is UTF-16 or UTF-32, which a byte order mark or
-// zero bytes beside the first characters show; it is empty for all other text.
-func wideEncoding(text string) string {
-	start := text[:min(len(text), 4)]
-	zeros := 0 // a bit for each byte of start
-	for i := range len(start) {
-		if start[i] == 0 {
-			zeros |= 1 << i
-		}
-	}
-	switch {
-	case start == "\xff\xfe\x00\x00", start == "\x00\x00\xfe\xff",
-		len(start) == 4 && (zeros == 0b1110 || zeros == 0b0111):
-		return "UTF-32"
-	case strings.HasPrefix(start, "\xff\xfe"), strings.HasPrefix(start, "\xfe\xff"),
-		len(start) == 4 && (zeros == 0b1010 || zeros == 0b0101),
-		len(start) == 2 && (zeros == 0b10 || zeros == 0b01):
-		return "UTF-16"
-	}
-	return ""
-}
-
-// escapes are those of JSON: of a character in two halves with what follows the first.
+// escapes matches an escape of JSON; of a character in two halves, both.
 var escapes = regexp.MustCompile(`(?i)\\(?:u(d[89ab]..(\\ud[c-f]..)?|d[c-f]..)|.)`)
 
 // halfCharacter finds an escape that stands for one half of a character alone, which
@@ -129,40 +106,13 @@ func jsonError(text string, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: %s, at %s", syntax, position(text, int(syntax.Offset)-1))
+		return fmt.Errorf("not JSON: %s, at %s", syntax, formats.Position(text, int(syntax.Offset)-1))
 	case err == io.EOF:
 		return errors.New("not JSON: it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("not JSON: it ends too early, at %s", position(text, len(strings.TrimRight(text, " \t\r\n"))))
+		return fmt.Errorf("not JSON: it ends too early, at %s", formats.Position(text, len(strings.TrimRight(text, " \t\r\n"))))
 	}
 	return errors.New("not JSON")
-}
-
-func position(text string, offset int) string {
-	before := text[:max(0, min(offset, len(text)))]
-	line := strings.Count(before, "\n") + 1
-	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-	return fmt.Sprintf("line %d column %d", line, column)
-}
-
-func deep(v any, left int) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, e := range v {
-			if left == 0 || deep(e, left-1) {
-				return true
-			}
-		}
-		return left == 0
-	case []any:
-		for _, e := range v {
-			if left == 0 || deep(e, left-1) {
-				return true
-			}
-		}
-		return left == 0
-	}
-	return false
 }
 
 // json.encode(value, [{indent = 2}]) → text, keys sorted; indent is how many

@@ -9,7 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// log: what the program's own log gets. In Lua:
+// log: records in the program's own log. In Lua:
 //
 //	local log = require("log")
 //	log.info("order received", { id = 17, lines = { "a", "b" } })

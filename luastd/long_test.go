@@ -8,9 +8,9 @@ import (
 	"obelus/luastd"
 )
 
-// TestLongArguments holds what reads a name, a number, a time, a path or lines to
+// TestDeadline_LongArguments holds what reads a name, a number, a time, a path or lines to
 // the time of the call, however long the text is that it gets.
-func TestLongArguments(t *testing.T) {
+func TestDeadline_LongArguments(t *testing.T) {
 	config := host.Config{Dir: t.TempDir(), Grants: &luastd.Grants{Read: luastd.Grant{List: []string{"x"}}}}
 	for _, body := range []string{
 		`env.get(text)`, `fs.read(text)`, `fs.exists(text)`,
@@ -25,9 +25,9 @@ func TestLongArguments(t *testing.T) {
 	}
 }
 
-// TestTrimOfManyCharacters holds that the characters are not searched for each
+// TestTrim_ManyCharacters holds that the characters are not searched for each
 // of the text.
-func TestTrimOfManyCharacters(t *testing.T) {
+func TestTrim_ManyCharacters(t *testing.T) {
 	timely(t, "str.trim", `"a"`, slower*2*time.Second, func() string {
 		return run(t, host.Config{}, `return str.trim(("é"):rep(2e5) .. "xay", ("y"):rep(1e6) .. "éx")`)
 	})

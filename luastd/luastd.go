@@ -1,10 +1,10 @@
-// Package luastd is what a script may require: modules for values, text, time,
+// Package luastd has the modules that a script may require: for values, text, time,
 // files, the network and logging, in Go.
 //
 // The package knows nothing of plans, calls or logs. All that a module can do
 // it does through an [Env], which the program that runs the scripts fills in:
 // an Env without [Grants] reads, writes and asks for nothing. A failure of the world, a
-// refused permission among them, comes to the script as nil and a message;
+// refused permission included, reaches the script as nil and a message;
 // misuse, like a wrong argument, raises.
 //
 // [Modules] lists the modules. Each stands in a file of its own: a table of
@@ -41,44 +41,14 @@ type Value struct {
 	Value lua.LValue
 }
 
-// Modules lists all modules, sorted by name. It is not changed.
-var Modules = []Module{
-	{Name: "base64", Funcs: base64Funcs},
-	{Name: "csv", Funcs: csvFuncs},
-	{Name: "env", Funcs: envFuncs},
-	{Name: "fs", Funcs: fsFuncs},
-	{Name: "hash", Funcs: hashFuncs},
-	{Name: "http", Funcs: httpFuncs},
-	{Name: "json", Funcs: jsonFuncs, Values: []Value{{"null", Null}}},
-	{Name: "log", Funcs: logFuncs},
-	{Name: "random", Funcs: randomFuncs},
-	{Name: "re", Funcs: reFuncs},
-	{Name: "str", Funcs: strFuncs},
-	{Name: "template", Funcs: templateFuncs},
-	{Name: "time", Funcs: timeFuncs},
-	{Name: "url", Funcs: urlFuncs},
-	{Name: "uuid", Funcs: uuidFuncs},
-	{Name: "yaml", Funcs: yamlFuncs},
-}
-
-// Find is the module of that name.
-func Find(name string) (Module, bool) {
-	i, ok := slices.BinarySearchFunc(Modules, name, func(m Module, name string) int { return strings.Compare(m.Name, name) })
-	if !ok {
-		return Module{}, false
-	}
-	return Modules[i], true
-}
-
-// Null is json.null, in every state: what stands for JSON's null where Lua's
-// nil would leave a hole. It is compared and never changed.
+// Null is json.null, in every state. It stands for JSON's null where Lua's nil would leave a hole.
+// It is compared and never changed.
 var Null lua.LValue = &lua.LUserData{Value: nullValue{}, Metatable: lua.LNil}
 
 type nullValue struct{}
 
-// Env is what the modules of one LState may do, and with what. It belongs to
-// the goroutine of the state. Codec, Clock, Log, Effect and Context must be
-// set.
+// Env holds the permissions and the surroundings of the modules of one LState. It belongs to the
+// goroutine of the state. Codec, Clock, Log, Effect and Context must be set.
 type Env struct {
 	// Codec carries values between JSON and Lua.
 	Codec Codec
@@ -93,7 +63,7 @@ type Env struct {
 	Log *slog.Logger
 
 	// Effect is asked before a module writes, sleeps or talks to the network.
-	// what is "fs.write". It raises where a script must not.
+	// The effect is named as in "fs.write". Effect raises if a script must not have it.
 	Effect func(L *lua.LState, what string)
 
 	// Outside is called before a module looks at a file or says something to the log,
@@ -114,10 +84,10 @@ type Env struct {
 	// MaxArray bounds the arrays that are made; 0 is a million elements.
 	MaxArray int
 
-	// HTTP, if it is set, answers what scripts ask of the network by the module
+	// HTTP, if it is set, answers the requests of scripts by the module
 	// http, in its place: for tests. Nothing leaves the machine then, so no
-	// permission is asked for, and redirects are answers like any other. What
-	// it fails with comes to the script as nil and the error's text.
+	// permission is asked for, and redirects are answers like any other. An
+	// error of it reaches the script as nil and the error's text.
 	HTTP func(ctx context.Context, r HTTPRequest) (HTTPResponse, error)
 
 	patterns patternCache // of re
@@ -130,7 +100,7 @@ type Codec interface {
 	// ToLua makes Lua's own copy. The value must not change afterwards.
 	ToLua(v any) lua.LValue
 	// FromLua gives the value of v, or an error that begins with the place in
-	// it, of which name is the whole: "value.items[3]: …".
+	// it, where name is the whole value: "value.items[3]: …".
 	FromLua(v lua.LValue, name string) (any, error)
 	// MarkArray makes t an array even while it is empty.
 	MarkArray(t *lua.LTable)
@@ -193,7 +163,7 @@ func (e *Env) maxArray() int {
 // limit raises if a string that is about to be made is too long.
 func (e *Env) limit(L *lua.LState, size int) { e.grow(L, size, size) }
 
-// grow is limit for a string that is made piece by piece: the work is that of the piece.
+// grow is limit for a string that is made piece by piece. It charges for the piece.
 func (e *Env) grow(L *lua.LState, size, piece int) {
 	if size > e.maxString() {
 		L.RaiseError("a string would be longer than %d bytes", e.maxString())

@@ -70,7 +70,7 @@ func timely(t *testing.T, what, want string, most time.Duration, f func() string
 	t.Errorf("%s takes %v", what, took)
 }
 
-func TestModulesAreSorted(t *testing.T) {
+func TestModules_Sorted(t *testing.T) {
 	if !slices.IsSortedFunc(luastd.Modules, func(a, b luastd.Module) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("modules are not sorted")
 	}
@@ -91,7 +91,7 @@ func (f frozen) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-func TestFunctions(t *testing.T) {
+func TestModules_Functions(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`return json.encode({b = 1, a = {1, json.null, "<é>"}, e = {}, l = json.array()})`, `"{\"a\":[1,null,\"<é>\"],\"b\":1,\"e\":{},\"l\":[]}"`},
 		{`return json.encode({1}, {indent = " "})`, `"[\n 1\n]"`},
@@ -246,7 +246,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-func TestLog(t *testing.T) {
+func TestLog_Records(t *testing.T) {
 	var out bytes.Buffer
 	run(t, host.Config{Stderr: &out}, `log.debug("d"); log.info("i", {n = 1, o = {a = {1}}}); log.warn("w"); log.error("e")`)
 	for i, want := range []string{`level=DEBUG msg=d`, `level=INFO msg=i n=1 o="{\"a\":[1]}"`, `level=WARN msg=w`, `level=ERROR msg=e`} {
@@ -284,7 +284,7 @@ func disk(t *testing.T) (config host.Config, dir string) {
 	}}, dir
 }
 
-func TestFiles(t *testing.T) {
+func TestFS_Files(t *testing.T) {
 	config, _ := disk(t)
 	tests := []struct{ body, want string }{
 		{`return fs.read("data/a.txt")`, `"hello"`},
@@ -336,7 +336,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestAllFilesGranted(t *testing.T) {
+func TestFS_AllFilesGranted(t *testing.T) {
 	config, dir := disk(t)
 	config.Grants = &luastd.Grants{Read: luastd.Grant{All: true}}
 	for _, path := range []string{"secret.txt", "../outside.txt", "data/up/secret.txt", "data/abs", filepath.Join(dir, "secret.txt")} {
@@ -359,9 +359,9 @@ func TestAllFilesGranted(t *testing.T) {
 	}
 }
 
-// TestSystemFolders holds that what is the system's own is not granted with all
+// TestFS_SystemFolders holds that what is the system's own is not granted with all
 // that there is, but by name.
-func TestSystemFolders(t *testing.T) {
+func TestFS_SystemFolders(t *testing.T) {
 	config, dir := disk(t)
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip(err)
@@ -393,7 +393,7 @@ func TestSystemFolders(t *testing.T) {
 	}
 }
 
-func TestGrantsOfSettings(t *testing.T) {
+func TestGrants_OfSettings(t *testing.T) {
 	_, dir := disk(t)
 	if err := os.WriteFile(filepath.Join(dir, "obelus.lua"), []byte(`return { allow = { read = {"data"} } }`), 0o666); err != nil {
 		t.Fatal(err)

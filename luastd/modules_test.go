@@ -8,7 +8,7 @@ import (
 	"obelus/luastd"
 )
 
-func TestMoreFunctions(t *testing.T) {
+func TestModules_MoreFunctions(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`return base64.encode("\255\254")`, `"//4="`},
 		{`return base64.encode("\255\254", {url = true})`, `"__4"`},

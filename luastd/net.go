@@ -22,7 +22,7 @@ import (
 // metadata service. Through a proxy, which the environment names, it is the
 // proxy that looks names up: the third does not apply then.
 
-// checkNet reports what is wrong with an entry of the permission net.
+// checkNet returns an error for a wrong entry of the permission net.
 func checkNet(entry string) error {
 	if _, ok := parseEndpoint(entry); !ok {
 		return fmt.Errorf("%q is not a host or host:port", entry)
@@ -140,7 +140,7 @@ func (p netPolicy) dialled(host string, at netip.AddrPort) error {
 	return refusal{fmt.Sprintf("connecting to %s is not allowed: it has the private address %s: run with --allow-net=%s,%s or set allow.net in obelus.lua", host, ip, host, to)}
 }
 
-// refusal is what is not granted, in words for the script's author.
+// refusal is the error of a missing permission, in words for the script's author.
 type refusal struct{ text string }
 
 func (r refusal) Error() string { return r.text }

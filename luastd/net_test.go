@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-func TestNetPolicy(t *testing.T) {
+func TestNet_Policy(t *testing.T) {
 	tests := []struct {
 		list, url string
 		want      bool
@@ -52,8 +52,8 @@ func TestNetPolicy(t *testing.T) {
 	}
 }
 
-// TestDialled holds which addresses a granted name may turn out to have.
-func TestDialled(t *testing.T) {
+// TestNet_DialledAddresses holds which addresses a granted name may turn out to have.
+func TestNet_DialledAddresses(t *testing.T) {
 	tests := []struct {
 		list, at string
 		want     bool
@@ -99,7 +99,7 @@ func TestDialled(t *testing.T) {
 	}
 }
 
-func TestCheckNet(t *testing.T) {
+func TestNet_CheckEntry(t *testing.T) {
 	for _, entry := range []string{"example.com", "example.com:443", "127.0.0.1", "::1", "[::1]:80", "[::1]", "bücher.de"} {
 		if err := checkNet(entry); err != nil {
 			t.Error(err)
@@ -153,9 +153,9 @@ func nameAnswer(question []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)
 }
 
-// TestNamesThatLeadInside holds that a granted name which turns out to have an
+// TestNet_NamesThatLeadInside holds that a granted name which turns out to have an
 // address of the machine itself leads nowhere, unless that is granted too.
-func TestNamesThatLeadInside(t *testing.T) {
+func TestNet_NamesThatLeadInside(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "inside") }))
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
@@ -182,9 +182,9 @@ func TestNamesThatLeadInside(t *testing.T) {
 	}
 }
 
-// TestProxy holds that a proxy is used, which need not be granted, and that the
+// TestNet_Proxy holds that a proxy is used, which need not be granted, and that the
 // host behind it must be.
-func TestProxy(t *testing.T) {
+func TestNet_Proxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "proxied "+r.URL.String()) }))
 	defer proxy.Close()
 	at, _ := url.Parse(proxy.URL)
@@ -205,9 +205,9 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestDialsEnd holds that a connection that is being made ends with the request
+// TestNet_DialsEnd holds that a connection that is being made ends with the request
 // that wants it.
-func TestDialsEnd(t *testing.T) {
+func TestNet_DialsEnd(t *testing.T) {
 	none := func(*http.Request) (*url.URL, error) { return nil, nil }
 	ended := make(chan struct{}, 1)
 	silent := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

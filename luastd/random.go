@@ -10,7 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// random: numbers and bytes that nobody can foresee, from the system's own
+// random: unpredictable numbers and bytes, from the system's own
 // source, fit for tokens and keys. In Lua:
 //
 //	local random = require("random")

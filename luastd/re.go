@@ -8,7 +8,7 @@ import (
 )
 
 // re: regular expressions, in the syntax of RE2, whose time grows with the
-// text alone and not with what it nearly matches. In Lua:
+// text alone and not with near matches. In Lua:
 //
 //	local re = require("re")
 //	local year, month = re.match("due 2024-05-01", [[(\d{4})-(\d\d)]])

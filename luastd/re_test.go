@@ -9,9 +9,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// TestMatchesAsRegexp holds the matches that are found one by one, at once or
+// TestRe_MatchesAsRegexp holds the matches that are found one by one, at once or
 // read, to those that package regexp finds.
-func TestMatchesAsRegexp(t *testing.T) {
+func TestRe_MatchesAsRegexp(t *testing.T) {
 	patterns := []string{"", "a", "a*", "a*?", "(a)|b", "(?i)AB", "^", "$", "(?m)^", "(?m)$", `\b`, `\B`, `\bfoo\b`, "a|ab", "ab|a", "(a+)(b?)", ".", "(?s).", "(?s:.)b",
 		`\Qa.b`, "é", `\s+`, "x{2,3}", "(?U)a+", `[^\n]+`, `\A`, `\z`, "((a)|(b)|c)+", `(?i)é`, "(?P<n>a)b", "(?-s).$", "[[:word:]]+", "(|a)+", "(?:)|a"}
 	texts := []string{"", "a", "aab", "foo bar foo", "a\nb\n", "ab aB AB", "äöü é É", "xxxxx", "a.b a.b", "\xff\xfea\xff", "aaa", "\n\n", "abcabc", "日本語 a"}
@@ -37,9 +37,9 @@ func TestMatchesAsRegexp(t *testing.T) {
 	}
 }
 
-// TestPatternsAreBounded holds what one state keeps, and how long a match goes
+// TestRe_PatternsAreBounded holds what one state keeps, and how long a match goes
 // on after its time.
-func TestPatternsAreBounded(t *testing.T) {
+func TestRe_PatternsAreBounded(t *testing.T) {
 	L := lua.NewState()
 	defer L.Close()
 	units, most := 0, 1<<40

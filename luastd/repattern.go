@@ -27,7 +27,7 @@ type pattern struct {
 	text  string
 }
 
-// patternCache keeps what was compiled last.
+// patternCache keeps the patterns that were compiled last.
 type patternCache struct {
 	kept  map[string]*pattern
 	steps int
@@ -73,7 +73,7 @@ func compilePattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// patternError says what is wrong with a pattern.
+// patternError returns the error of a pattern in plain words.
 func patternError(err error) error {
 	var at *syntax.Error
 	if !errors.As(err, &at) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // template: text with places for values. In Lua:
@@ -34,15 +36,15 @@ import (
 //	value | filter | …    html escapes & < > " and '; json writes any value as JSON
 //	"text"                that text: {{"{{"}} is how {{ gets into the result
 //	! words               nothing
-//	#each value           what follows, for each element of a list, or of a table
-//	                      in the order of its names; {{else}} begins what stands in
-//	                      place of an empty or null one; ends at {{/each}}
-//	#if value             what follows, unless the value is false, null, unknown or
-//	                      an empty table; {{else}} begins what stands for it then;
-//	                      ends at {{/if}}; "" and 0 are true, as in Lua
+//	#each value           the text up to {{/each}}, for each element of a list, or of a table
+//	                      in the order of its names; {{else}} begins the text in
+//	                      place of an empty or null one
+//	#if value             the text up to {{/if}}, unless the value is false, null, unknown or
+//	                      an empty table; {{else}} begins the text for that case;
+//	                      "" and 0 are true, as in Lua
 //
 // Nothing is escaped that no filter escapes. Within each, names mean the
-// fields of the element if it has them, else what they mean outside; {{this}}
+// fields of the element if it has them, else the same as outside; {{this}}
 // is the element, {{@index}} its number, {{@key}} its name. A line with nothing
 // but one of #, else, / and ! on it leaves no line behind. An unknown name is an
 // error, save in #if. Blocks nest at most 50 deep; a template has at most 1 MiB.
@@ -64,7 +66,7 @@ func templateRender(e *Env, L *lua.LState) int {
 	}
 	r := renderer{write: e.maxString(), charge: func(units int) { e.charge(L, units) }}
 	r.json = func(v any) (text string) {
-		e.aside(L, weight(v), func(context.Context) { text = compactJSON(v) })
+		e.aside(L, weight(v), func(context.Context) { text = formats.CompactJSON(v) })
 		return text
 	}
 	r.scopes = []scope{{value: data}}
@@ -137,7 +139,7 @@ func (r *renderer) value(n *templateNode) error {
 	if !known {
 		return n.unknown()
 	}
-	text, ok := scalarText(v)
+	text, ok := formats.ScalarText(v)
 	for i, filter := range n.filters {
 		switch {
 		case filter == "json" && i == 0:

@@ -27,7 +27,7 @@ type templateNode struct {
 	kind        nodeKind
 	line        int
 	text        string
-	path        []string // of the value, or of what a block is about
+	path        []string // of the value, or of the value of a block
 	filters     []string
 	body, other []templateNode
 }

@@ -21,7 +21,7 @@ import (
 //	assert(time.format(t + 0.5) == "2024-02-28T12:00:00.5Z")
 //
 // Times have microseconds. A layout writes them by %f, six digits, as in Python, or by %L, the
-// three digits of milliseconds, as in Ruby: %H:%M:%S.%L. In what is read, %S takes a fraction
+// three digits of milliseconds, as in Ruby: %H:%M:%S.%L. When a text is read, %S takes a fraction
 // that follows it.
 //
 // A leap second, 23:59:60 in UTC at the end of a month, is read as the second after it, as POSIX
@@ -57,9 +57,9 @@ func timeNow(e *Env, L *lua.LState) int {
 }
 
 // time.parse(text, [layout]) → seconds since 1970 | nil, err; layout as in
-// strptime, RFC 3339 without one. Numbers need not have all their digits, but for
-// %Y. %f and %L are read behind %S and a point or a comma. Of zones %z reads the offset, +0100, +01:00 or Z, and %Z the names UTC, GMT
-// and Z alone; without a zone it is UTC.
+// strptime, RFC 3339 without one. Numbers need not have all their digits, except for
+// %Y. %f and %L are read behind %S and a point or a comma. Of zones %z reads the offset,
+// +0100, +01:00 or Z, and %Z the names UTC, GMT and Z alone; without a zone it is UTC.
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
 	if len(text) > maxLayout {
@@ -134,7 +134,7 @@ type layoutError string
 
 func (e layoutError) Error() string { return string(e) }
 
-// maxLayout bounds layouts, and what is read by them, in bytes.
+// maxLayout bounds layouts, and the texts that they read, in bytes.
 const maxLayout = 4096
 
 var errLongLayout = layoutError(fmt.Sprintf("the layout is longer than %d bytes", maxLayout))
@@ -181,7 +181,7 @@ func formatVerb(t time.Time, verb byte) (string, bool) {
 		return fmt.Sprintf("%03d", t.Nanosecond()/1e6), true
 	case 's':
 		return strconv.FormatInt(t.Unix(), 10), true
-	case 'U', 'W': // the week, of which a year's first begins with its first Sunday, or Monday
+	case 'U', 'W': // the week; a year's first one begins with its first Sunday, or Monday
 		since := int(t.Weekday())
 		if verb == 'W' {
 			since = (since + 6) % 7
@@ -265,7 +265,7 @@ func parseTime(text, layout string) (time.Time, error) {
 	return t, nil
 }
 
-// whole is what was read by a verb as its layout has it, where that is stricter.
+// whole is the text that a verb has read, normalised where its layout is stricter.
 func whole(verb byte, value string) string {
 	switch {
 	case verb == 'z' && value == "Z":
@@ -337,7 +337,7 @@ func behindSeconds(items []string) bool {
 	return n > 1 && items[n-2] == "%S" && (items[n-1] == "." || items[n-1] == ",")
 }
 
-// takeItem cuts off the text what an item of a layout may stand for.
+// takeItem cuts off the part of the text that an item of a layout may stand for.
 func takeItem(text, item string) (value, rest string, ok bool) {
 	if item == " " {
 		rest = strings.TrimLeft(text, " ")

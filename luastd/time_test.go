@@ -9,9 +9,9 @@ import (
 	"obelus/host"
 )
 
-// TestDeadlineWithinOneOperation holds that what one function does with much at
+// TestDeadline_WithinOneOperation holds that what one function does with much at
 // once ends with the call, and that the call does not succeed after its time.
-func TestDeadlineWithinOneOperation(t *testing.T) {
+func TestDeadline_WithinOneOperation(t *testing.T) {
 	for _, test := range [][2]string{
 		{`"[" .. ("[],"):rep(5e6) .. "1]"`, `json.decode(v)`},
 		{`many("%d.5", ",")`, `json.decode("[" .. v .. "]")`},

@@ -13,7 +13,7 @@ import (
 var rfc3339 = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)` +
 	`(?:[Tt](\d\d):(\d\d):(\d\d)([.,]\d+)?([Zz]|[+-](\d\d):(\d\d))?)?$`)
 
-// parseRFC3339 reads a time. Its errors say what is wrong with it.
+// parseRFC3339 parses a time. Its errors are in words for the script's author.
 func parseRFC3339(text string) (time.Time, error) {
 	m := rfc3339.FindStringSubmatch(text)
 	if m == nil {

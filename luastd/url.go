@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // url: takes URLs apart and puts them together, as in RFC 3986. In Lua:
@@ -25,12 +27,12 @@ import (
 //	local next = assert(url.join(text, "../b"))
 //	local path = "/users/" .. url.escape(name)
 //
-// An escape such as %2F is never taken for the character that it stands for: /a%2Fb is a path
-// of one part, and stays so in all functions here and in http. What can't stand in a URL, such
-// as a blank or é, is escaped beside the escapes that are there; they are not normalized.
-// That holds for the path and the fragment, which keep their escapes as parts, and for the query
-// of joined URLs. As parts, user, password, and the names and values of the query are without
-// escapes; build writes those that are needed.
+// An escape such as %2F is never taken for the character that it stands for: /a%2Fb is a path of
+// one part, and stays so in all functions here and in http. Characters that can't stand in a URL,
+// such as a blank or é, are escaped; escapes that are there stay, and are not normalized. That
+// holds for the path and the fragment, which keep their escapes as parts, and for the query of
+// joined URLs. As parts, user, password, and the names and values of the query are without escapes;
+// build writes those that are needed.
 var urlFuncs = []Func{
 	{"build", urlBuild},
 	{"escape", urlEscape},
@@ -42,11 +44,11 @@ var urlFuncs = []Func{
 // urlParts are the fields of the table that parse gives and build takes.
 var urlParts = []string{"fragment", "host", "password", "path", "port", "query", "scheme", "user"}
 
-// url.build(parts) → text; parts as parse gives them, any of which may be left
+// url.build(parts) → text; parts as parse gives them, and any part may be left
 // out. In the path and the fragment % begins an escape that is written already, if
 // all of them are right, and is escaped itself otherwise. The query is a table, of
 // which an array gives its name several times, and whose names come out sorted,
-// or text that is taken as it is, but for what can't stand in a query and is
+// or text that is taken as it is, except for characters that can't stand in a query, which are
 // escaped as in the path.
 func urlBuild(e *Env, L *lua.LState) int {
 	e.checkNames(L, 1, L.CheckTable(1), "part", urlParts)
@@ -68,9 +70,9 @@ func urlBuild(e *Env, L *lua.LState) int {
 func buildURL(parts map[string]any) (string, error) {
 	texts := map[string]string{}
 	for name, v := range parts {
-		if text, ok := scalarText(v); ok {
+		if text, ok := formats.ScalarText(v); ok {
 			texts[name] = text
-		} else if name != "query" && v != nil { // null is nil to who writes it
+		} else if name != "query" && v != nil { // a null is nil in Lua
 			return "", fmt.Errorf("%s is text", name)
 		}
 	}
@@ -137,9 +139,9 @@ func setPath(u *url.URL, path string) {
 // notInPart are the printable characters that can't stand in a path or a fragment.
 const notInPart = "\"<>\\^`{|}"
 
-// escapePart escapes in a part what can't stand there, which is white space, what is not ASCII
-// and what others names, and beside escapes that are wrong each %. It returns the part without
-// escapes too.
+// escapePart escapes in a part the characters that can't stand there: white space, those that are
+// not ASCII, and the characters in others; and each % if the escapes are wrong. It returns the part
+// without escapes too.
 func escapePart(text, others string) (unescaped, escaped string) {
 	if _, err := url.PathUnescape(text); err != nil {
 		others += "%"
@@ -169,7 +171,7 @@ func queryText(query any) (string, error) {
 			list = []any{table[name]}
 		}
 		for _, v := range list {
-			text, ok := scalarText(v)
+			text, ok := formats.ScalarText(v)
 			if !ok {
 				return "", fmt.Errorf("query.%s is text, a number, a boolean, or an array of them", name)
 			}
@@ -179,7 +181,7 @@ func queryText(query any) (string, error) {
 	return values.Encode(), nil
 }
 
-// escapeQuery escapes in a query that is written already what can't stand there.
+// escapeQuery escapes in the text of a query the characters that can't stand there.
 func escapeQuery(text string) string {
 	if _, err := url.PathUnescape(text); err != nil {
 		return escapeBytes(text, `"#<>%`)
@@ -187,7 +189,7 @@ func escapeQuery(text string) string {
 	return escapeBytes(text, `"#<>`)
 }
 
-// escapeBytes escapes white space, what is not ASCII, and some other characters.
+// escapeBytes escapes white space, characters that are not ASCII, and some others.
 func escapeBytes(text, others string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -198,19 +200,6 @@ func escapeBytes(text, others string) string {
 		}
 	}
 	return b.String()
-}
-
-// scalarText is a value that has a text of its own.
-func scalarText(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return string(v), true
-	case bool:
-		return strconv.FormatBool(v), true
-	}
-	return "", false
 }
 
 // url.escape(text) → text, with every byte but letters, digits and -_.~ as
@@ -240,7 +229,7 @@ func urlJoin(e *Env, L *lua.LState) int {
 	var text string
 	e.aside(L, (len(base)+len(ref))/16+1, func(context.Context) {
 		u = u.ResolveReference(to)
-		u.Fragment, u.RawFragment = to.Fragment, to.RawFragment // Go keeps that of the base
+		u.Fragment, u.RawFragment = to.Fragment, to.RawFragment // Go keeps the base's
 		text = u.String()
 	})
 	if likeHost(u) {
@@ -254,7 +243,7 @@ func urlJoin(e *Env, L *lua.LState) int {
 // url.parse(text) → {scheme, host, port, path, query = {…}, fragment, user,
 // password} | nil, err
 //
-// What the URL does not have is left out, but for path and query. The port is
+// Parts that the URL does not have are left out, except for path and query. The port is
 // a number; the path and the fragment keep their escapes; a name that the query has
 // several times is an array of its values.
 func urlParse(e *Env, L *lua.LState) int {
@@ -289,12 +278,12 @@ func urlParse(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// authority is what stands before the path of a URL.
+// authority matches the part before the path of a URL.
 var authority = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?`)
 
-// escapeURL escapes in a URL what can't stand in its path, query and fragment. Without that
-// net/url writes its own escapes for all of a path, and none for a / that was escaped. It leaves
-// control characters, for which net/url refuses the URL.
+// escapeURL escapes in a URL the characters that can't stand in its path, query and fragment.
+// Without that net/url writes its own escapes for all of a path, and none for a / that was escaped.
+// It leaves control characters, for which net/url refuses the URL.
 func escapeURL(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return text
@@ -312,8 +301,8 @@ func escapeURL(text string) string {
 	return text
 }
 
-// parseURL reads a URL. The escapes of what follows "mailto:" are wrong where those of
-// any other path are.
+// parseURL parses a URL. It is an error if the path behind "mailto:" and the like has wrong
+// escapes, as in any other path.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(escapeURL(text))
 	if err == nil {
@@ -346,8 +335,8 @@ func queryTable(values url.Values) map[string]any {
 	return table
 }
 
-// urlError says what is wrong with a URL, without the URL itself, which may
-// hold a password.
+// urlError returns the error of a URL in plain words, without the URL itself, which may hold a
+// password.
 func urlError(err error) string { return "not a URL: " + urlReason(err) }
 
 // urlParser is what an error says of who found it.

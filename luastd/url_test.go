@@ -12,6 +12,7 @@ import (
 
 	"obelus/host"
 	"obelus/luastd"
+	"obelus/luastd/internal/oracle"
 )
 
 // TestHTTP_EscapesReachTheServer holds that a path and a query are sent with the escapes that
@@ -103,7 +104,7 @@ func FuzzURL_AsNode(f *testing.F) {
 	if out, err := exec.Command("node", "--version").CombinedOutput(); err != nil {
 		f.Skipf("skipped: node is not here: %v: %s", err, out)
 	}
-	node := luastd.StartOracle(f, "node", "-e", nodeURL)
+	node := oracle.Start(f, "node", "-e", nodeURL)
 	call := function(f, `
 		local href, err = url.join(call.base, call.ref)
 		if err then return { href = err } end

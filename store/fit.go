@@ -78,7 +78,7 @@ func (r Resolver) check(ctx context.Context, op Op, typ string) error {
 // there is [Resolver.Resolve] without where the value comes from. Of an array that a view
 // holds it takes no longer the more of its elements have been written.
 func (r Resolver) there(ctx context.Context, path Path, instance string) (Resolved, error) {
-	if r.now() == nil {
+	if r.currentView() == nil {
 		return r.Resolve(ctx, path, instance)
 	}
 	anchor, err := r.anchor(ctx, path, instance)

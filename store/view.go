@@ -25,11 +25,11 @@ type View struct {
 	sent     int                      // how many of them are being appended
 	declared map[string][]declaration // by the messages after base, by kind, oldest first
 	// In the log up to base, by kind, newest first, to the first global one.
-	schemas  map[string][]declaration
-	hidden   map[int64]bool     // seqs of superseded messages; may be nil
-	kinds    []KindOf           // of the log
-	asked    bool               // for kinds
-	standing map[spot]*standing // values that are kept as they grow, see stands
+	schemas      map[string][]declaration
+	hidden       map[int64]bool         // seqs of superseded messages; may be nil
+	kinds        []KindOf               // of the log
+	kindsRead    bool                   // for kinds
+	materialized map[spot]*materialized // values that are kept as they grow, see stands
 }
 
 var _ OpReader = (*View)(nil)
@@ -109,7 +109,7 @@ func (v *View) Commit() {
 // Hide leaves messages out of what paths resolve to from now on, as of any seq: they
 // are in the log, and count no more. Staged ones that are dropped are hidden no longer.
 func (v *View) Hide(seqs ...int64) {
-	v.standing = nil
+	v.materialized = nil
 	for _, seq := range seqs {
 		if v.hidden == nil {
 			v.hidden = map[int64]bool{}
@@ -212,12 +212,12 @@ func (v *View) Resolver() Resolver { return Resolver{Log: v, Context: v.context}
 // Kinds is [Reader.Kinds] over the view, staged messages included. It queries the log once;
 // messages that others have appended by then may show before [View.Refresh] has read them.
 func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
-	if !v.asked && v.base > 0 {
+	if !v.kindsRead && v.base > 0 {
 		kinds, err := v.log.Kinds(ctx, v.context)
 		if err != nil {
 			return nil, err
 		}
-		v.kinds, v.asked = kinds, true
+		v.kinds, v.kindsRead = kinds, true
 	}
 	kinds := SortKinds(slices.Concat(v.kinds, v.writes.Kinds()))
 	if len(v.hidden) == 0 {

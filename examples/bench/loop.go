@@ -11,8 +11,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// loop is what somebody would write by hand: a table of steps, and statements
-// that are prepared once.
+// loop is the loop that one would write by hand: a table of steps, and statements that are prepared
+// once.
 type loop struct {
 	db     *sql.DB
 	insert *sql.Stmt
@@ -57,7 +57,7 @@ func (l *loop) close() error {
 	return l.db.Close()
 }
 
-// step runs a Lua function and keeps what it gives.
+// step runs a Lua function and stores its result.
 func (l *loop) step(run string, step int, function, parameter string, value lua.LValue) error {
 	call := l.lua.NewTable()
 	call.RawSetString(parameter, value)
@@ -74,7 +74,7 @@ func (l *loop) step(run string, step int, function, parameter string, value lua.
 	return err
 }
 
-// next runs a function as the step after one, with what that one gave.
+// next runs a function on the result of a step, as the step after it.
 func (l *loop) next(run string, step int, function string) error {
 	n := 0.0
 	if step > 1 {
@@ -89,7 +89,7 @@ func (l *loop) next(run string, step int, function string) error {
 	return l.step(run, step, function, "n", lua.LNumber(n))
 }
 
-// result is the value of a step, to see that the work was done.
+// result returns the value of a step, to check that the work was done.
 func (l *loop) result(run string, step int, want string) error {
 	var text string
 	if err := l.last.QueryRow(run, step).Scan(&text); err != nil {
@@ -101,8 +101,8 @@ func (l *loop) result(run string, step int, want string) error {
 	return nil
 }
 
-// timeLoop times work by the loop, from an open file to the last step of a run,
-// which must come to what is wanted.
+// timeLoop times work by the loop, from an open file to the last step of a run, whose result must
+// be the expected one.
 func timeLoop(s settings, file, run string, last, want int, work func(l *loop, t *times, began time.Time) error) (t times, err error) {
 	l, err := openLoop(s, file)
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *loop) join(run string, steps int) error {
 	return l.step(run, steps+1, "sum", "all", all)
 }
 
-// sumTo is what the join comes to: each step adds one to its number.
+// sumTo returns the result of the join: each step adds one to its number.
 func sumTo(steps int) int { return steps * (steps + 3) / 2 }
 
 func loopContexts(s settings, file string, contexts, steps int) (times, error) {

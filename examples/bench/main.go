@@ -1,8 +1,8 @@
-// Command bench times Obelus beside the loop that somebody would write by hand
+// Command bench times Obelus beside the loop that one would write by hand
 // for the same work: Lua run by gopher-lua, one SQLite row for each step, the
 // value of the step before read back by SELECT. The two take turns, each in a
-// new file, and the figures are medians over the rounds, with the least and the
-// most in brackets.
+// new file, and the figures are medians over the rounds, with the smallest and the
+// largest in brackets.
 //
 //	go run ./examples/bench
 //	go run ./examples/bench -synchronous normal -rounds 21 chain
@@ -28,14 +28,14 @@ type settings struct {
 	parallel    int    // calls that Obelus runs at once, and contexts
 }
 
-// logger is what steps that log log to.
+// logger receives the records of steps that log.
 var logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// times is what one turn took: all of it, and of a long one its first and its
-// last part.
+// times are the durations of one turn: of all of it, and of the first and the last part of a long
+// one.
 type times struct{ whole, first, last time.Duration }
 
-// pass notes the first and the last part when one of some steps is done.
+// pass records the first and the last part when a step of n is done.
 func (t *times) pass(step, steps, part int, began time.Time) {
 	if part == 0 {
 		return
@@ -50,12 +50,12 @@ func (t *times) pass(step, steps, part int, began time.Time) {
 	}
 }
 
-// workload is something that both sides do in a file of their own.
+// workload is work that each side does in a file of its own.
 type workload struct {
 	name  string
 	title string
-	count int    // of its unit
-	unit  string // what it is counted in
+	count int    // number of units
+	unit  string // name of the unit
 	aim   string
 	loop  func(settings, string) (times, error)
 	ours  func(settings, string) (times, error)
@@ -63,7 +63,7 @@ type workload struct {
 
 const partOfHistory = 500
 
-// defaultParallel is about where more at once gain no more, with two processors.
+// defaultParallel is about the number from which more at once gain nothing, with two processors.
 const defaultParallel = 128
 
 var workloads = []workload{
@@ -123,7 +123,7 @@ func run(out io.Writer, s settings, rounds int, dir string, names []string) erro
 	return nil
 }
 
-// measure lets both sides take turns, after one that does not count.
+// measure runs both sides in turns, after one that does not count.
 func (w workload) measure(out io.Writer, s settings, rounds int, dir string) error {
 	var loop, ours []times
 	for round := range rounds + 1 {
@@ -182,13 +182,13 @@ func median[T any](all []T, of func(T) float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// spread prints the median, the least and the most.
+// spread prints the median, the smallest and the largest figure.
 func spread[T any](all []T, of func(T) float64) string {
 	values := sorted(all, of)
 	return fmt.Sprintf("%6s (%s to %s)", short(median(all, of)), short(values[0]), short(values[len(values)-1]))
 }
 
-// short prints three digits of a figure, or all before its point.
+// short prints three digits of a figure, or all digits before its point.
 func short(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)

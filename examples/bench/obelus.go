@@ -32,7 +32,7 @@ Activity.register("tell", function(call)
   return call.n + 1
 end)`
 
-// scripts are two, for what one needs the other's calls need not load.
+// scripts are two, so that a run loads only the activities that it needs.
 var scripts = fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}, "activities/tell.lua": {Data: []byte(logging)}}
 
 // timeOurs times work by a runner over a new log, with the scripts loaded.
@@ -61,7 +61,7 @@ func call(tool, parameter string, value any, outputPath, method string) plan.Sou
 	return plan.Source{Call: fields}
 }
 
-// chain is a plan of steps each of which reads what the one before wrote.
+// chain is a plan whose steps each read the result of the one before.
 func chain(tool string, steps int) *plan.Request {
 	request := &plan.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
 	for i := 1; i <= steps; i++ {
@@ -74,7 +74,7 @@ func chain(tool string, steps int) *plan.Request {
 	return request
 }
 
-// fanout is a plan of steps that push to one list, and one that adds them up.
+// fanout is a plan of steps that push to one list, and of one that adds them up.
 func fanout(steps int) *plan.Request {
 	request := &plan.Request{HasOutput: true, Output: "†state.sum"}
 	for i := 1; i <= steps; i++ {

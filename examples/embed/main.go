@@ -32,7 +32,7 @@ import (
 //go:embed project
 var files embed.FS
 
-// stock is what the shop has. Scripts call its methods, several at once.
+// stock holds the shop's items. Scripts call its methods, several at once.
 type stock struct {
 	mu    sync.Mutex
 	items map[string]int
@@ -47,7 +47,7 @@ func (s *stock) Take(item string, n int) int {
 	return n
 }
 
-// payment is what charge takes, and receipt what it returns: its tool follows from them.
+// payment and receipt are the parameters and the result of charge: its tool follows from them.
 type payment struct {
 	Amount float64 `json:"amount" jsonschema:"in euros"`
 }

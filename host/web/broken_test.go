@@ -23,8 +23,8 @@ func (b breaking) Append(ctx context.Context, batch store.Batch) (store.Appended
 	return b.Log.Append(ctx, batch)
 }
 
-// TestAFaultOfTheProgramCostsOneRun: neither the server nor the runs beside it.
-func TestAFaultOfTheProgramCostsOneRun(t *testing.T) {
+// TestRuns_PanicCostsOneRun: neither the server nor the runs beside it.
+func TestRuns_PanicCostsOneRun(t *testing.T) {
 	var logged bytes.Buffer
 	s := serve(t, work, nil, func(c *Config) {
 		c.Log = breaking{c.Log}

@@ -16,9 +16,9 @@ import (
 	"obelus/engine/journal"
 )
 
-// TestHeadOfEvents: a HEAD of a stream ends at once, and its connection can be used
+// TestEvents_Head: a HEAD of a stream ends at once, and its connection can be used
 // again.
-func TestHeadOfEvents(t *testing.T) {
+func TestEvents_Head(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"a","wait":true}`)
 	for range 3 {
@@ -45,8 +45,8 @@ func (s *site) cancelled(one *run) {
 	}
 }
 
-// TestCrowded: no more is taken on than there is room for, and what was taken is given back.
-func TestCrowded(t *testing.T) {
+// TestBodies_TooLargeTogether: no more is taken on than there is room for, and what was taken is given back.
+func TestBodies_TooLargeTogether(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = 100_000 })
 	large := `{"plan":"plans/echo.json","wait":true,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
 	message := `{"type":"state","a":"` + strings.Repeat("x", 70_000) + `"}`
@@ -75,9 +75,9 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestABodyTakesRoomUntilItsRunHasBegun: a large input that waits for its turn counts among
+// TestBodies_RoomUntilTheRunHasBegun: a large input that waits for its turn counts among
 // those that are worked on, and no longer than until it is in the log.
-func TestABodyTakesRoomUntilItsRunHasBegun(t *testing.T) {
+func TestBodies_RoomUntilTheRunHasBegun(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Body, c.Runs = 100_000, 1 })
 	input := `,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
@@ -106,15 +106,15 @@ func TestABodyTakesRoomUntilItsRunHasBegun(t *testing.T) {
 	}
 }
 
-// TestCrowdedUnbounded: a program that gives bodies no bound gets none.
-func TestCrowdedUnbounded(t *testing.T) {
+// TestBodies_WithoutABound: a program that gives bodies no bound gets none.
+func TestBodies_WithoutABound(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = math.MaxInt64 })
 	s.expect("POST", "/v1/contexts/a/messages", `{"type":"state","a":"`+strings.Repeat("x", 100_000)+`"}`, 200, `{"context":"a","messages":1,"seq":1}`)
 }
 
-// TestUnwantedWhileDraining: a run that is cancelled while its server ends is not
+// TestCancel_WhileDraining: a run that is cancelled while its server ends is not
 // resumed by the next one, whether or not those who did so wait for it.
-func TestUnwantedWhileDraining(t *testing.T) {
+func TestCancel_WhileDraining(t *testing.T) {
 	p := newPause()
 	files := map[string]string{"obelus.lua": "return { drain = '30s' }", "activities/work.lua": work["activities/work.lua"],
 		"plans/two.lua": `return { { _tool = "stop", _outputPath = "†state.a" }, { _tool = "double", n = 1, after = "†state.a", _outputPath = "†state.b" } }`}
@@ -151,9 +151,9 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	}
 }
 
-// TestUnwantedWhileItWaits: a run that waits, and is at work still with what nobody waits
+// TestCancel_WaitingRun: a run that waits, and is at work still with what nobody waits
 // for, is cancelled as well.
-func TestUnwantedWhileItWaits(t *testing.T) {
+func TestCancel_WaitingRun(t *testing.T) {
 	p := newPause()
 	files := map[string]string{"obelus.lua": "return { drain = '30s' }", "activities/work.lua": work["activities/work.lua"],
 		"plans/behind.lua": `return { { _tool = "stop" }, { _tool = "double", n = "†input.later", _outputPath = "†state.b" } }`}
@@ -173,9 +173,9 @@ func TestUnwantedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestBodies: what comes in part only is not the server's fault, and what may be nested
+// TestBodies_BrokenOffAndNested: what comes in part only is not the server's fault, and what may be nested
 // deep may be so within a request.
-func TestBodies(t *testing.T) {
+func TestBodies_BrokenOffAndNested(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	for _, path := range []string{"/v1/runs", "/v1/contexts/a/messages"} {
 		conn, err := net.Dial("tcp", s.http.Listener.Addr().String())
@@ -197,8 +197,8 @@ func TestBodies(t *testing.T) {
 		`{"context":"d","error":null,"output":2,"status":"done"}`)
 }
 
-// TestStanding: a context by itself tells what those were told who waited for its run.
-func TestStanding(t *testing.T) {
+// TestContext_DetailsOfItsRun: a context by itself tells what those were told who waited for its run.
+func TestContext_DetailsOfItsRun(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	stands := func(name, want string) {
 		t.Helper()
@@ -230,9 +230,9 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnotherLog: a client that knows more than there is has followed another
+// TestEvents_OfAnotherLog: a client that knows more than there is has followed another
 // log, as one of which an older copy was put back, and gets what this one has.
-func TestEventsOfAnotherLog(t *testing.T) {
+func TestEvents_OfAnotherLog(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"a","wait":true}`)
 	all := s.events("a", "", ended)
@@ -242,9 +242,9 @@ func TestEventsOfAnotherLog(t *testing.T) {
 	}
 }
 
-// TestWhatADecisionIs: what is not meant decides nothing, and what decides about a run
+// TestDecisions_InvalidAndAfterCancel: what is not meant decides nothing, and what decides about a run
 // that is cancelled says so.
-func TestWhatADecisionIs(t *testing.T) {
+func TestDecisions_InvalidAndAfterCancel(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","mode":"lazy","wait":true}`)
 	for _, body := range []string{`{"set":{"amount":5}}`, `{"set":`, `[]`, "\xff"} {
@@ -259,8 +259,8 @@ func TestWhatADecisionIs(t *testing.T) {
 	}
 }
 
-// TestResultOfAPerson: whoever knows what a failed call came to all the same can say so.
-func TestResultOfAPerson(t *testing.T) {
+// TestResume_ResultOfAPerson: whoever knows what a failed call came to all the same can say so.
+func TestResume_ResultOfAPerson(t *testing.T) {
 	s := serve(t, map[string]string{
 		"activities/work.lua": `Tool.register("work", { properties = { _output = { type = "number" } } }); Activity.register("work", function() return nil, "no" end)`,
 		"plans/work.lua":      `return { calls = { { _tool = "work", _outputPath = "†state.x" } }, output = "†state.x" }`,
@@ -273,8 +273,8 @@ func TestResultOfAPerson(t *testing.T) {
 	s.expect("POST", "/v1/contexts/a/resume", `{"result":{"1.1":7},"wait":true}`, 200, `{"context":"a","error":null,"output":7,"status":"done"}`)
 }
 
-// TestUnwantedDelegate: what a run is made of is not cancelled by itself.
-func TestUnwantedDelegate(t *testing.T) {
+// TestCancel_Delegate: what a run is made of is not cancelled by itself.
+func TestCancel_Delegate(t *testing.T) {
 	s := serve(t, map[string]string{
 		"activities/hand.lua": `Tool.register("hand", {})`,
 		"plans/inner.lua":     `return { calls = {}, output = "†input.later" }`,
@@ -289,8 +289,8 @@ func TestUnwantedDelegate(t *testing.T) {
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)
 }
 
-// TestNoPage: there is nothing but JSON, at a path that could be written otherwise too.
-func TestNoPage(t *testing.T) {
+// TestAnswers_JSONAlone: there is nothing but JSON, at a path that could be written otherwise too.
+func TestAnswers_JSONAlone(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	for _, path := range []string{"//v1/scripts", "/v1/./scripts", "/v1/../v1/scripts", "/v1/contexts//log", "/v1/contexts/a/calls//approve", "/v1/scripts/"} {
 		s.refused("GET", path, "", 404, "not-found")

@@ -15,8 +15,8 @@ import (
 
 func slogTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// TestForeign: a page of another site gets nothing, by whatever name.
-func TestForeign(t *testing.T) {
+// TestGuard_ForeignPages: a page of another site gets nothing, by whatever name.
+func TestGuard_ForeignPages(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Names = []string{"obelus.example"} })
 	own := strings.TrimPrefix(s.http.URL, "http://")
 	_, port, _ := net.SplitHostPort(own)
@@ -36,7 +36,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
+func TestGuard_Token(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Token = "s3cret" })
 	for _, authorization := range []string{"", "Bearer", "Bearer s3cre", "Bearer s3crets", "Basic s3cret", "s3cret"} {
 		message := s.refused("GET", "/v1/contexts", "", 401, "token", "Authorization", authorization)
@@ -71,8 +71,8 @@ func listening(t *testing.T, s *site) (addr string) {
 	return l.Addr().String()
 }
 
-// TestSlow: who dawdles is let go.
-func TestSlow(t *testing.T) {
+// TestGuard_SlowClients: who dawdles is let go.
+func TestGuard_SlowClients(t *testing.T) {
 	addr := listening(t, serve(t, work, nil, nil))
 	for what, sent := range map[string]string{
 		"headers": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow:",
@@ -97,8 +97,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestPatience: who waits for a run is not taken for one who dawdles.
-func TestPatience(t *testing.T) {
+// TestGuard_WaitForARun: who waits for a run is not taken for one who dawdles.
+func TestGuard_WaitForARun(t *testing.T) {
 	p := newPause()
 	addr := listening(t, serve(t, work, map[string]any{"pause": p}, nil))
 	c, err := net.Dial("tcp", addr)
@@ -121,8 +121,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestGone: a request whose client has gone is told of like any other.
-func TestGone(t *testing.T) {
+// TestGuard_ClientGone: a request whose client has gone is told of like any other.
+func TestGuard_ClientGone(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, nil)
 	defer close(p.resume)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDoc holds that clients are told of every path and of what it can be asked by.
-func TestDoc(t *testing.T) {
+// TestDoc_NamesAllRoutes holds that clients are told of every path and of what it can be asked by.
+func TestDoc_NamesAllRoutes(t *testing.T) {
 	lines := slices.Collect(strings.Lines(Doc()))
 	for _, route := range serve(t, work, nil, nil).server.table() {
 		method, path, _ := strings.Cut(route.pattern, " ")

@@ -18,8 +18,8 @@ import (
 	"obelus/store/sqlite"
 )
 
-// runs is how many runs TestManyRuns makes.
-var runs = flag.Int("runs", 1000, "how many runs TestManyRuns makes")
+// runs is how many runs TestRuns_LeaveNothingBehind makes.
+var runs = flag.Int("runs", 1000, "how many runs TestRuns_LeaveNothingBehind makes")
 
 const (
 	clients = 8
@@ -60,8 +60,8 @@ func hammer(t testing.TB, url string, runs int) []time.Duration {
 	return took
 }
 
-// TestManyRuns: runs leave nothing behind in the process.
-func TestManyRuns(t *testing.T) {
+// TestRuns_LeaveNothingBehind: runs leave nothing behind in the process.
+func TestRuns_LeaveNothingBehind(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	heap := func(runs int) uint64 {
 		hammer(t, s.http.URL, runs)

@@ -19,9 +19,9 @@ import (
 	"obelus/store"
 )
 
-// TestRecover: a server that begins goes on with what was decided while there
+// TestOrphans_DecidedAndWaiting: a server that begins goes on with what was decided while there
 // was none, and leaves alone what waits.
-func TestRecover(t *testing.T) {
+func TestOrphans_DecidedAndWaiting(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	for _, name := range []string{"a", "b"} {
 		s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"`+name+`","wait":true}`)
@@ -41,9 +41,9 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestRecoverDecided: a decision that came just as its run halted is not forgotten
+// TestOrphans_DecidedAsTheRunHalted: a decision that came just as its run halted is not forgotten
 // by the server that begins after that.
-func TestRecoverDecided(t *testing.T) {
+func TestOrphans_DecidedAsTheRunHalted(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"held","input":{"n":2},"approve":"always","wait":true}`)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"lazy","input":{"n":2},"mode":"lazy","wait":true}`)
@@ -102,9 +102,9 @@ func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 	return appended, err
 }
 
-// TestRecoverLeftBehind: what a run that had come to its end left behind, and what
+// TestOrphans_FireAndForgetCalls: what a run that had come to its end left behind, and what
 // ended with its process, is recorded by the server that begins after that.
-func TestRecoverLeftBehind(t *testing.T) {
+func TestOrphans_FireAndForgetCalls(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	if err := s.server.Drain(t.Context()); err != nil {
 		t.Fatal(err)
@@ -140,9 +140,9 @@ func TestRecoverLeftBehind(t *testing.T) {
 	}
 }
 
-// TestTakenOver: what another process was at when it died goes on by a server that lives,
+// TestOrphans_TakenOver: what another process was at when it died goes on by a server that lives,
 // also where that was in a delegate.
-func TestTakenOver(t *testing.T) {
+func TestOrphans_TakenOver(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
 	for name, call := range map[string]map[string]any{
 		"a": {"_tool": "double", "n": 2, "_outputPath": "†out"},
@@ -158,10 +158,10 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestTakenOverWithoutItsDelegate: a run that was taken over while its delegate's context
+// TestOrphans_TakenOverWithoutItsDelegate: a run that was taken over while its delegate's context
 // was still held goes on when that is free, whoever ended what ran there, and however it
 // became free.
-func TestTakenOverWithoutItsDelegate(t *testing.T) {
+func TestOrphans_TakenOverWithoutItsDelegate(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
 	registry := s.host.Generation().Registry()
 	for name, then := range map[string]func(delegate string){
@@ -204,9 +204,9 @@ func TestTakenOverWithoutItsDelegate(t *testing.T) {
 	}
 }
 
-// TestDelegateHeldByAnother: what comes to a delegate's context that somebody else is at is
+// TestOrphans_DelegateHeldByAnother: what comes to a delegate's context that somebody else is at is
 // left to that one, and does not keep the server busy.
-func TestDelegateHeldByAnother(t *testing.T) {
+func TestOrphans_DelegateHeldByAnother(t *testing.T) {
 	files := maps.Clone(work)
 	files["plans/waits.json"] = `{"calls": [{"_tool": "double", "n": "†input.m", "_outputPath": "†out"}], "output": "†out"}`
 	files["plans/outer.json"] = `{"calls": [{"_tool": "go", "_outputPath": "†out", "_delegate": "plans/waits.json"}], "output": "†out"}`
@@ -235,9 +235,9 @@ func TestDelegateHeldByAnother(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestRunWhereADelegateRan: a plan that is run in the context of a delegate that has ended
+// TestOrphans_RunWhereADelegateRan: a plan that is run in the context of a delegate that has ended
 // is a run of its own: it goes on by itself, and can be cancelled.
-func TestRunWhereADelegateRan(t *testing.T) {
+func TestOrphans_RunWhereADelegateRan(t *testing.T) {
 	files := maps.Clone(work)
 	files["plans/handed.json"] = `{"calls": [{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": "anonymous"}], "output": "†out"}`
 	files["plans/waits.json"] = `{"calls": [{"_tool": "double", "n": "†input.m", "_outputPath": "†out"}], "output": "†out"}`
@@ -314,9 +314,9 @@ func (s *site) kept(name string, as func(l *orphan) bool) {
 	}
 }
 
-// TestFull: a run that can't be recorded goes on when the log can be written again,
+// TestFullDisk_RunGoesOn: a run that can't be recorded goes on when the log can be written again,
 // and clients are told to come again, without a word of the host's files.
-func TestFull(t *testing.T) {
+func TestFullDisk_RunGoesOn(t *testing.T) {
 	s, log, p := serveFull(t)
 	p.resume <- struct{}{}
 	s.stuck("a")
@@ -335,8 +335,8 @@ func TestFull(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestFullWait: who waits for a run that is stuck is told that it goes on.
-func TestFullWait(t *testing.T) {
+// TestFullDisk_WaitForARun: who waits for a run that is stuck is told that it goes on.
+func TestFullDisk_WaitForARun(t *testing.T) {
 	s, log, p := serveFull(t)
 	log.is.Store(false)
 	answer := make(chan string)
@@ -355,9 +355,9 @@ func TestFullWait(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestFullCancelled: a run that was cancelled while that could not be recorded is
+// TestFullDisk_Cancelled: a run that was cancelled while that could not be recorded is
 // cancelled, and does not begin again.
-func TestFullCancelled(t *testing.T) {
+func TestFullDisk_Cancelled(t *testing.T) {
 	s, log, p := serveFull(t)
 	status, text := s.ask("DELETE", "/v1/runs/a", "")
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
@@ -371,9 +371,9 @@ func TestFullCancelled(t *testing.T) {
 	}
 }
 
-// TestStuckAsked: a run that is stuck stays so whatever is asked of its context
+// TestFullDisk_RequestsMeanwhile: a run that is stuck stays so whatever is asked of its context
 // meanwhile, but for its end, which comes when that can be recorded.
-func TestStuckAsked(t *testing.T) {
+func TestFullDisk_RequestsMeanwhile(t *testing.T) {
 	s, log, p := serveFull(t)
 	p.resume <- struct{}{}
 	s.stuck("a")
@@ -395,9 +395,9 @@ func TestStuckAsked(t *testing.T) {
 	close(p.resume)
 }
 
-// TestFullWhenBegun: a run that a server left when it was stopped goes on, though
+// TestFullDisk_WhenTheServerBegins: a run that a server left when it was stopped goes on, though
 // the next one begins on a full disk.
-func TestFullWhenBegun(t *testing.T) {
+func TestFullDisk_WhenTheServerBegins(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
@@ -418,9 +418,9 @@ func TestFullWhenBegun(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
+// TestOrphans_Backoff: what can't be recorded is tried ever more seldom, since its calls
 // run again each time, and anew once it could be.
-func TestStuckSeldom(t *testing.T) {
+func TestOrphans_Backoff(t *testing.T) {
 	s := serve(t, work, nil, nil).server.supervisor
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,9 +439,9 @@ func TestStuckSeldom(t *testing.T) {
 	}
 }
 
-// TestRecoverLeased: what somebody left who can't be seen to be dead goes on when
+// TestOrphans_LapsedLease: what somebody left who can't be seen to be dead goes on when
 // the lease has lapsed.
-func TestRecoverLeased(t *testing.T) {
+func TestOrphans_LapsedLease(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","wait":true}`)
 	if err := s.server.Drain(context.Background()); err != nil {
@@ -460,9 +460,9 @@ func TestRecoverLeased(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestRecoverForks: what ran where a fork was made does not go on in the fork by
+// TestOrphans_ForksStay: what ran where a fork was made does not go on in the fork by
 // itself.
-func TestRecoverForks(t *testing.T) {
+func TestOrphans_ForksStay(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","approve":"never","wait":true}`)
 	s.expect("POST", "/v1/contexts/a/fork", `{"context":"f","at":2}`, 200, `{"at":2,"context":"f","parent":"a"}`)
@@ -498,9 +498,9 @@ func (s *site) away(name string) (back func()) {
 	return func() { rename(away, file) }
 }
 
-// TestMendedScripts: what the scripts of a moment did not let go on does so with those
+// TestOrphans_MendedScripts: what the scripts of a moment did not let go on does so with those
 // that come after them, or when its plan's file is there again; nobody asks for it.
-func TestMendedScripts(t *testing.T) {
+func TestOrphans_MendedScripts(t *testing.T) {
 	tool := `Activity.register("ren", function(call) return call.v end)`
 	files := map[string]string{
 		"obelus.lua": "return {}", "activities/ren.lua": tool,
@@ -543,9 +543,9 @@ func TestMendedScripts(t *testing.T) {
 	}
 }
 
-// TestMendedOnceResumed: who resumed a run is told that it has begun, and it goes on
+// TestOrphans_MendedOnceResumed: who resumed a run is told that it has begun, and it goes on
 // though its plan's file was not there when its planner was to be asked.
-func TestMendedOnceResumed(t *testing.T) {
+func TestOrphans_MendedOnceResumed(t *testing.T) {
 	s := serve(t, map[string]string{
 		"obelus.lua": "return {}", "activities/ren.lua": `Activity.register("ren", function(call) return call.v end)`,
 		"plans/asked.lua": `return function(context)
@@ -564,9 +564,9 @@ func TestMendedOnceResumed(t *testing.T) {
 	s.kept("a", func(l *orphan) bool { return l == nil })
 }
 
-// TestMendedDelegate: so does a delegate's run that was resumed by itself while it
+// TestOrphans_MendedDelegate: so does a delegate's run that was resumed by itself while it
 // was not registered.
-func TestMendedDelegate(t *testing.T) {
+func TestOrphans_MendedDelegate(t *testing.T) {
 	s := serve(t, map[string]string{
 		"obelus.lua": "return {}", "activities/ren.lua": `Activity.register("ren", function(call) return call.v end)`,
 		"activities/asked.lua": `Delegate.register("asked", { calls = function(context)
@@ -589,9 +589,9 @@ func TestMendedDelegate(t *testing.T) {
 	s.kept("c.1.1", func(l *orphan) bool { return l == nil })
 }
 
-// TestWokenElsewhere: what comes to a run that another process is at, which may not take it
+// TestOrphans_NewsWhileHeldElsewhere: what comes to a run that another process is at, which may not take it
 // up any more, is looked at when that has let go of it.
-func TestWokenElsewhere(t *testing.T) {
+func TestOrphans_NewsWhileHeldElsewhere(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
 	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Minute}}
@@ -615,8 +615,8 @@ func TestWokenElsewhere(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestCancelBesideRefused: a request that is refused is not what a DELETE cancels.
-func TestCancelBesideRefused(t *testing.T) {
+// TestCancel_BesideARefusedRequest: a request that is refused is not what a DELETE cancels.
+func TestCancel_BesideARefusedRequest(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	for i := range 50 {
 		name := fmt.Sprint("x", i)
@@ -637,16 +637,16 @@ func TestCancelBesideRefused(t *testing.T) {
 	}
 }
 
-// TestLooksAroundWithinAMinute: what another process was at is found within a minute from
+// TestOrphans_FoundWithinAMinute: what another process was at is found within a minute from
 // when it died, the 30 s of its lease among them.
-func TestLooksAroundWithinAMinute(t *testing.T) {
+func TestOrphans_FoundWithinAMinute(t *testing.T) {
 	if longest := 30*time.Second + looksPerScan*lookAgain; longest > time.Minute {
 		t.Errorf("it takes up to %s", longest)
 	}
 }
 
-// TestAcknowledged: nothing is acknowledged that the log does not take.
-func TestAcknowledged(t *testing.T) {
+// TestRuns_AcknowledgedIsRecorded: nothing is acknowledged that the log does not take.
+func TestRuns_AcknowledgedIsRecorded(t *testing.T) {
 	var log *full
 	s := serve(t, pay, nil, func(c *Config) {
 		log = &full{Log: c.Log}

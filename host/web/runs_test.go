@@ -29,8 +29,8 @@ import (
 	"obelus/store/sqlite"
 )
 
-// TestQueue: of runs beyond those that run, some wait, and the rest are refused.
-func TestQueue(t *testing.T) {
+// TestQueue_WaitsAndRefuses: of runs beyond those that run, some wait, and the rest are refused.
+func TestQueue_WaitsAndRefuses(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs, c.Queue = 1, 1 })
 	s.expect("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`, 202, `{"context":"a"}`)
@@ -57,8 +57,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestWokenOften: however often a run is woken, it waits once for its turn.
-func TestWokenOften(t *testing.T) {
+// TestQueue_WokenOften: however often a run is woken, it waits once for its turn.
+func TestQueue_WokenOften(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
@@ -76,9 +76,9 @@ func TestWokenOften(t *testing.T) {
 	s.until("a", journal.RunDone)
 }
 
-// TestCancelQueued: what waits for its turn to go on does not once it is
+// TestCancel_QueuedToGoOn: what waits for its turn to go on does not once it is
 // cancelled.
-func TestCancelQueued(t *testing.T) {
+func TestCancel_QueuedToGoOn(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
@@ -98,9 +98,9 @@ func TestCancelQueued(t *testing.T) {
 	}
 }
 
-// TestCancelInQueue: what somebody asked for and what waits for its turn is cancelled
+// TestCancel_QueuedRequests: what somebody asked for and what waits for its turn is cancelled
 // with its context, and can be withdrawn before anything of it is in the log.
-func TestCancelInQueue(t *testing.T) {
+func TestCancel_QueuedRequests(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
@@ -140,8 +140,8 @@ func TestCancelInQueue(t *testing.T) {
 	}
 }
 
-// TestDrainQueued: who waits for a run's turn is told at once that it won't come.
-func TestDrainQueued(t *testing.T) {
+// TestDrain_QueuedRequests: who waits for a run's turn is told at once that it won't come.
+func TestDrain_QueuedRequests(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
@@ -162,7 +162,7 @@ func TestDrainQueued(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel_Runs(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`, 409, `{"error":{"code":"busy","message":"context a is in use: wait until its run has come to its end or to a halt"}}`)
@@ -212,8 +212,8 @@ func TestCancel(t *testing.T) {
 	s.expect("POST", "/v1/contexts/c/resume", `{"wait":true}`, 200, `{"context":"c","error":null,"output":8,"status":"done"}`)
 }
 
-// TestRefusedRuns: of runs that are refused nothing is left.
-func TestRefusedRuns(t *testing.T) {
+// TestRuns_RefusedLeaveNothing: of runs that are refused nothing is left.
+func TestRuns_RefusedLeaveNothing(t *testing.T) {
 	p := newPause()
 	s := serve(t, work, map[string]any{"pause": p}, nil)
 	defer close(p.resume)
@@ -254,8 +254,8 @@ func TestCancel_DoneByAnotherProcess(t *testing.T) {
 	s.refused("DELETE", "/v1/runs/a", "", 409, "call")
 }
 
-// TestTimeout: a run that takes too long is cancelled.
-func TestTimeout(t *testing.T) {
+// TestRuns_Timeout: a run that takes too long is cancelled.
+func TestRuns_Timeout(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Timeout = 1e8 })
 	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a","wait":true}`, 200,
 		`{"context":"a","error":{"code":"cancelled","message":"it took longer than a run may"},"output":null,"status":"cancelled"}`)
@@ -269,9 +269,9 @@ var pay = map[string]string{
 	"plans/pay.lua": `return { calls = { { _tool = "pay", amount = "†input.amount", _outputPath = "†state || †refusal" } }, output = "†state.paid || †refusal.message" }`,
 }
 
-// TestDecisionsInside: what delegates hold, calls and lazy plans, is decided about from
+// TestDecisions_InDelegates: what delegates hold, calls and lazy plans, is decided about from
 // the context that waits for it.
-func TestDecisionsInside(t *testing.T) {
+func TestDecisions_InDelegates(t *testing.T) {
 	inner := `return { calls = { { _tool = "pay", amount = "†input.amount", _outputPath = "†state" } }, output = "†state.paid", mode = "lazy" }`
 	outer := `return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", amount = 7, _outputPath = "†state.paid" } }, output = "†state.paid" }`
 	s := serve(t, map[string]string{
@@ -299,9 +299,9 @@ func TestDecisionsInside(t *testing.T) {
 	s.refused("POST", "/v1/contexts/b/calls/1.3/approve", "", 404, "no-call")
 }
 
-// TestDecidedTwice: a decision that is sent again, after an answer that was lost, is not
+// TestDecisions_SentTwice: a decision that is sent again, after an answer that was lost, is not
 // one about what a delegate holds under the same number.
-func TestDecidedTwice(t *testing.T) {
+func TestDecisions_SentTwice(t *testing.T) {
 	inner := `return { calls = { { _tool = "pay", amount = 1000000, _outputPath = "†state" } }, mode = "%s" }`
 	s := serve(t, map[string]string{
 		"activities/pay.lua": `
@@ -328,7 +328,7 @@ func TestDecidedTwice(t *testing.T) {
 	s.expect("POST", "/v1/contexts/b.1.1/approve", "", 200, `{"context":"b.1.1","decision":"approved"}`)
 }
 
-func TestDecisions(t *testing.T) {
+func TestDecisions_Recorded(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	held := func(name string) {
 		t.Helper()
@@ -378,8 +378,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestAppended: what a run waits for may come from anybody.
-func TestAppended(t *testing.T) {
+// TestRuns_InputAppended: what a run waits for may come from anybody.
+func TestRuns_InputAppended(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	other, err := sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{})
 	if err != nil {
@@ -427,9 +427,9 @@ func (s *site) halts(name string) (n int) {
 	return n
 }
 
-// TestElsewhere: of a run in another process it is told that there is one, and
+// TestRuns_HeldElsewhere: of a run in another process it is told that there is one, and
 // not where.
-func TestElsewhere(t *testing.T) {
+func TestRuns_HeldElsewhere(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	other, err := sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{})
 	if err != nil {
@@ -448,9 +448,9 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestEvents: a stream tells everything once, in order, wherever it is taken
+// TestEvents_Followed: a stream tells everything once, in order, wherever it is taken
 // up, and goes on with what happens.
-func TestEvents(t *testing.T) {
+func TestEvents_Followed(t *testing.T) {
 	s := serve(t, map[string]string{
 		"obelus.lua": "",
 		"activities/a.lua": `
@@ -511,9 +511,9 @@ func (l *crowd) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[st
 	}
 }
 
-// TestManyFollowers: all who follow a context get everything, and take turns at
+// TestEvents_ManyFollowers: all who follow a context get everything, and take turns at
 // the log.
-func TestManyFollowers(t *testing.T) {
+func TestEvents_ManyFollowers(t *testing.T) {
 	l := &crowd{}
 	s := serve(t, work, nil, func(c *Config) { l.Log, c.Log = c.Log, l })
 	var many []string
@@ -553,9 +553,9 @@ func (c over) Err() error {
 	}
 }
 
-// TestMounted: the server may stand below a path, behind a handler that gives its
+// TestServer_Mounted: the server may stand below a path, behind a handler that gives its
 // requests so much time.
-func TestMounted(t *testing.T) {
+func TestServer_Mounted(t *testing.T) {
 	p := newPause()
 	defer close(p.resume)
 	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
@@ -593,9 +593,9 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestDrainIsTold: who follows a run learns how it came out, also if it goes on for a
+// TestDrain_FollowersLearnTheEnd: who follows a run learns how it came out, also if it goes on for a
 // while after the server was told to stop.
-func TestDrainIsTold(t *testing.T) {
+func TestDrain_FollowersLearnTheEnd(t *testing.T) {
 	s := serve(t, map[string]string{
 		"obelus.lua": "return { drain = '400ms' }", "activities/work.lua": work["activities/work.lua"], "plans/sleep.lua": work["plans/sleep.lua"],
 	}, nil, nil)
@@ -615,9 +615,9 @@ func TestDrainIsTold(t *testing.T) {
 	}
 }
 
-// TestDrain: a server that is stopped leaves nothing half done, and the next one
+// TestDrain_LetsCallsEnd: a server that is stopped leaves nothing half done, and the next one
 // goes on with it.
-func TestDrain(t *testing.T) {
+func TestDrain_LetsCallsEnd(t *testing.T) {
 	files := map[string]string{}
 	for name, text := range work {
 		files[name] = text
@@ -664,9 +664,9 @@ func (c crowded) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// TestPlanUnreadableForNow: what a plan can't be read for may pass, and is nothing that is
+// TestRuns_PlanUnreadableForNow: what a plan can't be read for may pass, and is nothing that is
 // wrong with it.
-func TestPlanUnreadableForNow(t *testing.T) {
+func TestRuns_PlanUnreadableForNow(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) {
 		dir := t.TempDir()
 		h, err := host.Open(host.Config{FS: crowded{os.DirFS(dir)}, Dir: dir})

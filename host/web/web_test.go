@@ -229,7 +229,7 @@ func (s *site) until(name string, status journal.RunStatus) {
 	})
 }
 
-func TestRuns(t *testing.T) {
+func TestRuns_Outcomes(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`, 200,
 		`{"context":"a","error":null,"output":42,"status":"done"}`)
@@ -261,9 +261,9 @@ func TestRuns(t *testing.T) {
 	s.until("e", journal.RunDone)
 }
 
-// TestSettings: what obelus.lua says under serve goes for a handler too, unless the
+// TestConfig_Settings: what obelus.lua says under serve goes for a handler too, unless the
 // program says otherwise.
-func TestSettings(t *testing.T) {
+func TestConfig_Settings(t *testing.T) {
 	files := map[string]string{"obelus.lua": `return { serve = { runs = 1, queue = 2, body = 3000, timeout = "4s", resume = false } }`}
 	got := serve(t, files, nil, func(c *Config) { c.Queue = 5 }).server.config
 	if got.Runs != 1 || got.Queue != 5 || got.Body != 3000 || got.Timeout != 4*time.Second || !got.NoResume {
@@ -271,7 +271,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestAnswers_Refused(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = 1000 })
 	s.expect("POST", "/v1/contexts/there/messages", `{"type":"state","a":1}`, 200, `{"context":"there","messages":1,"seq":1}`)
 	for _, test := range []struct {
@@ -355,8 +355,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestInternal: what goes wrong in the host is for its log alone.
-func TestInternal(t *testing.T) {
+// TestAnswers_InternalErrors: what goes wrong in the host is for its log alone.
+func TestAnswers_InternalErrors(t *testing.T) {
 	var said bytes.Buffer
 	s := serve(t, work, nil, func(c *Config) { c.Logger = slogTo(&said) })
 	s.log.Close()
@@ -368,7 +368,7 @@ func TestInternal(t *testing.T) {
 	}
 }
 
-func TestReading(t *testing.T) {
+func TestContext_Reading(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
 	s.ask("POST", "/v1/contexts/b/messages", `{"type":"state","x":"<&>"}`)
@@ -404,8 +404,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// TestHistory: a value is explained, and a fork goes another way.
-func TestHistory(t *testing.T) {
+// TestContext_WhyAndFork: a value is explained, and a fork goes another way.
+func TestContext_WhyAndFork(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
 	s.expect("GET", "/v1/contexts/a/why?ref=state.double", "", 200, `{"ref":"†state.double","value":42,"from":[{"seq":3,"path":"†state","data":{"double":42},"call":"1.1","tool":"double",`+
@@ -417,8 +417,8 @@ func TestHistory(t *testing.T) {
 	s.expect("GET", "/v1/contexts/a/get?ref=state.double", "", 200, "42")
 }
 
-// TestLargeList: a list that does not fit a buffer comes whole.
-func TestLargeList(t *testing.T) {
+// TestAnswers_LargeList: a list that does not fit a buffer comes whole.
+func TestAnswers_LargeList(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	var b strings.Builder
 	for i := range 2000 {
@@ -446,8 +446,8 @@ func (l *open) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Me
 	}
 }
 
-// TestSlowReader: who takes a list slowly holds nothing of the log meanwhile.
-func TestSlowReader(t *testing.T) {
+// TestAnswers_SlowReader: who takes a list slowly holds nothing of the log meanwhile.
+func TestAnswers_SlowReader(t *testing.T) {
 	l := &open{}
 	s := serve(t, work, nil, func(c *Config) { l.Log, c.Log = c.Log, l })
 	for range 4 { // more than there is room for between the two sides
@@ -474,9 +474,9 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestEventsOfAContextMadeAnew: a context that is pruned and made anew has other
+// TestEvents_ContextMadeAnew: a context that is pruned and made anew has other
 // messages, and who follows it is told of all of them.
-func TestEventsOfAContextMadeAnew(t *testing.T) {
+func TestEvents_ContextMadeAnew(t *testing.T) {
 	for name, body := range map[string]string{
 		"longer":  `{"plan":"plans/double.lua","input":{"n":1},"context":"longer","wait":true}`,
 		"shorter": `{"plan":"plans/echo.json","context":"shorter","wait":true}`,
@@ -509,9 +509,9 @@ func TestEventsOfAContextMadeAnew(t *testing.T) {
 	}
 }
 
-// TestEventsOfAForkMadeAnew: a fork's journal begins as that of what it is a fork of,
+// TestEvents_ForkMadeAnew: a fork's journal begins as that of what it is a fork of,
 // so that its first entry does not tell one fork from the next.
-func TestEventsOfAForkMadeAnew(t *testing.T) {
+func TestEvents_ForkMadeAnew(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","input":{"n":1},"context":"c","wait":true}`)
 	fork := func(body string) {
@@ -541,13 +541,13 @@ type unread struct{ store.Log }
 
 func (unread) Head(context.Context, string) (int64, error) { return 0, store.ErrClosed }
 
-func TestHealthOfALog(t *testing.T) {
+func TestHealth_OfALog(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Log = unread{c.Log} })
 	s.refused("GET", "/healthz", "", http.StatusServiceUnavailable, "log")
 }
 
-// TestEventsThatCannotBeFlushed: a handler around the server may hide what streams need.
-func TestEventsThatCannotBeFlushed(t *testing.T) {
+// TestEvents_NotFlushable: a handler around the server may hide what streams need.
+func TestEvents_NotFlushable(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","input":{"n":1},"wait":true}`, http.StatusOK, `{"context":"c","error":null,"output":2,"status":"done"}`)
 	around := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

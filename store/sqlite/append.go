@@ -28,7 +28,7 @@ type request struct {
 	err      error
 }
 
-// written tells whether the writer is done with the append.
+// written reports whether the writer is done with the append.
 func (r *request) written() bool {
 	select {
 	case <-r.done:
@@ -133,7 +133,7 @@ func (w *writer) append(r *request) error {
 	return w.putLease(b.Context, c, l)
 }
 
-// begins finds what a fork that the batch makes begins with.
+// begins finds the contents that a fork made by the batch begins with.
 func (w *writer) begins(b *store.Batch, c *ends) (shared []span, refused, err error) {
 	if b.Create == nil || b.Create.Fork == "" {
 		return nil, nil, nil
@@ -147,8 +147,7 @@ func (w *writer) begins(b *store.Batch, c *ends) (shared []span, refused, err er
 	return shared, refused, err
 }
 
-// refusal tells why a batch can't be appended. Otherwise the lease is as it
-// will be.
+// refusal returns why a batch can't be appended. Otherwise the lease is as it will be.
 func refusal(b *store.Batch, c *ends, l *lease) error {
 	if !c.exists && b.Create == nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
@@ -168,7 +167,7 @@ const selectNewestDate = `SELECT max(
 	COALESCE((SELECT date FROM messages WHERE context = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1), ''),
 	COALESCE((SELECT date FROM journal WHERE context = ?1 AND n <= ?3 ORDER BY n DESC LIMIT 1), ''))`
 
-// dates finds what a batch's messages and entries are dated.
+// dates sets the dates of a batch's messages and entries.
 func (w *writer) dates(b *store.Batch, c *ends, shared []span, now time.Time) error {
 	w.dated = w.dated[:0]
 	if len(b.Messages)+len(b.Journal) == 0 {
@@ -187,7 +186,7 @@ func (w *writer) dates(b *store.Batch, c *ends, shared []span, now time.Time) er
 				return err
 			}
 			date, err := time.Parse(time.RFC3339, text(row[0]))
-			if err == nil && date.After(c.newest) { // what is damaged is found where it is read
+			if err == nil && date.After(c.newest) { // damage is found where it is read
 				c.newest = date
 			}
 		}
@@ -200,7 +199,7 @@ func (w *writer) insert(r *request, c *ends) error {
 	b := &r.batch
 	before, n := c.seq, w.n
 	var name driver.Value = b.Context
-	var formatted driver.Value // of many rows
+	var formatted driver.Value // reused over many rows
 	var last time.Time
 	date := func(i int) driver.Value {
 		if date := w.dated[i]; !date.Equal(last) {

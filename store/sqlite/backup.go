@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// backupPages is how many pages are copied before anybody may interrupt.
+// backupPages is the number of pages that are copied between checks for an interruption.
 const backupPages = 1024
 
-// Backup copies the log, as it is at this moment, to a new file, while others go
-// on writing. The copy is a log like any other, but nobody holds a lease in it. A
-// file that is there already is left as it is ([fs.ErrExist]); if the copy can't
-// be finished, or shows that the log is damaged ([ErrDamaged]), there is none. What a
-// process that was killed left of one is removed by the next to the same name.
+// Backup copies the log, as it is at this moment, to a new file, while others go on writing. The
+// copy is a log like any other, without holders of leases. An existing file is left as it is
+// ([fs.ErrExist]); if the copy can't be finished, or shows that the log is damaged ([ErrDamaged]),
+// there is none. The remains of a backup whose process was killed are removed by the next one to
+// the same name.
 func (l *Log) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(absolute); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
-	draft := draftOf(absolute, self())
+	draft := draftName(absolute, self())
 	defer func() {
 		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 			_ = os.Remove(draft + suffix)
@@ -44,10 +44,10 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return explain(l.path, err)
 	}
-	err = from.sight.sound(from.copyTo(ctx, draft))
+	err = from.fingerprint.check(from.copyTo(ctx, draft))
 	release()
 	if err == nil {
-		err = giveBack(ctx, draft)
+		err = clearLeases(ctx, draft)
 	}
 	if err == nil {
 		err = place(draft, absolute)
@@ -60,8 +60,8 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 
 var errNoRoomForCopy = &problem{ErrFull, "was not made: no room on the disk, or no more is allowed; make room and try again"}
 
-// draftOf is a name for a copy that is not finished. It says who writes that.
-func draftOf(path string, by process) string {
+// draftName is the name of an unfinished copy. It names the process that writes it.
+func draftName(path string, by process) string {
 	return fmt.Sprintf("%s.new-%s-%s-%s-%d-%s-%s", path, short(by.host), short(by.boot), short(by.namespace), by.pid, by.started, rand.Text()[:8])
 }
 
@@ -71,27 +71,27 @@ func short(text string) string { return fmt.Sprintf("%.3x", sha256.Sum256([]byte
 // removeDrafts removes what processes that have died left of copies to a name.
 func removeDrafts(path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil { // who makes the copy is told
+	if err != nil { // the caller gets the error
 		return
 	}
 	for _, e := range entries {
 		name, of := strings.CutPrefix(e.Name(), filepath.Base(path))
-		if by, ok := drafter(name); of && ok && (by.dead() || abandoned(e)) {
+		if by, ok := draftWriter(name); of && ok && (by.dead() || abandoned(e)) {
 			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }
 
-// abandoned reports whether a draft has been left for so long that nobody is at it, as what
-// was made before the machine was started anew: whether its process lives can't be told.
+// abandoned reports whether a draft is so old that no process can be writing it; whether the
+// process of a draft from before the last boot lives can't be known.
 func abandoned(e os.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
-// drafter finds who writes a draft in what its name, or that of a file beside it,
-// has behind the copy's.
-func drafter(name string) (by process, ok bool) {
+// draftWriter finds the process that writes a draft in the suffix of its name, or of a file beside
+// it.
+func draftWriter(name string) (by process, ok bool) {
 	fields := strings.Split(name, "-")
 	if len(fields) < 7 || fields[0] != ".new" {
 		return by, false
@@ -111,8 +111,8 @@ func drafter(name string) (by process, ok bool) {
 	return by, err == nil && pid > 0
 }
 
-// copyTo copies all pages. The transaction keeps them as they are now, so that
-// who writes meanwhile does not make it begin again.
+// copyTo copies all pages. The transaction keeps them as they are now, so that a write meanwhile
+// does not make the copy start again.
 func (c *conn) copyTo(ctx context.Context, path string) error {
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666); err != nil {
 		return err
@@ -144,21 +144,21 @@ func (c *conn) copyPages(ctx context.Context, to *conn) error {
 	return errors.Join(err, backup.Finish())
 }
 
-// giveBack ends the leases in a copy: they are those of the original.
-func giveBack(ctx context.Context, path string) error {
+// clearLeases ends the leases in a copy: they belong to the original.
+func clearLeases(ctx context.Context, path string) error {
 	c, err := openForWriting(path, Options{Synchronous: "full", BusyTimeout: defaultBusyTimeout})
 	if err != nil {
 		return err
 	}
 	err = c.script("UPDATE leases SET until = 0; PRAGMA wal_checkpoint(TRUNCATE)")
 	if err == nil {
-		err = c.whole(ctx)
+		err = c.checkIntegrity(ctx)
 	}
 	return errors.Join(err, c.close())
 }
 
-// whole tells of a database that is damaged, as far as SQLite finds that quickly.
-func (c *conn) whole(ctx context.Context) error {
+// checkIntegrity reports damage to a database, as far as SQLite finds it quickly.
+func (c *conn) checkIntegrity(ctx context.Context) error {
 	row, err := c.one(ctx, "PRAGMA quick_check(1)")
 	if err != nil || text(row[0]) == "ok" {
 		return err

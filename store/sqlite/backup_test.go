@@ -203,19 +203,19 @@ func TestBackupAfterKill(t *testing.T) {
 		gone = append(gone, reused)
 	}
 	for _, by := range gone {
-		leave(draftOf(path, by), false)
-		leave(draftOf(path, by)+"-journal", false)
+		leave(draftName(path, by), false)
+		leave(draftName(path, by)+"-journal", false)
 	}
-	old := draftOf(path, earlier) // than any copy that is being made
+	old := draftName(path, earlier) // than any copy that is being made
 	leave(old, false)
 	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-25*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []process{alive, unknown, elsewhere, within, earlier, self()} {
-		leave(draftOf(path, by), true)
-		leave(draftOf(path, by)+"-journal", true)
+		leave(draftName(path, by), true)
+		leave(draftName(path, by)+"-journal", true)
 	}
-	leave(draftOf(other, dead), true)
+	leave(draftName(other, dead), true)
 	for _, end := range []string{".new-mine", ".new-a-b-c-d-e-f", "-journal", ".new"} {
 		leave(path+end, true)
 	}

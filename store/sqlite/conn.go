@@ -16,10 +16,10 @@ import (
 // conn is one connection of the driver, without the layer of database/sql: it
 // belongs to one goroutine at a time and keeps every statement prepared.
 type conn struct {
-	raw        *sqlite3.SQLiteConn
-	statements map[statementKey]*sqlite3.SQLiteStmt
-	args       []driver.NamedValue
-	sight      *sight // of a file that is read as one that nobody changes
+	raw         *sqlite3.SQLiteConn
+	statements  map[statementKey]*sqlite3.SQLiteStmt
+	args        []driver.NamedValue
+	fingerprint *fingerprint // of a file that is read as immutable
 }
 
 // statementKey names a prepared statement. A statement has one cursor at a
@@ -80,8 +80,8 @@ func (c *conn) prepare(key statementKey) (*sqlite3.SQLiteStmt, error) {
 	return c.statements[key], nil
 }
 
-// bound gives values the shape that the driver takes, in a slice that the next
-// statement reuses. What is not bound is NULL.
+// bound gives values the form that the driver takes, in a slice that the next statement reuses.
+// Parameters without a value are NULL.
 func (c *conn) bound(values []driver.Value) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range values {

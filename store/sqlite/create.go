@@ -43,7 +43,7 @@ func enter(path string, o Options) (release func(), err error) {
 			return nil, err
 		}
 	}
-	if !o.ReadOnly && unwritableFile(path) { // SQLite would say so at the first append
+	if !o.ReadOnly && unwritableFile(path) { // SQLite would say so only at the first append
 		return nil, errUnwritable
 	}
 	opened.files = append(opened.files, info)
@@ -69,8 +69,8 @@ type besideFile struct {
 	file os.FileInfo
 }
 
-// locate gives where a log is that has been opened: opening may have made the file
-// another one, on a disk that copies what is written first.
+// locate identifies the files of a log that has been opened: opening may have replaced the file, on
+// a disk that copies on write.
 func locate(path string) (*location, error) {
 	file, err := os.Stat(path)
 	return &location{path: path, file: file}, err
@@ -93,9 +93,9 @@ func (l *location) locateBeside() error {
 	return nil
 }
 
-// check tells whether the file is still where it was opened, and those beside it. Whoever
-// goes on with one that has been removed or replaced writes what nobody will find; without
-// the files beside it processes do not see each other's locks.
+// check reports whether the file and those beside it are still where they were opened. Writing to a
+// file that has been removed or replaced would lose the appends; without the files beside it
+// processes do not see each other's locks.
 func (l *location) check() error {
 	if l == nil {
 		return nil
@@ -161,8 +161,8 @@ func checkHeader(path string, info os.FileInfo, o Options) error {
 	return checkVersion(int(binary.BigEndian.Uint32(header[60:])), len(list))
 }
 
-// create makes a log under another name and then links it to its own, so that
-// nobody ever sees half of one; of several who do so at once, one wins.
+// create makes a log under another name and then links it to its own, so that no process ever sees
+// half of one; of several that do so at once, one wins.
 func create(path string) error {
 	folder := filepath.Dir(path)
 	parents := parentsOf(folder)
@@ -175,7 +175,7 @@ func create(path string) error {
 		return err
 	}
 	if err := os.Link(draft, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		// A file system without hard links: let SQLite's locks decide who makes it.
+		// A file system without hard links: SQLite's locks decide which process makes it.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
 		if err == nil {
 			err = f.Close()
@@ -186,7 +186,7 @@ func create(path string) error {
 	}
 	err := syncFolder(folder)
 	for _, parent := range parents {
-		// Also where another has made the log, for that may not have come to this.
+		// Also where another process has made the log, since that may not have done this yet.
 		if err == nil {
 			err = syncFolder(parent)
 		}
@@ -205,7 +205,7 @@ func parentsOf(folder string) (parents []string) {
 	}
 }
 
-// fileMode is that of the files that SQLite makes.
+// fileMode is the mode of the files that SQLite makes.
 const fileMode = 0o644
 
 // fill makes the log that a new file is.
@@ -218,21 +218,21 @@ func fill(path string) error {
 	return errors.Join(err, flush(f), f.Close())
 }
 
-// flush puts on the disk what a file or a folder holds. Tests look on.
+// flush writes a file or a folder to the disk. Tests replace it.
 var flush = (*os.File).Sync
 
 // syncFolder makes a new name in a folder survive a power failure, where
 // folders can be synced at all.
 func syncFolder(folder string) error {
 	f, err := os.Open(folder)
-	if errors.Is(err, fs.ErrPermission) { // a name can be made where names can't be listed
+	if errors.Is(err, fs.ErrPermission) { // names can be made in a folder that can't be listed
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	err = flush(f)
-	if !errors.Is(err, syscall.EIO) && !isFull(err) { // there are file systems whose folders can't be
+	if !errors.Is(err, syscall.EIO) && !isFull(err) { // some file systems can't flush folders
 		err = nil
 	}
 	return errors.Join(err, f.Close())

@@ -15,14 +15,14 @@ import (
 	"obelus/store"
 )
 
-// What can be wrong with a file, for errors.Is. The errors that functions give
-// name the file and say what to do.
+// Faults of a file, for errors.Is. The errors that functions return name the file and say what to
+// do.
 var (
 	// ErrLocked: another process wrote for longer than the busy timeout.
 	ErrLocked = store.NewError(store.Busy, "the log is locked by another process")
 	// ErrFull: there is no room on the disk.
 	ErrFull = errors.New("no room on the disk")
-	// ErrIO: the disk has not done what it was asked, and may another time.
+	// ErrIO: an operation on the disk failed, and may succeed another time.
 	ErrIO = errors.New("the disk failed")
 	// ErrReadOnly: the file, or the way in which it was opened, admits no
 	// writing.
@@ -37,8 +37,7 @@ var (
 	// ErrOlder: an older obelus made the file, and it was opened for reading
 	// only, or has replaced it since; opening it for writing brings it up to date.
 	ErrOlder = errors.New("the log is of an older version")
-	// ErrDamaged: the file is not a whole database any more, or the disk can't read
-	// what it holds.
+	// ErrDamaged: the file is not a whole database any more, or the disk can't read its contents.
 	ErrDamaged = store.NewError(store.Damaged, "the log is damaged")
 )
 
@@ -53,8 +52,8 @@ func (e *fileError) Error() string { return e.text }
 
 func (e *fileError) Unwrap() []error { return []error{e.kind, e.cause} }
 
-// Temporary tells whether the same may succeed when somebody has made room,
-// finished, changed permissions, put the file back or seen to the disk.
+// Temporary reports whether the same operation may succeed once there is room, another process has
+// finished, permissions have changed, the file is back or the disk is repaired.
 func (e *fileError) Temporary() bool {
 	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly || e.kind == ErrIO || e.kind == ErrMoved
 }
@@ -78,8 +77,8 @@ var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 // the first of them a full disk.
 var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 
-// explain turns an error of SQLite into one for people. What is about contexts
-// and not about the file stays as it is.
+// explain turns an error of SQLite into one for people. Errors about contexts and not about the
+// file stay as they are.
 func explain(path string, err error) error {
 	var conflict *store.ConflictError
 	var fork *store.ForkError
@@ -134,21 +133,20 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(theirs.Error(), "sqlite3: "))
 }
 
-// longestPath is the most that SQLite takes, with what it appends to the log's name.
+// longestPath is the longest name that SQLite takes, with its suffixes.
 const longestPath = 512 - len("-journal")
 
-// isFull tells of an error of the system that there is no room.
+// isFull reports whether an error of the system means that there is no room.
 func isFull(err error) bool {
 	return slices.ContainsFunc(noRoom, func(full error) bool { return errors.Is(err, full) })
 }
 
-// unwritable tells of what SQLite says, among others, where it can make no file
-// beside another.
+// unwritable reports whether an error of SQLite may mean that it can make no file beside another.
 func unwritable(code sqlite3.ErrNo) bool {
 	return code == sqlite3.ErrCantOpen || code == sqlite3.ErrReadonly || code == sqlite3.ErrPerm
 }
 
-// isBusy tells that another connection is in the way.
+// isBusy reports whether another connection is in the way.
 func isBusy(err error) bool {
 	theirs, ok := errors.AsType[sqlite3.Error](err)
 	return ok && (theirs.Code == sqlite3.ErrBusy || theirs.Code == sqlite3.ErrLocked)

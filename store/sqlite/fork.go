@@ -9,28 +9,29 @@ import (
 	"obelus/store"
 )
 
-// span is a stretch of a context's log: what one context, itself or one that it
-// was forked from, holds up to a seq and up to a position in the journal.
+// span is a part of a context's log: the messages and entries of one context, itself or one that it
+// was forked from, up to a seq and up to a position in the journal.
 type span struct {
 	context string
 	upto, n int64
 	from    int64 // the seq after which it can begin
 }
 
-// beside tells that none of its messages are after one seq and up to another, 0 being none.
+// beside reports that none of its messages are after one seq and up to another, 0 being none.
 func (s span) beside(after, at int64) bool { return at > 0 && at <= s.from || after >= s.upto }
 
 const selectLineage = `SELECT ancestor, upto, n FROM lineage WHERE context = ?1 ORDER BY upto DESC, n DESC`
 
-// spans are what a context's log is made of, newest first: its own, and for a
-// fork those that it shares.
+// spans are the parts of a context's log, newest first: its own, and for a fork those that it
+// shares.
 func (c *conn) spans(ctx context.Context, name string) ([]span, error) {
 	all := []span{{context: name, upto: math.MaxInt64, n: math.MaxInt64}}
 	err := c.each(ctx, selectLineage, []driver.Value{name}, func(row []driver.Value) (bool, error) {
 		all = append(all, span{context: text(row[0]), upto: integer(row[1]), n: integer(row[2])})
 		return true, nil
 	})
-	for i := len(all) - 2; i >= 0; i-- { // spans up to the same seq begin where the first of them does
+	// Spans up to the same seq begin where the first of them does.
+	for i := len(all) - 2; i >= 0; i-- {
 		older := all[i+1]
 		if all[i].from = older.upto; older.upto == all[i].upto {
 			all[i].from = older.from
@@ -39,9 +40,8 @@ func (c *conn) spans(ctx context.Context, name string) ([]span, error) {
 	return all, err
 }
 
-// entryFrom is the position of a context's own first event from the time when it
-// had come to a seq, and the seq that it has; 0 if there is none. Both grow
-// together, so that halving finds it.
+// entryFrom is the position of a context's own first event from the time when it had reached a seq,
+// and the seq of that event; 0 if there is none. Both grow together, so that bisection finds it.
 func (c *conn) entryFrom(ctx context.Context, name string, seq int64) (n, found int64, err error) {
 	row, err := c.one(ctx, `SELECT (SELECT min(n) FROM journal WHERE context = ?1), (SELECT max(n) FROM journal WHERE context = ?1)`, name)
 	if err != nil {
@@ -77,8 +77,8 @@ const (
 	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 )
 
-// forked finds what a fork begins with, oldest first. refused tells why there
-// can be no such fork.
+// forked finds the spans that a fork begins with, oldest first. refused is the reason why there can
+// be no such fork.
 func (w *writer) forked(o *store.Origin) (shared []span, refused, err error) {
 	ctx := context.Background()
 	parent, err := w.ends(o.Fork)
@@ -92,7 +92,7 @@ func (w *writer) forked(o *store.Origin) (shared []span, refused, err error) {
 		return nil, &store.ForkError{Context: o.Fork, At: o.At, Head: parent.seq}, nil
 	}
 	all, err := w.spans(ctx, o.Fork)
-	older := int64(0) // up to where the spans so far go
+	older := int64(0) // the seq that the spans so far reach
 	for i := len(all) - 1; i >= 0 && err == nil && older <= o.At; i-- {
 		s := all[i]
 		if s.upto > o.At {
@@ -108,12 +108,12 @@ func (w *writer) forked(o *store.Origin) (shared []span, refused, err error) {
 	return shared, nil, err
 }
 
-// selectPart finds the first message after a seq, and up to one, that must not be
-// parted from the event that comes after it and tells of it.
+// selectPart finds the first message in a range of seqs that must not be separated from the event
+// after it which describes it.
 const selectPart = `SELECT min(seq) FROM messages WHERE context = ?1 AND seq > ?2 AND seq <= ?3 AND (call IS NOT NULL OR type = 'plan' OR kind = 'error')`
 
-// boundary is the position of the last event of a span that belongs to a seq,
-// which must not be in the midst of what a call wrote.
+// boundary is the position of the last event of a span that belongs to a seq, which must not be
+// within the writes of a call.
 func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64, refused *store.ForkError, err error) {
 	first, seq, err := w.entryFrom(ctx, s.context, at)
 	if err != nil {
@@ -143,7 +143,7 @@ func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64
 	return n, nil, err
 }
 
-// create makes a context, and lays down what a fork shares.
+// create makes a context, and records the spans that a fork shares.
 func (w *writer) create(name string, o *store.Origin, shared []span, created, updated string) error {
 	var fork, at driver.Value
 	if o.Fork != "" {

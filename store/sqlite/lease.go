@@ -13,17 +13,17 @@ import (
 	"obelus/store"
 )
 
-// process is who holds a lease. A pid is given again, after the next boot at
-// the latest, so the rest tells one process from a later one.
+// process identifies the holder of a lease. A pid is reused, after the next boot at the latest, so
+// the other fields distinguish one process from a later one.
 type process struct {
 	host, boot string
-	namespace  string // within which the pid counts, and when it started
+	namespace  string // namespace of the pid, and start time of the process
 	pid        int64
 	started    string
 }
 
 var self = sync.OnceValue(func() process {
-	host, _ := os.Hostname() // without a name it looks at nobody else's process
+	host, _ := os.Hostname() // without a name it judges no other process
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	pid := int64(os.Getpid())
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
@@ -47,21 +47,21 @@ func (p process) String() string {
 	return fmt.Sprintf("process %d on host %s", p.pid, p.host)
 }
 
-// dead tells that the process is known to have ended: it was one of this machine and
-// of those that can be seen here. A container may have the host's name and processes
-// of its own, and some (gVisor, lxcfs) have a boot of their own too, so that another
-// boot does not tell that this machine has been started anew.
+// dead reports that the process is known to have ended: it was one of this machine and visible from
+// here. A container may have the host's name and processes of its own, and some (gVisor, lxcfs)
+// have a boot of their own too, so that another boot does not prove that this machine has been
+// restarted.
 func (p process) dead() bool {
 	own := self()
 	here := p.host == own.host && own.host != "" && p.boot == own.boot && p.namespace == own.namespace
-	return p != own && here && (gone(p.pid) || differ(p.started, started(p.pid)))
+	return p != own && here && (hasEnded(p.pid) || differ(p.started, started(p.pid)))
 }
 
 // differ compares what may not be known.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// ended as the start of a process is that of one which has ended, and which its
-// parent has not looked after yet: its pid is not free until then.
+// ended is the start time of a process that has ended and whose parent has not waited for it yet:
+// its pid is not free until then.
 const ended = "ended"
 
 // started is when a process began, in a unit of the system's own; "" if that
@@ -80,8 +80,8 @@ func started(pid int64) string {
 	return fields[wanted-third]
 }
 
-// lease is a row of leases. Where there is none nobody holds it, and the epoch is
-// one that no lease of its context has had since.
+// lease is a row of leases. Without a row the lease is free, and the epoch is one that no lease of
+// its context has had since.
 type lease struct {
 	epoch   int64
 	holder  process
@@ -90,9 +90,9 @@ type lease struct {
 }
 
 const (
-	// Where a context has none it is that of no context: nobody's, with the
-	// greatest epoch of those that were pruned.
-	// By CASE, for to choose the better of two rows SQLite would sort them.
+	// Without a row of the context it returns that of no context: free, with the greatest epoch of
+	// those that were pruned. By CASE, since SQLite would sort the rows to choose the better of
+	// two.
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context = CASE WHEN EXISTS (SELECT 1 FROM leases WHERE context = ?1) THEN ?1 ELSE '' END`
 	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
@@ -113,7 +113,7 @@ func leaseOf(row []driver.Value) *lease {
 	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[6])}
 }
 
-// anyHeld tells of a context that is being run.
+// anyHeld returns an error for a context that is being run.
 func (c *conn) anyHeld(ctx context.Context) error {
 	var names []string
 	err := c.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
@@ -130,7 +130,7 @@ func (c *conn) anyHeld(ctx context.Context) error {
 	return err
 }
 
-// holds tells who has the lease now, in words; "" if it is free.
+// holds returns the present holder of the lease, in words; "" if it is free.
 func (l *lease) holds(now time.Time) string {
 	if l.until <= now.UnixMilli() || l.holder.dead() {
 		return ""
@@ -138,7 +138,7 @@ func (l *lease) holds(now time.Time) string {
 	return l.holder.String()
 }
 
-// use makes the lease what it is after an append.
+// use changes the lease as an append does.
 func (l *lease) use(b *store.Batch, now time.Time) error {
 	if b.Lease == nil {
 		return nil
@@ -173,8 +173,8 @@ func (w *writer) putLease(name string, c *ends, l lease) error {
 	return w.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
 }
 
-// note notes what an append has taken and given back.
-func (w *writer) note(r *request) {
+// noteLease records a lease that an append has taken or given back.
+func (w *writer) noteLease(r *request) {
 	switch lease := r.batch.Lease; {
 	case r.err != nil || lease == nil:
 	case lease.For <= 0:
@@ -184,9 +184,9 @@ func (w *writer) note(r *request) {
 	}
 }
 
-// letGo gives back what is held, for nothing more can be appended with it. Where that
-// fails the leases lapse by themselves.
-func (w *writer) letGo() {
+// releaseLeases gives back all leases held, since no append can follow. Where that fails they lapse
+// by themselves.
+func (w *writer) releaseLeases() {
 	if len(w.holding) == 0 {
 		return
 	}
@@ -215,7 +215,7 @@ func (l *Log) Holder(ctx context.Context, name string) (holder string, err error
 	return holder, explain(l.path, err)
 }
 
-// Lapsed implements [store.Log]. Its cost is that of the contexts that there are.
+// Lapsed implements [store.Log]. Its cost is proportional to the number of contexts.
 func (l *Log) Lapsed(ctx context.Context) (names []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

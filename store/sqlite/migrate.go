@@ -30,7 +30,7 @@ var newLog []byte
 type migration struct {
 	name string
 	sql  string
-	fill func(c *conn) error // what SQL alone can't do after it; may be nil
+	fill func(c *conn) error // the part that SQL alone can't do, after it; may be nil
 }
 
 // fills are what follows the SQL of a migration.
@@ -57,7 +57,7 @@ func migrations(folder fs.FS) ([]migration, error) {
 	return list, nil
 }
 
-// ownMigrations are those of the logs of obelus, which nobody may change.
+// ownMigrations are the migrations of the logs of obelus, which must never change.
 var ownMigrations = sync.OnceValues(func() ([]migration, error) {
 	folder, err := fs.Sub(embedded, "migrations")
 	if err != nil {
@@ -66,8 +66,7 @@ var ownMigrations = sync.OnceValues(func() ([]migration, error) {
 	return migrations(folder)
 })
 
-// version reads the version of a file's schema, and refuses what is newer than
-// the migrations lead to.
+// version reads the version of a file's schema, and refuses one newer than the last migration.
 func (c *conn) version(list []migration) (int, error) {
 	row, err := c.one(context.Background(), "PRAGMA user_version")
 	if err != nil {
@@ -95,7 +94,8 @@ func (c *conn) migrate(o Options, list []migration) error {
 
 func (c *conn) migrateLocked(list []migration) error {
 	have, err := c.version(list)
-	if err != nil || have == len(list) { // another process has done it meanwhile, and may be at work
+	// Another process has done it meanwhile, and may be at work.
+	if err != nil || have == len(list) {
 		return err
 	}
 	if err := c.unused(have, len(list)); err != nil {
@@ -115,8 +115,8 @@ func (c *conn) migrateLocked(list []migration) error {
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(list)))
 }
 
-// unused refuses to bring up to date what an older obelus is at work in, as far as
-// the file says so: that would fail then, or go on to write as it did.
+// unused refuses to migrate a file that an older obelus has open, as far as the file shows it: that
+// would fail then, or go on writing in its own way.
 func (c *conn) unused(have, want int) error {
 	row, err := c.one(context.Background(), "SELECT count(*) FROM sqlite_schema WHERE name = 'leases'")
 	if err != nil || integer(row[0]) == 0 {
@@ -130,7 +130,7 @@ func (c *conn) unused(have, want int) error {
 		have, want, held.Holder, held.Context)}
 }
 
-// markAll writes what the messages that are there already leave at their paths.
+// markAll writes the marks of the existing messages.
 func (c *conn) markAll() error {
 	const all = "SELECT " + storedColumns + ", context || ' ' || seq FROM messages WHERE type = 'data' AND data IS NOT NULL"
 	return c.each(context.Background(), all, nil, func(row []driver.Value) (bool, error) {
@@ -145,7 +145,7 @@ func (c *conn) markAll() error {
 		touches, leaves := op.Marks()
 		for _, mark := range touches {
 			if mark.Form == store.FormOntoUnlisted {
-				mark.Path = op.Path // where a merge of many leaves had its row then
+				mark.Path = op.Path // the row of a merge of many leaves at that time
 			}
 			err := c.exec("UPDATE writes SET form = ?5 WHERE context = ?1 AND path = ?2 AND instance = ?3 AND seq = ?4",
 				m.Context, mark.Path.String(), m.Instance, m.Seq, int64(mark.Form))

@@ -16,21 +16,21 @@ import (
 // idleReaders is how many connections are kept for the next reads.
 const idleReaders = 8
 
-// pool lends connections for reading. It never makes anybody wait for one to be put
-// back: the body of a loop over one read may begin another.
+// pool lends connections for reading. It never blocks a reader until another is done: the body of a
+// loop over one read may begin another.
 type pool struct {
 	path    string
 	options Options
 	file    *location // of a log that this process writes
-	release func()    // called once the pool is closed and its last connection too
+	release func()    // called once the pool and its last connection are closed
 
-	opening sync.Mutex // of who opens a connection; taken before mu
+	opening sync.Mutex // held while a connection is opened; taken before mu
 
 	mu     sync.Mutex
 	idle   []*conn
 	out    int
 	closed bool
-	frozen *sight // of the file, if it is read as one that nobody changes; who changes it holds both
+	frozen *fingerprint // of the file, if it is read as immutable; changing it needs both locks
 }
 
 func newPool(path string, o Options, release func()) *pool {
@@ -79,7 +79,7 @@ func (p *pool) dial() (*conn, error) {
 		c, err := p.dialReadOnly()
 		if err == nil {
 			p.mu.Lock()
-			p.frozen = c.sight
+			p.frozen = c.fingerprint
 			p.mu.Unlock()
 		}
 		return c, err
@@ -91,9 +91,9 @@ func (p *pool) dial() (*conn, error) {
 // the files that it kept beside the log.
 const closing = 500 * time.Millisecond
 
-// dialReadOnly opens a file that this process never changes. A folder that can't
-// be written has no place for the files that SQLite keeps beside a log; without
-// those of somebody who writes it, the file is all that there is to read.
+// dialReadOnly opens a file that this process never changes. A folder without write permission has
+// no place for the files that SQLite keeps beside a log; without those of a writer, the file is all
+// that there is to read.
 func (p *pool) dialReadOnly() (*conn, error) {
 	for deadline := time.Now().Add(closing); ; time.Sleep(time.Millisecond) {
 		c, err := p.connect("ro")
@@ -104,7 +104,7 @@ func (p *pool) dialReadOnly() (*conn, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !seen.tail:
+		case !seen.walPending:
 			return p.dialFrozen(seen)
 		case time.Now().After(deadline):
 			return nil, unreadableTail(seen.path)
@@ -112,16 +112,16 @@ func (p *pool) dialReadOnly() (*conn, error) {
 	}
 }
 
-func (p *pool) dialFrozen(seen *sight) (*conn, error) {
+func (p *pool) dialFrozen(seen *fingerprint) (*conn, error) {
 	c, err := p.connect("immutable")
 	if err == nil {
-		c.sight = seen
+		c.fingerprint = seen
 	}
 	return c, err
 }
 
-// thaw opens anew what was read as a file that nobody changes, if somebody has.
-func (p *pool) thaw() error {
+// reopenChanged reopens a file that was read as immutable, if it has changed.
+func (p *pool) reopenChanged() error {
 	if p.frozen == nil {
 		return nil
 	}
@@ -149,13 +149,13 @@ func (p *pool) renew(c *conn) {
 	for _, old := range p.idle {
 		_ = old.close()
 	}
-	p.idle, p.frozen = nil, c.sight
+	p.idle, p.frozen = nil, c.fingerprint
 	p.out++
 }
 
 // get lends a connection until it is put back.
 func (p *pool) get() (*conn, error) {
-	if err := p.enter(); err != nil {
+	if err := p.use(); err != nil {
 		return nil, err
 	}
 	if err := p.file.check(); err != nil {
@@ -172,8 +172,8 @@ func (p *pool) get() (*conn, error) {
 	return c, err
 }
 
-// enter counts somebody among those that use the file, until drop.
-func (p *pool) enter() error {
+// use counts a user of the file, until drop.
+func (p *pool) use() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -197,13 +197,12 @@ func (p *pool) take(looked bool) *conn {
 	return c
 }
 
-// open gives a connection to one that found none. To open one takes ten times as
-// long as most reads: whoever waits for another to do so takes what has been put
-// back by then.
+// open returns a connection when none is free. Opening one takes ten times as long as most reads: a
+// reader that waits for another to open one takes a connection that has been returned by then.
 func (p *pool) open() (*conn, error) {
 	p.opening.Lock()
 	defer p.opening.Unlock()
-	if err := p.thaw(); err != nil {
+	if err := p.reopenChanged(); err != nil {
 		return nil, err
 	}
 	if c := p.take(true); c != nil {
@@ -212,12 +211,12 @@ func (p *pool) open() (*conn, error) {
 	return p.dial()
 }
 
-// put takes a connection back. One that gave an error is not used again, nor one
-// to a file as it was.
+// put returns a connection. One that gave an error is not used again, nor one to a file that has
+// changed.
 func (p *pool) put(c *conn, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if failed || p.closed || c.sight != p.frozen || len(p.idle) >= idleReaders {
+	if failed || p.closed || c.fingerprint != p.frozen || len(p.idle) >= idleReaders {
 		_ = c.close()
 	} else {
 		p.idle = append(p.idle, c)
@@ -262,7 +261,7 @@ func (p *pool) read(use func(*conn) error) error {
 	}
 	failed := true
 	defer func() { p.put(c, failed) }()
-	err = c.sight.sound(use(c))
+	err = c.fingerprint.check(use(c))
 	failed = err != nil
 	return err
 }

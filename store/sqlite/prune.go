@@ -14,16 +14,15 @@ import (
 
 // Prune implements [store.Log]. The file gets no smaller before [Log.Vacuum].
 func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
-	return l.alone(ctx, func(w *writer) error {
+	return l.exclusively(ctx, func(w *writer) error {
 		return w.inPlace(func() error { return w.prune(ctx, contexts) })
 	})
 }
 
-// Vacuum gives back to the disk what pruned contexts took. It needs as much room
-// again meanwhile, and nobody else can append; so it gives a [*store.HeldError]
-// while a context is being run.
+// Vacuum returns the space of pruned contexts to the disk. It needs as much room again meanwhile,
+// and no other append can run; so it gives a [*store.HeldError] while a context is being run.
 func (l *Log) Vacuum(ctx context.Context) error {
-	return l.alone(ctx, func(w *writer) error {
+	return l.exclusively(ctx, func(w *writer) error {
 		if err := errors.Join(w.file.check(), w.anyHeld(ctx)); err != nil {
 			return err
 		}
@@ -31,8 +30,8 @@ func (l *Log) Vacuum(ctx context.Context) error {
 	})
 }
 
-// alone does something with the writer while nobody else in the process writes.
-func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
+// exclusively runs a function with the writer while nothing else in the process writes.
+func (l *Log) exclusively(ctx context.Context, do func(w *writer) error) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
@@ -41,16 +40,16 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 	if l.queue == nil {
 		return explain(l.path, errOpenedReadOnly)
 	}
-	if err := l.turn.take(ctx); err != nil {
+	if err := l.lock.acquire(ctx); err != nil {
 		return err
 	}
-	defer l.turn.give()
+	defer l.lock.release()
 	defer l.writer.forget()
 	return explain(l.path, do(l.writer))
 }
 
-// insertPrune leaves an event that is about no context, lest the positions of
-// those that go be given again: whoever follows the journal has passed them.
+// insertPrune leaves an event that concerns no context, so that the positions of the pruned events
+// are not reused: followers of the journal have passed them.
 const insertPrune = `INSERT INTO journal (n, context, seq, date, event) SELECT COALESCE(max(n), 0) + 1, '', 0, ?1, 'prune' FROM journal`
 
 func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error {
@@ -61,7 +60,7 @@ func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error 
 	for _, c := range contexts {
 		names = append(names, c.Context)
 	}
-	ancestors := map[string]int64{} // how many each has
+	ancestors := map[string]int64{} // number of each
 	for _, c := range contexts {
 		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), (SELECT updated FROM contexts WHERE context = ?1), `+selectHead, c.Context)
 		if err != nil {
@@ -81,20 +80,21 @@ func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error 
 	if err := w.exec(insertPrune, store.FormatDate(time.Now())); err != nil {
 		return err
 	}
-	// Forks go before what they share, and have more ancestors than that.
+	// Forks go before the contexts that they share, and have more ancestors than those.
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
 	for _, name := range slices.Compact(names) {
 		if err := w.exec(`INSERT OR IGNORE INTO pruning (context) VALUES (?1)`, name); err != nil {
 			return err
 		}
-		if err := w.exec(`DELETE FROM contexts WHERE context = ?1`, name); err != nil { // and all else with it
+		// With all rows that refer to it.
+		if err := w.exec(`DELETE FROM contexts WHERE context = ?1`, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// prunable tells why a context can't go together with others.
+// prunable returns why a context can't be removed together with others.
 func (w *writer) prunable(ctx context.Context, name string, others []string) error {
 	held, err := w.lease(ctx, name)
 	if err != nil {

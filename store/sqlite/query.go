@@ -4,17 +4,18 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"obelus/store"
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
+
+	"obelus/store"
 )
 
-// QueryError is SQL that can't be answered: it does not parse, names what is
-// not there, would change something, or goes wrong on the way.
+// QueryError is SQL that can't be answered: it does not parse, names an unknown table, would change
+// something, or fails as it runs.
 type QueryError struct {
 	Message string
-	Unknown string // the table that is not there, if it is that
+	Unknown string // the unknown table, if that is the reason
 }
 
 func (e *QueryError) Error() string { return e.Message }
@@ -52,7 +53,7 @@ func (l *Log) Query(ctx context.Context, sql string, columns func(names []string
 		}
 		return sqlite3.SQLITE_DENY
 	})
-	return l.queryError(ctx, c.sight.sound(c.stream(ctx, sql, columns, row)), refused)
+	return l.queryError(ctx, c.fingerprint.check(c.stream(ctx, sql, columns, row)), refused)
 }
 
 func (c *conn) stream(ctx context.Context, sql string, columns func([]string) error, row func([]any) error) error {
@@ -85,8 +86,7 @@ func (c *conn) stream(ctx context.Context, sql string, columns func([]string) er
 	}
 }
 
-// queryError tells what is wrong with the query from what is wrong with the
-// file.
+// queryError separates faults of the query from faults of the file.
 func (l *Log) queryError(ctx context.Context, err error, refused string) error {
 	var theirs sqlite3.Error
 	if err == nil || !errors.As(err, &theirs) {
@@ -113,11 +113,10 @@ func (l *Log) queryError(ctx context.Context, err error, refused string) error {
 	return explain(l.path, err)
 }
 
-// What SQLite calls recursion in a query; the driver has no name for it.
+// SQLite's code for recursion in a query; the driver has no name for it.
 const actionRecursive = 33
 
-// harmless are the pragmas that only tell something, with an argument too
-// where that is true.
+// harmless are the pragmas that only read, with an argument too where that is true.
 var harmless = map[string]bool{
 	"table_info": true, "table_xinfo": true, "table_list": true, "index_list": true, "index_info": true, "index_xinfo": true,
 	"foreign_key_list": true, "integrity_check": true, "quick_check": true,
@@ -126,7 +125,7 @@ var harmless = map[string]bool{
 	"compile_options": false, "database_list": false, "collation_list": false, "function_list": false, "module_list": false, "pragma_list": false,
 }
 
-// reads tells whether a step of a query only reads.
+// reads reports whether a step of a query only reads.
 func reads(op int, name, argument string) bool {
 	switch op {
 	case sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, actionRecursive:
@@ -185,7 +184,7 @@ func token(sql string) (size int, blank bool) {
 // alone opens a connection of its own that can't write, whatever the pool's
 // others can.
 func (p *pool) alone() (c *conn, release func(), err error) {
-	if err := p.enter(); err != nil {
+	if err := p.use(); err != nil {
 		return nil, nil, err
 	}
 	if c, err = p.openAlone(); err != nil {
@@ -201,7 +200,7 @@ func (p *pool) alone() (c *conn, release func(), err error) {
 func (p *pool) openAlone() (*conn, error) {
 	p.opening.Lock()
 	defer p.opening.Unlock()
-	if err := p.thaw(); err != nil {
+	if err := p.reopenChanged(); err != nil {
 		return nil, err
 	}
 	if p.options.ReadOnly {
@@ -214,12 +213,12 @@ func (p *pool) openAlone() (*conn, error) {
 type Relation struct {
 	Name    string
 	View    bool
-	Holds   string // what a row of it is, in a sentence
+	Holds   string // the meaning of a row, in a sentence
 	Columns []string
 }
 
-// relations says what the tables and views hold, in the order in which people
-// ask for them.
+// relations describes the tables and views, in the order in which people
+// need them.
 var relations = []Relation{
 	{Name: "contexts", Holds: "Every context: its name, what it was made for or forked from, and when."},
 	{Name: "log", Holds: "The messages of a context in order, those that a fork shares among them."},

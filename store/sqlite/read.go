@@ -24,7 +24,7 @@ func sequence[T any](l *Log, ctx context.Context, walk func(c *conn, yield func(
 		for again := err == nil; again; again = errors.Is(err, errWrittenMeanwhile) && !began {
 			err = l.readers.read(func(c *conn) error {
 				return walk(c, func(v T) bool {
-					if c.sight.sound(nil) != nil { // read tells that
+					if c.fingerprint.check(nil) != nil { // read reports it
 						return false
 					}
 					began, stopped = true, !yield(v, nil)
@@ -82,10 +82,10 @@ func (l *Log) ofContext(ctx context.Context, name, sql string) (row []driver.Val
 	return row, nil
 }
 
-// selectKinds goes from each path and instance to the next by the index, for a
-// path may have been written any number of times. The index serves a comparison
-// of rows only if what is compared with has no type of its own, hence the +, and
-// only from the row on, hence a blob: it is greater than any seq, and than any text.
+// selectKinds goes from each path and instance to the next by the index, since a path may have been
+// written any number of times. The index serves a comparison of rows only if the operand has no
+// type of its own, hence the +, and only from the row on, hence a blob: it is greater than any seq,
+// and than any text.
 const selectKinds = `WITH RECURSIVE pairs (path, instance) AS (
 		SELECT * FROM (SELECT path, instance FROM writes WHERE context = ?1 AND path > '' ORDER BY path, instance LIMIT 1)
 		UNION ALL
@@ -98,8 +98,8 @@ const selectKinds = `WITH RECURSIVE pairs (path, instance) AS (
 	WHERE ?2 = 9223372036854775807 OR (SELECT min(seq) FROM writes WHERE context = ?1 AND path = p.path AND instance = p.instance) <= ?2
 	ORDER BY instance, kind`
 
-// Kinds implements [store.Log]. Its cost is that of the different paths that
-// the context holds, not of the messages.
+// Kinds implements [store.Log]. Its cost is proportional to the number of different paths in the
+// context, not of messages.
 func (l *Log) Kinds(ctx context.Context, name string) (kinds []store.KindOf, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ const (
 	messageColumns = storedColumns + ", " + ownIdentity
 )
 
-// ownIdentity gives the context and the seq that stand in a message's row. What SQLite gives
-// as m.context and m.seq is what the index has by which it found the row.
+// ownIdentity gives the context and the seq in a message's row. SQLite takes m.context and m.seq
+// from the index by which it found the row.
 const ownIdentity = `(SELECT r.context || ' ' || r.seq FROM messages AS r WHERE r.rowid = m.rowid)`
 
 func identity(context string, seq int64) string {
@@ -197,8 +197,7 @@ func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Mes
 	})
 }
 
-// overSpans goes through what a context's log is made of, until it is told that
-// there is no need for more.
+// overSpans goes through the spans of a context's log until a function needs no more.
 func (c *conn) overSpans(ctx context.Context, name string, newest bool, use func(span) (more bool, err error)) error {
 	spans, err := c.spans(ctx, name)
 	if err != nil {
@@ -390,7 +389,7 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 func entry(row []driver.Value) (store.Entry, error) {
 	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5]), Data: text(row[6])}
 	var err error
-	if text(row[7]) != e.Context { // which the index said
+	if text(row[7]) != e.Context { // as the index has it
 		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: the index leads to event %d of another context", e.N)}
 	}
 	if e.Date, err = date(row[3]); err != nil {
@@ -439,7 +438,8 @@ func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.Conte
 func (l *Log) infos(ctx context.Context, sql, name string) iter.Seq2[store.ContextInfo, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
 		return c.each(ctx, sql, []driver.Value{name}, func(row []driver.Value) (bool, error) {
-			info, err := c.contextInfo(ctx, row) // asked one by one, for most who ask want the first context alone
+			// One by one, since most callers want only the first context.
+			info, err := c.contextInfo(ctx, row)
 			return err == nil && yield(info), err
 		})
 	})

@@ -1,23 +1,21 @@
 // Package sqlite keeps an obelus log in one SQLite file.
 //
-// [Open] gives a [Log], which is a [store.Log]: several processes may append
-// to one file at once, an append is on the disk when it returns, and reads go
-// on beside the writing. The tables and the view history are an interface of
-// their own, for people with plain sqlite3; the files in migrations document
-// every column.
+// [Open] returns a [Log], which is a [store.Log]: several processes may append to one file at once,
+// an append is on the disk when it returns, and reads go on beside the writing. The tables and the
+// view history are an interface of their own, for people with plain sqlite3; the files in
+// migrations document every column.
 //
-// Within a process one append writes at a time, and commits all that are
-// waiting with it in one transaction. Reads take a connection each, from a pool that
-// grows with the loops that are open at once.
+// Within a process one append writes at a time, and commits all that are waiting with it in one
+// transaction. Reads take a connection each, from a pool that grows with the loops that are open at
+// once.
 //
-// A process that has a log open must not open the file, or those beside it, in another
-// way, be it to read or to serve them: with the first descriptor that is closed the system
-// takes away the locks by which SQLite keeps others from the file, and what is appended
-// then can be lost. [Backup] makes a copy that may be handled like any file.
+// A process that has a log open must not open the file, or those beside it, in another way, be it
+// to read or to serve them: when the first descriptor is closed the system takes away the locks by
+// which SQLite keeps others from the file, and later appends can be lost. [Log.Backup] makes a copy
+// that may be handled like any file.
 //
-// A [store.Lease] names the process that holds it, so that one whose process
-// has died on the same host can be taken at once. On another host, which can't
-// look, it must lapse first.
+// A [store.Lease] names the process that holds it, so that the lease of a process that has died on
+// the same host can be taken at once. Another host, which can't look, has to wait until it lapses.
 package sqlite
 
 import (
@@ -37,9 +35,9 @@ import (
 // Options says how a file is opened. The zero Options are good for a log that
 // is written.
 type Options struct {
-	// Synchronous is "full" (the default): what has been appended survives a
-	// power failure; or "normal": it survives the end of the process, and a
-	// power failure may take the last appends, but never leaves a hole.
+	// Synchronous is "full" (the default): appends survive a power failure; or "normal": they
+	// survive the end of the process, and a power failure may take the last ones, but never leaves
+	// a hole.
 	Synchronous string
 
 	// BusyTimeout is how long an append waits while other processes write; 0
@@ -83,18 +81,17 @@ type Log struct {
 	mu     sync.RWMutex // held for reading while an append is queued
 	closed bool
 	queue  chan *request
-	turn   *turn
-	writer *writer // nil if the log is read-only; for who has the turn
+	lock   *writerLock
+	writer *writer // nil if the log is read-only; owned by the holder of lock
 
-	commits atomic.Int64 // how many transactions there have been, for tests
+	commits atomic.Int64 // number of transactions, for tests
 }
 
 var _ store.Log = (*Log)(nil)
 
-// Open opens the log in a file, and makes the file and the folders that it is
-// in where they are absent. A file that is not a log of obelus is refused and
-// left as it is ([ErrNotOurs]); so is one that a newer obelus made
-// ([ErrNewer]). One that an older obelus made is brought up to date.
+// Open opens the log in a file, and creates the file and its folders where they are absent. A file
+// that is not a log of obelus is refused and left as it is ([ErrNotOurs]); so is one that a newer
+// obelus made ([ErrNewer]). A file that an older obelus made is migrated.
 //
 // SQLite's :memory: is refused too: a log in memory is a [memory.Log].
 func Open(path string, o Options) (*Log, error) {
@@ -130,20 +127,20 @@ func (l *Log) start(absolute string) error {
 			return err
 		}
 		l.writer, l.readers.file = w, w.file
-		_ = l.readers.enter() // it was made just now, and is not closed
+		_ = l.readers.use() // it was made just now, and is not closed
 	}
 	if err := l.readers.probe(); err != nil {
 		return errors.Join(err, l.stopWriter())
 	}
 	if l.writer != nil {
-		l.queue, l.turn = make(chan *request, queueLength), newTurn()
+		l.queue, l.lock = make(chan *request, queueLength), newWriterLock()
 	}
 	return nil
 }
 
-// Close waits for the appends that are under way and closes the file. Reads
-// that have begun may go on to their end. A run that goes on over it can record nothing
-// any more: its lease ends, so that whoever opens the file anew can resume it at once.
+// Close waits for the appends that are under way and closes the file. Reads that have begun may
+// finish. A run that goes on over the log can record nothing any more: its lease ends, so that
+// another process that opens the file can resume it at once.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -154,11 +151,11 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 
 	if l.writer != nil {
-		_ = l.turn.take(context.Background()) // for good
+		_ = l.lock.acquire(context.Background()) // for good
 		for len(l.queue) > 0 {
 			l.writer.run(l.queue)
 		}
-		l.writer.letGo()
+		l.writer.releaseLeases()
 	}
 	l.readers.close()
 	// Last, for the last connection to go takes the write-ahead log with it.
@@ -176,7 +173,7 @@ func (l *Log) stopWriter() error {
 // Between does something while the process is at no commit, and none begins: what stops the
 // whole process there leaves other processes free to write. The end of ctx ends the wait.
 func (l *Log) Between(ctx context.Context, do func()) error {
-	return l.alone(ctx, func(*writer) error {
+	return l.exclusively(ctx, func(*writer) error {
 		do()
 		return nil
 	})
@@ -204,24 +201,23 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 	return r.result, nil
 }
 
-// await waits until an append is written. Whoever waits while nobody writes
-// writes what is queued, so that a lone append changes no goroutine; those that
-// come meanwhile form the next group.
+// await waits until an append is written. A waiter writes the queue itself while no other does, so
+// that a lone append changes no goroutine; appends that come meanwhile form the next group.
 func (l *Log) await(ctx context.Context, r *request) error {
 	for {
-		if l.turn.try() {
+		if l.lock.tryAcquire() {
 			if !r.written() {
-				if l.writer.company(r) {
+				if l.writer.shouldYield(r) {
 					runtime.Gosched()
 				}
 				l.writer.run(l.queue)
 			}
-			l.turn.give()
+			l.lock.release()
 		}
 		select {
 		case <-r.done:
 			return nil
-		case <-l.turn.free:
+		case <-l.lock.free:
 		case <-ctx.Done():
 			if r.state.CompareAndSwap(waiting, cancelled) {
 				return ctx.Err()
@@ -247,14 +243,14 @@ func (l *Log) enqueue(ctx context.Context, r *request) error {
 			return nil
 		default:
 		}
-		if l.turn.try() { // those whose appends fill the queue may all have left
+		if l.lock.tryAcquire() { // those whose appends fill the queue may all have left
 			l.writer.run(l.queue)
-			l.turn.give()
+			l.lock.release()
 		}
 		select {
 		case l.queue <- r:
 			return nil
-		case <-l.turn.free:
+		case <-l.lock.free:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -443,12 +443,12 @@ func TestGroupCommit(t *testing.T) {
 // TestTurn: one at a time has the turn, all who wait for it get it, and nobody has it whose
 // context ends before.
 func TestTurn(t *testing.T) {
-	turn, held, had := newTurn(), 0, 0
+	turn, held, had := newWriterLock(), 0, 0
 	var all errgroup.Group
 	for range 100 {
 		all.Go(func() error {
 			for range 20 {
-				if err := turn.take(t.Context()); err != nil {
+				if err := turn.acquire(t.Context()); err != nil {
 					return err
 				}
 				if held++; held != 1 {
@@ -457,7 +457,7 @@ func TestTurn(t *testing.T) {
 				had++
 				runtime.Gosched()
 				held--
-				turn.give()
+				turn.release()
 			}
 			return nil
 		})
@@ -466,16 +466,16 @@ func TestTurn(t *testing.T) {
 		t.Error(err, had)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if !turn.try() || turn.try() {
+	if !turn.tryAcquire() || turn.tryAcquire() {
 		t.Error("it is had by nobody, or by two")
 	}
 	cancel()
 	<-turn.free // of who had it before
-	if err := turn.take(ctx); !errors.Is(err, context.Canceled) {
+	if err := turn.acquire(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	turn.give()
-	if err := turn.take(t.Context()); err != nil {
+	turn.release()
+	if err := turn.acquire(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -493,7 +493,7 @@ func TestLockedGroup(t *testing.T) {
 	for range 2 * largeGroup {
 		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 	}
-	l.writer.timeout, l.writer.enough = time.Millisecond, smallGroup
+	l.writer.timeout, l.writer.batchSize = time.Millisecond, smallGroup
 	for _, left := range []int{2*largeGroup - smallGroup, largeGroup - smallGroup} {
 		if l.writer.run(queue); len(queue) != left {
 			t.Errorf("%d wait, not %d", len(queue), left)
@@ -534,8 +534,8 @@ func TestPace(t *testing.T) {
 		{1000, 10 * time.Millisecond, time.Second, largeGroup},
 		{1, 0, time.Second, largeGroup},
 	} {
-		if l.writer.pace(c.n, c.wrote, c.flushed); l.writer.enough != c.want {
-			t.Errorf("after %d in %s, flushed in %s, it takes %d, not %d", c.n, c.wrote, c.flushed, l.writer.enough, c.want)
+		if l.writer.setBatchSize(c.n, c.wrote, c.flushed); l.writer.batchSize != c.want {
+			t.Errorf("after %d in %s, flushed in %s, it takes %d, not %d", c.n, c.wrote, c.flushed, l.writer.batchSize, c.want)
 		}
 	}
 	queue := make(chan *request, 100)
@@ -571,7 +571,7 @@ func TestGroupCommitOnOneProcessor(t *testing.T) {
 	if !together {
 		t.Error("two who append at once are never written together")
 	}
-	company := func(name string) bool { return l.writer.company(&request{batch: store.Batch{Context: name}}) }
+	company := func(name string) bool { return l.writer.shouldYield(&request{batch: store.Batch{Context: name}}) }
 	if !company("a") || !company("b") {
 		t.Error("after a group nobody is waited for")
 	}
@@ -623,8 +623,8 @@ func TestClockSetBack(t *testing.T) {
 
 // TestCancelWhileQueued: an append that nobody waits for any more is not made.
 func TestCancelWhileQueued(t *testing.T) {
-	l := &Log{path: "log.db", queue: make(chan *request, 1), turn: newTurn()}
-	l.turn.try() // and nobody takes from the queue
+	l := &Log{path: "log.db", queue: make(chan *request, 1), lock: newWriterLock()}
+	l.lock.tryAcquire() // and nobody takes from the queue
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() { failed <- appendOne(ctx, l) }()
@@ -633,7 +633,7 @@ func TestCancelWhileQueued(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if group := r.take(nil); len(group) != 0 {
+	if group := r.joinGroup(nil); len(group) != 0 {
 		t.Error("it would be written")
 	}
 }

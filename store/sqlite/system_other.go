@@ -2,13 +2,11 @@
 
 package sqlite
 
-// unwritableFile tells that this process may not write a file, where there is a way to
-// tell.
+// unwritableFile reports that this process may not write a file, on systems that can say so.
 func unwritableFile(string) bool { return false }
 
-// onReadOnlyDisk tells that nobody can write where a file is, where there is a
-// way to tell.
+// onReadOnlyDisk reports that a file's disk is read-only, on systems that can say so.
 func onReadOnlyDisk(string) bool { return false }
 
-// gone tells that there is no process of a pid, where there is a way to tell.
+// hasEnded reports that there is no process of a pid, on systems that can say so.
 func gone(int64) bool { return false }

@@ -12,10 +12,9 @@ import (
 	"obelus/store"
 )
 
-// Touching implements [store.Log]. What stands at the path or above it is read
-// row by row, down an index; for what stands below it see descendants. So
-// whoever stops at the first operation has paid for a few rows, however long
-// the log is.
+// Touching implements [store.Log]. Operations at the path or above it are read row by row, down an
+// index; for those below it see descendants. A reader that stops at the first operation has paid
+// for a few rows, however long the log is.
 func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.Op) bool) error {
 		more, fork, err := c.touching(ctx, q, yield)
@@ -39,7 +38,7 @@ func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, e
 	})
 }
 
-// touching yields what a context itself holds, and tells whether it is a fork.
+// touching yields the operations of a context itself, and reports whether it is a fork.
 func (c *conn) touching(ctx context.Context, q store.Query, yield func(store.Op) bool) (more, fork bool, err error) {
 	t := &touching{conn: c, ctx: ctx, q: q}
 	defer t.close()
@@ -59,7 +58,7 @@ type touching struct {
 	*conn
 	ctx   context.Context
 	q     store.Query // its At is set
-	above []*stream   // one for each prefix of the path that something is written at
+	above []*stream   // one for each prefix of the path that has writes
 	under descendants
 	fork  bool // there is more, in the contexts that it was forked from
 }
@@ -74,10 +73,9 @@ type stream struct {
 	given  bool    // the cursor's row has been given away
 }
 
-// probe asks in one statement, and so at one moment of the log, for its end,
-// for the newest write at each prefix of the path, and whether there is
-// anything below. Who knows until where to look need not ask for the end, near which
-// SQLite reads all of a row, however large, to compare its key.
+// probe asks in one statement, and so at one moment of the log, for its end, for the newest write
+// at each prefix of the path, and whether there is anything below. With a given end it does not ask
+// for that, near which SQLite reads all of a row, however large, to compare its key.
 func (t *touching) probe() error {
 	prefixes, end := t.q.Path.Prefixes(), `?3`
 	if t.q.At == 0 {
@@ -147,7 +145,7 @@ func (t *touching) next() (op store.Op, ok bool, err error) {
 	return op, err == nil, err
 }
 
-// opColumns are what an operation is read from, after its seq.
+// opColumns are the columns of an operation, after its seq.
 const opColumns = "m.kind, m.path, m.method, m.data, m.producer IS NOT NULL, m.instance, " + ownIdentity
 
 // selectAt joins in this order, or the rows would have to be sorted. A message
@@ -155,8 +153,7 @@ const opColumns = "m.kind, m.path, m.method, m.data, m.producer IS NOT NULL, m.i
 const selectAt = "SELECT w.seq, " + opColumns + ` FROM writes w LEFT JOIN messages m ON m.context = w.context AND m.seq = w.seq
 	WHERE w.context = ? AND w.path = ? AND w.instance = ? AND w.seq <= ? ORDER BY w.seq DESC`
 
-// first gives a stream's next operation. The row after it is not read before
-// somebody asks for more.
+// first returns a stream's next operation. The row after it is read only when more is asked for.
 func (t *touching) first(s *stream) (store.Op, error) {
 	if s.cursor == nil {
 		var err error
@@ -212,7 +209,7 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 		return store.Op{}, wrong(err.Error())
 	}
 	if integer(row[5]) == 1 {
-		m.Producer = true // that there is one is all that the operation depends on
+		m.Producer = true // the operation depends only on whether there is one
 		switch path := text(row[2]); path {
 		case t.q.Path.String():
 			m.Path = t.q.Path
@@ -237,17 +234,15 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 // before it counts as much.
 const firstLimit = 256
 
-// descendants are the operations below a path. The index has them by path and
-// they are wanted by seq. Where there are few they are read and sorted. Where
-// there are many, there may be an operation at the path or above it that is
-// newer than all but a few of them, and that settles the matter: then the few
-// messages after that one are read instead. Which of the two it is shows when
-// both are tried with limits that grow together, at a cost like that of the
-// cheaper one.
+// descendants are the operations below a path. The index has them by path and they are wanted by
+// seq. Where there are few they are read and sorted. Where there are many, an operation at the path
+// or above it may be newer than all but a few of them, and settle the value: then the few messages
+// after that one are read instead. Both are tried with limits that grow together, at a cost like
+// that of the cheaper one.
 type descendants struct {
 	limit  int     // 0 if there are none
 	tried  int     // the limit within which all could not be read
-	others bool    // most of what is below is of other instances
+	others bool    // most of the operations below are of other instances
 	all    bool    // seqs are all that are left
 	seqs   []int64 // ascending
 	hi     int64   // nothing above it is left
@@ -262,8 +257,8 @@ func (d *descendants) close() {
 	}
 }
 
-// descendant gives the newest operation below the path that is left, if it is
-// newer than what is left at the path and above it.
+// descendant returns the newest remaining operation below the path, if it is newer than the
+// remaining ones at the path and above it.
 func (t *touching) descendant(than int64) (op store.Op, ok bool, err error) {
 	d := &t.under
 	for d.limit > 0 && (d.all || d.hi > than) {
@@ -347,7 +342,7 @@ func (t *touching) gathered(than int64) (op store.Op, ok bool, err error) {
 	}
 	row, err := t.one(t.ctx, selectOne, t.q.Context, d.seqs[last])
 	if err == nil {
-		row[0] = d.seqs[last] // also of a message that is gone
+		row[0] = d.seqs[last] // also of a removed message
 		op, err = t.op(row)
 	}
 	if err == nil && !op.WritesBelow(t.q.Path) {

@@ -28,8 +28,8 @@ func (w *writer) readLast() error {
 // its log. When the lease is renewed or given back it is exact.
 const tellEvery = time.Second
 
-// touch notes that a context is appended to. A lease alone is nothing new, but
-// time for what was put off.
+// touch records that a context is appended to. A lease alone is no change, but an occasion for
+// deferred rows.
 func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
 	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
@@ -42,12 +42,12 @@ func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
 	}
 }
 
-// touched is what the writer knew of a context before an append touched it.
+// touched is the writer's state of a context before an append touched it.
 type touched struct {
 	name    string
 	context *ends
 	before  ends
-	late    time.Time // what its row was to say; zero for nothing
+	late    time.Time // the time for its row; zero for none
 }
 
 // undo makes the writer know nothing of a group that could not be committed.

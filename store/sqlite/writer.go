@@ -14,29 +14,30 @@ import (
 	"obelus/store"
 )
 
-// writer is the one connection that writes. It belongs to who has the turn.
+// writer is the one connection that writes. The holder of the writer lock owns it.
 type writer struct {
 	*conn
 	file    *location
 	timeout time.Duration
 	commits *atomic.Int64
-	last    time.Time // of the last append, so that the next is later, also if the clock was set back
-	values  []driver.Value
-	dated   []time.Time     // see dates
-	kept    map[string]bool // code that it knows to be in the file
-	schema  int             // the version that it writes
-	enough  int             // how many appends a group takes
-	rows    int             // messages and entries that it has written, up to manyRows
+	// Of the last append, so that the next is later, also if the clock was set back.
+	last      time.Time
+	values    []driver.Value
+	dated     []time.Time     // see dates
+	kept      map[string]bool // code that is known to be in the file
+	schema    int             // the version that it writes
+	batchSize int             // how many appends a group takes
+	rows      int             // messages and entries that it has written, up to manyRows
 
 	holding map[string]int64 // epochs of the leases that were taken and not given back, by context
 
-	// What the file holds, as long as nobody else writes to it.
+	// State of the file, as long as no other process writes to it.
 	version  int64
 	contexts map[string]*ends
 	n        int64 // the journal's newest position, if contexts are known
 
 	alone   string               // the context of the last append, if that was a group by itself
-	late    map[string]time.Time // contexts whose rows are to say that they were appended to, and when
+	late    map[string]time.Time // times of appends that the rows of contexts do not have yet
 	touched []touched            // by the group
 }
 
@@ -69,7 +70,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 		return nil, errors.Join(err, c.close())
 	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, enough: largeGroup, holding: map[string]int64{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, batchSize: largeGroup, holding: map[string]int64{}, late: map[string]time.Time{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -101,19 +102,19 @@ func (w *writer) ready(o Options) error {
 	if err := w.readLast(); err != nil {
 		return err
 	}
-	w.makeTail(o.Synchronous == "full")
+	w.makeWAL(o.Synchronous == "full")
 	return nil
 }
 
 // tailLength is how long a write-ahead log is made: about as long as it is kept short.
 const tailLength = 136 * (4096 + 24)
 
-// makeTail makes the write-ahead log where there is none, for speed alone: the name
-// of a new file has to be on the disk before anything in it counts, and to flush one
-// that grows takes twice as long as to flush one that is written over. What SQLite
-// has it begin with is what every log holds; the rest, which is there where every commit
-// is flushed, is nothing until it is written. While it is made nobody else can write to it.
-func (w *writer) makeTail(flushed bool) {
+// makeWAL makes the write-ahead log where there is none, for speed alone: the name of a new file
+// has to be on the disk before its contents count, and flushing a file that grows takes twice as
+// long as one that is overwritten. It begins as SQLite begins every log; the rest, which exists
+// where every commit is flushed, counts for nothing until it is written. Meanwhile no other process
+// can write to it.
+func (w *writer) makeWAL(flushed bool) {
 	path := w.file.path + "-wal"
 	missing := func() bool {
 		info, err := os.Stat(path)
@@ -145,27 +146,27 @@ func lengthen(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// queueLength is how many appends may wait before those who append wait to
-// wait; smallGroup and largeGroup bound how many of them one transaction takes.
+// queueLength is the number of appends in the queue; further ones wait for a place. smallGroup and
+// largeGroup bound the number that one transaction takes.
 const (
 	queueLength = 1024
 	smallGroup  = 32
 	largeGroup  = 1024
 )
 
-// run commits a group of what is queued.
+// run commits a group from the queue.
 func (w *writer) run(queue <-chan *request) {
-	if group := gather(queue, w.enough); len(group) > 0 {
+	if group := gather(queue, w.batchSize); len(group) > 0 {
 		w.settle(group)
 	}
 }
 
-// gather takes a group of what is queued, of so many at most.
+// gather takes a group from the queue, of at most so many.
 func gather(queue <-chan *request, enough int) (group []*request) {
 	for len(group) < enough {
 		select {
 		case r := <-queue:
-			group = r.take(group)
+			group = r.joinGroup(group)
 		default:
 			return group
 		}
@@ -183,15 +184,15 @@ func (w *writer) inPlace(do func() error) error {
 	})
 }
 
-// company tells whether others append too, and could not queue while a group is
-// written, as there is but one processor. Where nobody else does, to let others run
-// first could mean to wait for what computes.
-func (w *writer) company(r *request) bool {
+// shouldYield reports whether others append too, and could not queue while a group was written, as
+// there is only one processor. Without others, letting them run first could mean waiting for a
+// computation.
+func (w *writer) shouldYield(r *request) bool {
 	return w.alone != r.batch.Context && runtime.GOMAXPROCS(0) == 1
 }
 
-// take adds the request to a group, unless nobody wants it any more.
-func (r *request) take(group []*request) []*request {
+// joinGroup adds the request to a group, unless its caller has left.
+func (r *request) joinGroup(group []*request) []*request {
 	if r.state.CompareAndSwap(waiting, taken) {
 		return append(group, r)
 	}
@@ -221,11 +222,11 @@ func (w *writer) settle(group []*request) {
 	}
 }
 
-// commit writes a group in one transaction. Its error is that of the whole;
-// what is wrong with one append alone is in its err.
+// commit writes a group in one transaction. Its error is that of the whole; the error of one append
+// alone is in its err.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
-	var began, written time.Time // without the wait for another's lock
+	var began, written time.Time // without the wait for another process's lock
 	err := w.inPlace(func() error {
 		began = time.Now()
 		err := w.write(group)
@@ -234,10 +235,11 @@ func (w *writer) commit(group []*request) error {
 	})
 	if err != nil {
 		w.undo()
-		w.enough = largeGroup // another's lock is waited for once, not by small group after small group
+		// Another process's lock is waited for once, not by small group after small group.
+		w.batchSize = largeGroup
 		return err
 	}
-	w.pace(len(group), written.Sub(began), time.Since(written))
+	w.setBatchSize(len(group), written.Sub(began), time.Since(written))
 	w.commits.Add(1)
 	if w.rows < manyRows {
 		for _, r := range group {
@@ -251,7 +253,7 @@ func (w *writer) commit(group []*request) error {
 	}
 	clear(w.late)
 	for _, r := range group {
-		w.note(r)
+		w.noteLease(r)
 		for _, code := range r.batch.Code {
 			if code != nil {
 				w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
@@ -261,11 +263,11 @@ func (w *writer) commit(group []*request) error {
 	return nil
 }
 
-// pace sets how many appends the next group takes: as many as are written in the time of
-// four flushes. With more, those who wait for the group hold up what they would do
-// meanwhile, and flush hardly less often.
-func (w *writer) pace(n int, wrote, flushed time.Duration) {
-	w.enough = int(min(max(smallGroup, 4*flushed*time.Duration(n)/max(wrote, 1)), largeGroup))
+// setBatchSize sets how many appends the next group takes: as many as are written in the time of
+// four flushes. With more, the waiters of the group are held up meanwhile, and flushes are hardly
+// fewer.
+func (w *writer) setBatchSize(n int, wrote, flushed time.Duration) {
+	w.batchSize = int(min(max(smallGroup, 4*flushed*time.Duration(n)/max(wrote, 1)), largeGroup))
 }
 
 func (w *writer) write(group []*request) error {
@@ -286,8 +288,8 @@ func (w *writer) write(group []*request) error {
 	return nil
 }
 
-// refresh forgets what the writer knows if somebody else has written, who may
-// have brought the file up to date too.
+// refresh drops the writer's knowledge if another process has written, which may have migrated the
+// file too.
 func (w *writer) refresh() error {
 	row, err := w.one(context.Background(), selectVersion)
 	if err != nil {
@@ -306,8 +308,8 @@ func (w *writer) refresh() error {
 	return nil
 }
 
-// checkSchema refuses a file that is not of the version that the writer writes any
-// more: what it would write could be wrong in another.
+// checkSchema refuses a file that is no longer of the version that the writer writes: its rows
+// could be wrong in another.
 func (w *writer) checkSchema() error {
 	row, err := w.one(context.Background(), selectSchema)
 	if err != nil {
@@ -325,7 +327,7 @@ func (w *writer) checkSchema() error {
 // maxKnown is of how many contexts a writer knows where their logs end.
 const maxKnown = 1024
 
-// forget lets the writer read anew what the file holds.
+// forget makes the writer read the file's state anew.
 func (w *writer) forget() {
 	for name, c := range w.contexts {
 		if c.updated != c.told && c.exists {
@@ -335,14 +337,15 @@ func (w *writer) forget() {
 	w.contexts = map[string]*ends{}
 }
 
-// ends is where a context's log ends, and who holds it.
+// ends is the end of a context's log, and its holder.
 type ends struct {
-	exists        bool
-	seq           int64
-	lease         *lease    // nil if it is not known
-	newest        time.Time // date of what it has; zero if that is not known
-	updated, told time.Time // when it was appended to, and when its row says or is about to say so
-	taken         bool      // its lease was taken, and nothing appended since
+	exists bool
+	seq    int64
+	lease  *lease    // nil if it is not known
+	newest time.Time // newest date in the context; zero if it is not known
+	// Time of the last append, and the time in its row, or about to be in it.
+	updated, told time.Time
+	taken         bool // its lease was taken, and nothing appended since
 }
 
 func (w *writer) ends(name string) (*ends, error) {

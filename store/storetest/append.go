@@ -147,8 +147,8 @@ func testDates(t *testing.T, l store.Log) {
 	equal(t, "created", info.Created, want[0])
 }
 
-// testDatesNeverGoBack: what is dated before what the context has, or before what comes ahead
-// of it, gets the date of that.
+// testDatesNeverGoBack: a date before the context's newest, or before the date of the item ahead,
+// is raised to it.
 func testDatesNeverGoBack(t *testing.T, l store.Log) {
 	ctx := t.Context()
 	at := func(hour int) time.Time { return time.Date(2190, 1, 1, hour, 0, 0, 0, time.UTC) }
@@ -184,7 +184,8 @@ func testDatesNeverGoBack(t *testing.T, l store.Log) {
 	put("c", nil, nil, 7)
 	messages, _ = dates("c")
 	equal(t, "more messages", messages, []time.Time{at(2), at(3), at(5), at(5), at(5), at(6), at(9)})
-	// A fork goes on from what it shares, events too, and another context has dates of its own.
+	// A fork goes on from the messages that it shares, events too, and another context has dates of
+	// its own.
 	put("f", &store.Origin{Fork: "c", At: 6}, nil, 4)
 	put("ff", &store.Origin{Fork: "f", At: 6}, nil)
 	put("ff", nil, nil, 4)

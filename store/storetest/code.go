@@ -7,8 +7,8 @@ import (
 	"obelus/store"
 )
 
-// testCode: what calls ran is kept once, whoever brings it again, and not with
-// an append that is refused.
+// testCode: the scripts of calls are kept once, however often they are appended, and not with an
+// append that is refused.
 func testCode(t *testing.T, l store.Log) {
 	code := &store.Code{Digest: "d1", Scripts: []store.Script{
 		{Path: "activities/a.lua", SHA256: "a1", Source: []byte("return 'ß'")},

@@ -150,8 +150,7 @@ func testConcurrentConflicts(t *testing.T, l store.Log) {
 	}
 }
 
-// testReaders reads beside an appender: what is read is a log without gaps, in
-// which a batch is whole.
+// testReaders reads beside an appender: each read is a log without gaps, in which a batch is whole.
 func testReaders(t *testing.T, l store.Log) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

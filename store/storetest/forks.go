@@ -33,7 +33,7 @@ func step(t *testing.T, l store.Log, name string, values ...int) {
 	}
 }
 
-// contentOf is what a context holds, as text.
+// contentOf is the content of a context as text.
 func contentOf(t *testing.T, l store.Log, name string) (text string) {
 	t.Helper()
 	for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: name})) {
@@ -83,7 +83,7 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "info", alone, info)
 	equal(t, "origin", info.Origin, store.Origin{Fork: "p", At: 3})
 	equal(t, "messages", info.Messages, int64(4))
-	// Of the parent, what came after the fork is no part of it, as of whatever seq.
+	// Messages of the parent after the fork are no part of it, as of any seq.
 	for at, want := range map[int64]string{2: "1=1 2=2 ", 3: "1=1 2=2 3=3 ", 4: "1=1 2=2 3=3 4=5 ", 9: "1=1 2=2 3=3 4=5 "} {
 		got := ""
 		for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: "f", At: at})) {
@@ -102,8 +102,8 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "all entries", len(all), 7)
 }
 
-// testForkWithin: a batch can be parted after each of its entries, and ahead of what a
-// call wrote or a plan.
+// testForkWithin: a batch can be divided after each of its entries, and ahead of a call's write or
+// a plan.
 func testForkWithin(t *testing.T, l store.Log) {
 	given := parse(t, `[{"type":"data","kind":"s","data":{"b":1}},{"type":"data","kind":"s","data":{"b":2}}]`)
 	one, two, three := written(store.MustParsePath("†s.a"), "", 1), written(store.MustParsePath("†s.a"), "", 2), written(store.MustParsePath("†s.a"), "", 3)
@@ -261,8 +261,8 @@ func prune(t *testing.T, l store.Log, names ...string) error {
 	return l.Prune(t.Context(), contexts...)
 }
 
-// testPruneChanged: what was appended after somebody looked at a context is not
-// removed with it, be it a message or an event alone.
+// testPruneChanged: a context that was appended to after it was read is not removed, be it a
+// message or an event alone.
 func testPruneChanged(t *testing.T, l store.Log) {
 	step(t, l, "other", 1)
 	for _, b := range []store.Batch{
@@ -282,8 +282,8 @@ func testPruneChanged(t *testing.T, l store.Log) {
 	}
 }
 
-// testPruneTaken: a run that has begun and died since somebody looked is not removed
-// either, although it had only just been appended to.
+// testPruneTaken: a run that has begun and died since the context was read is not removed either,
+// although it had only just been appended to.
 func testPruneTaken(t *testing.T, l store.Log) {
 	step(t, l, "c", 1)
 	before := collect(t, l.Contexts(t.Context(), ""))
@@ -302,8 +302,8 @@ func testPruneTaken(t *testing.T, l store.Log) {
 	equal(t, "changed", errors.As(l.Prune(t.Context(), before...), &changed), true)
 }
 
-// testPruneLease: who ran a context that is gone can record nothing in the next of
-// its name.
+// testPruneLease: the former holder of a removed context can record nothing in the next one of its
+// name.
 func testPruneLease(t *testing.T, l store.Log) {
 	step(t, l, "other", 1)
 	before := int64(0)

@@ -76,7 +76,7 @@ func testLeaseHeld(t *testing.T, l store.Log) {
 	refuseLease(t, l, 0, 0, thisProcess)
 	refuseLease(t, l, 2, time.Hour, thisProcess)
 	equal(t, "renewed", mustLease(t, l, 1, 2*time.Hour, one...), int64(1))
-	add(t, l, "c", one...) // somebody who does not run it
+	add(t, l, "c", one...) // without its lease
 	add(t, l, "other", one...)
 	_, err = l.Append(t.Context(), store.Batch{Context: "other", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Hour}})
 	equal(t, "the lease of another context", err, nil)
@@ -114,14 +114,14 @@ func testLeaseLapsed(t *testing.T, l store.Log) {
 	held()
 	refuseLease(t, l, 0, time.Hour, thisProcess)
 	refuseLease(t, l, 1, time.Hour, thisProcess)
-	// A shorter time does not shorten what is left.
+	// A shorter time does not shorten the rest.
 	mustLease(t, l, 2, lapsed)
 	equal(t, "holder of what is left", holder(t, l), thisProcess)
 	mustLease(t, l, 2, 0)
 	held()
 }
 
-// testLeaseUndone: what is not appended changes no lease.
+// testLeaseUndone: an append that fails changes no lease.
 func testLeaseUndone(t *testing.T, l store.Log) {
 	conflict := func(epoch int64, duration time.Duration) {
 		t.Helper()
@@ -145,7 +145,7 @@ func testLeaseUndone(t *testing.T, l store.Log) {
 	conflict(1, 0)
 	equal(t, "not given back", holder(t, l), thisProcess)
 
-	// The lease is what is wrong first.
+	// The lease is checked first.
 	var held *store.HeldError
 	_, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: 7, Lease: &store.Lease{For: time.Hour}})
 	if !errors.As(err, &held) {
@@ -153,8 +153,7 @@ func testLeaseUndone(t *testing.T, l store.Log) {
 	}
 }
 
-// testLeaseAlone: an append of nothing but a lease is none to those who list
-// contexts.
+// testLeaseAlone: in lists of contexts an append of nothing but a lease does not count.
 func testLeaseAlone(t *testing.T, l store.Log) {
 	add(t, l, "c", parse(t, `{"type":"data","data":1}`)...)
 	add(t, l, "d")
@@ -170,7 +169,7 @@ func testLeaseAlone(t *testing.T, l store.Log) {
 	equal(t, "appended", store.Appended{Seq: a.Seq, N: a.N, Epoch: a.Epoch}, store.Appended{Seq: 1, N: 1, Epoch: 2})
 	equal(t, "first context", collect(t, l.Contexts(t.Context(), ""))[0].Context, "c")
 
-	// One that is made so is there, with a date.
+	// A context that is made so exists, with a date.
 	_, err = l.Append(t.Context(), store.Batch{Context: "new", Create: &store.Origin{Parent: "c"}, Lease: &store.Lease{For: time.Hour}})
 	equal(t, "error", err, nil)
 	infos := collect(t, l.Contexts(t.Context(), ""))
@@ -178,7 +177,7 @@ func testLeaseAlone(t *testing.T, l store.Log) {
 	equal(t, "updated", infos[0].Updated.Truncate(time.Millisecond), infos[0].Created)
 }
 
-// testLeaseTakers: of many who would run a context, one does at a time.
+// testLeaseTakers: of many that would run a context, one does at a time.
 func testLeaseTakers(t *testing.T, l store.Log) {
 	const takers, rounds = 8, 10
 	add(t, l, "c")

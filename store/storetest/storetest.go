@@ -1,5 +1,5 @@
-// Package storetest holds the behaviour that every [store.Log] must have. Who
-// writes a Log tests it with [Run].
+// Package storetest holds the behaviour that every [store.Log] must have. Implementations are
+// tested with [Run].
 package storetest
 
 import (

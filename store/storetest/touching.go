@@ -140,8 +140,8 @@ func testTouchingOddKeys(t *testing.T, l store.Log) {
 	}
 }
 
-// testTouchingRandom holds a long random log to the definition: the operations
-// of which a path that they touch overlaps the one that is asked for.
+// testTouchingRandom checks a long random log against the definition: the operations that touch a
+// path which overlaps the given one.
 func testTouchingRandom(t *testing.T, l store.Log) {
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

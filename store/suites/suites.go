@@ -1,4 +1,4 @@
-// Package suites finds published test suites, such as those of YAML, JSON and CSV, for tests.
+// Package suites finds published test suites, such as the ones of YAML, JSON and CSV, for tests.
 // Their data is not part of this repository.
 package suites
 

@@ -8,9 +8,9 @@ import (
 	"obelus/store"
 )
 
-// TestInputs holds what several -i come to: objects are merged, what a dotted key leads to
+// TestReadInputs_Merged holds what several -i come to: objects are merged, what a dotted key leads to
 // is put there, and nothing that was given is lost.
-func TestInputs(t *testing.T) {
+func TestReadInputs_Merged(t *testing.T) {
 	for _, test := range []struct{ inputs, want string }{
 		{`a=1 b.c:=2 b.d:=[3]`, `{"a":"1","b":{"c":2,"d":[3]}}`},
 		{`{"a":1,"b":{"c":2,"d":3}} {"b":{"c":4},"e":5}`, `{"a":1,"b":{"c":4,"d":3},"e":5}`},

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestDates: a time without a zone is that of the machine, as times are shown.
-func TestDates(t *testing.T) {
+// TestReadPast_LocalZone: a time without a zone is that of the machine, as times are shown.
+func TestReadPast_LocalZone(t *testing.T) {
 	here := time.Local
 	defer func() { time.Local = here }()
 	time.Local = time.FixedZone("", 9*60*60)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSplitWords(t *testing.T) {
+func TestSplit_Quotes(t *testing.T) {
 	for line, want := range map[string][]string{
 		"plans/a.lua a=b  c:=1":    {"plans/a.lua", "a=b", "c:=1"},
 		`x name="Ada Lovelace" e=`: {"x", "name=Ada Lovelace", "e="},

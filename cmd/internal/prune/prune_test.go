@@ -42,10 +42,10 @@ func (p *portions) Prune(ctx context.Context, contexts ...store.ContextInfo) err
 	return p.Log.Prune(ctx, contexts...)
 }
 
-// TestPruneInPortions holds that what is removed by age or status leaves room for
+// TestChoice_RemovesInPortions holds that what is removed by age or status leaves room for
 // others between, that what is named goes at once, and that a fork, also of a delegate's
 // context, goes before what it is a fork of.
-func TestPruneInPortions(t *testing.T) {
+func TestChoice_RemovesInPortions(t *testing.T) {
 	filled := func() *portions {
 		log := memory.New()
 		add := func(name string, n int, origin store.Origin) {
@@ -87,9 +87,9 @@ func TestPruneInPortions(t *testing.T) {
 	}
 }
 
-// TestPruneMeanwhile: what comes while prune chooses is not removed with what was
+// TestChoice_AppendMeanwhile: what comes while prune chooses is not removed with what was
 // chosen, and makes its context one that stays.
-func TestPruneMeanwhile(t *testing.T) {
+func TestChoice_AppendMeanwhile(t *testing.T) {
 	log := memory.New()
 	add := func(name string) {
 		messages, err := store.ParseMessages([]byte(`[{"type":"input","approved":true}]`))

@@ -11,8 +11,8 @@ type noMode struct{}
 
 func (noMode) ApplyMode() error { return nil }
 
-// TestInterruptEndsTheInputThatRuns holds that none of those before takes it.
-func TestInterruptEndsTheInputThatRuns(t *testing.T) {
+// TestTypedLines_InterruptEndsTheInput holds that none of those before takes it.
+func TestTypedLines_InterruptEndsTheInput(t *testing.T) {
 	lines := &TypedLines{term: New(io.Discard, io.Discard), whole: noMode{}, interrupts: make(chan os.Signal, 1)}
 	for range 2000 {
 		_, before := lines.Running(t.Context())

@@ -11,9 +11,9 @@ import (
 	"obelus/cmd/internal/termtest"
 )
 
-// TestProgressFits holds that lines that move are as wide and as many as the
+// TestProgress_FitsTheTerminal holds that lines that move are as wide and as many as the
 // terminal has room for, and are found again once it is narrower.
-func TestProgressFits(t *testing.T) {
+func TestProgress_FitsTheTerminal(t *testing.T) {
 	person, tty := termtest.Open(t)
 	defer tty.Close()
 	l := &liveLines{paint: func(_, text string) string { return text }}

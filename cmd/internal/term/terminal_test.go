@@ -8,8 +8,8 @@ import (
 	"obelus/cmd/internal/human"
 )
 
-// TestFit: what is too wide for a terminal is cut where it is widest.
-func TestFit(t *testing.T) {
+// TestFit_CutsTheWidest: what is too wide for a terminal is cut where it is widest.
+func TestFit_CutsTheWidest(t *testing.T) {
 	rows := [][]string{{"call", "data", "error"}, {"1.2", strings.Repeat("x", 50), strings.Repeat("é", 30)}}
 	human.Fit(rows, 40)
 	if got := strings.Join(rows[1], "  "); got != "1.2  "+strings.Repeat("x", 15)+"…  "+strings.Repeat("é", 15)+"…" {
@@ -32,9 +32,9 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestWideCharacters holds that columns stand below each other, and end at the
+// TestFit_WideCharacters holds that columns stand below each other, and end at the
 // terminal's edge, where characters take two columns or none.
-func TestWideCharacters(t *testing.T) {
+func TestFit_WideCharacters(t *testing.T) {
 	rows := [][]string{{"instance", "value", "n"}, {"订单一号", "👍 e\u0301", "1"}, {"b", strings.Repeat("中", 30), "2"}}
 	var shown strings.Builder
 	if err := (&Terminal{Out: &shown}).Table(rows[0], rows[1:2]); err != nil {

@@ -6,8 +6,8 @@ import (
 	"obelus/engine/journal"
 )
 
-// TestBars holds that calls are drawn where they ran, however far a clock was set between.
-func TestBars(t *testing.T) {
+// TestBars_ClockSet holds that calls are drawn where they ran, however far a clock was set between.
+func TestBars_ClockSet(t *testing.T) {
 	for _, test := range []struct {
 		records []journal.Record
 		want    []string

@@ -1,4 +1,4 @@
-package luastd
+package yaml
 
 import (
 	"encoding/json"
@@ -7,20 +7,22 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"obelus/luastd/internal/formats"
 )
 
 var (
-	yamlInteger = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	yamlBased   = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
-	yamlFloat   = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	yamlNoJSON  = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	integerPattern  = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	basedPattern    = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	floatPattern    = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	infinitePattern = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// maxYAMLBased bounds hexadecimal and octal numbers, which take long to convert, in digits.
-const maxYAMLBased = 1000
+// maxBasedDigits bounds hexadecimal and octal numbers, which take long to convert, in digits.
+const maxBasedDigits = 1000
 
 // resolve reads a plain scalar by the core schema of YAML 1.2.
-func (p *yamlParser) resolve(text string, at int) any {
+func (p *parser) resolve(text string, at int) any {
 	switch text {
 	case "", "~", "null", "Null", "NULL":
 		return nil
@@ -31,7 +33,7 @@ func (p *yamlParser) resolve(text string, at int) any {
 	}
 	switch {
 	case !strings.ContainsRune("+-.0123456789", rune(text[0])):
-	case yamlInteger.MatchString(text):
+	case integerPattern.MatchString(text):
 		digits := strings.TrimLeft(strings.TrimLeft(text, "+-"), "0")
 		switch {
 		case digits == "":
@@ -40,13 +42,13 @@ func (p *yamlParser) resolve(text string, at int) any {
 			return json.Number("-" + digits)
 		}
 		return json.Number(digits)
-	case yamlBased.MatchString(text):
-		if len(text) > maxYAMLBased {
-			p.fail(at, "a number has more than %d digits", maxYAMLBased)
+	case basedPattern.MatchString(text):
+		if len(text) > maxBasedDigits {
+			p.fail(at, "a number has more than %d digits", maxBasedDigits)
 		}
 		n, _ := new(big.Int).SetString(text, 0)
 		return json.Number(n.String())
-	case yamlFloat.MatchString(text):
+	case floatPattern.MatchString(text):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) {
 			p.fail(at, "%.100s is too large for a number", text)
@@ -54,8 +56,8 @@ func (p *yamlParser) resolve(text string, at int) any {
 		if math.Abs(f) > 1<<53 { // without an exponent it would be an exact whole number
 			return json.Number(strconv.FormatFloat(f, 'e', -1, 64))
 		}
-		return json.Number(compactJSON(f))
-	case yamlNoJSON.MatchString(text):
+		return json.Number(formats.CompactJSON(f))
+	case infinitePattern.MatchString(text):
 		p.fail(at, "%s is not a number of JSON", text)
 	}
 	return text

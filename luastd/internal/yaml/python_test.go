@@ -1,4 +1,4 @@
-package luastd
+package yaml
 
 import (
 	"encoding/json"
@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"obelus/luastd/internal/formats"
+	"obelus/luastd/internal/oracle"
 )
 
 // pyYAML reads lines of JSON with a YAML text and the name of one of PyYAML's loaders, and
@@ -40,7 +43,7 @@ func startPyYAML(t testing.TB, loader string) func(text string) pyAnswer {
 	if out, err := exec.Command("python3", "-c", "import yaml").CombinedOutput(); err != nil {
 		t.Skipf("skipped: python3 with PyYAML is not here: %v: %s", err, out)
 	}
-	ask := StartOracle(t, "python3", "-c", pyYAML)
+	ask := oracle.Start(t, "python3", "-c", pyYAML)
 	return func(text string) (answer pyAnswer) {
 		ask(map[string]string{"text": text, "loader": loader}, &answer)
 		return answer
@@ -126,7 +129,7 @@ func (w *yamlStyles) scalar(text string, n int, flow, key bool) {
 	case n == 2 && !oneLine:
 		w.b.WriteString("'" + folded(strings.ReplaceAll(text, "'", "''")) + "'")
 	default:
-		quoted := quotedYAML(text)
+		quoted := inQuotes(text)
 		if !key && !strings.Contains(text, "  ") {
 			quoted = strings.ReplaceAll(quoted, " ", w.one(" \\"+next, " ", "\\x20"))
 		}
@@ -245,7 +248,7 @@ func checkYAMLStyles(t *testing.T, seed int64) (text string, v any) {
 	v = w.value(3)
 	w.b.WriteString("---")
 	w.block(v, -1, false)
-	got, _, err := decodeYAML(w.b.String())
+	got, _, err := Decode(w.b.String())
 	if err != nil || !reflect.DeepEqual(got, v) {
 		t.Fatalf("%s\ngot %#v, %v\nwant %#v", w.b.String(), got, err, v)
 	}
@@ -281,9 +284,9 @@ func TestYAML_EncodedIsReadByPyYAML(t *testing.T) {
 	random := rand.New(rand.NewSource(2))
 	for range 3000 {
 		v := randomValue(random, 3)
-		text := encodeYAML(v, func(int) bool { return false })
+		text := Encode(v, func(int) bool { return false })
 		var want any // with numbers as Go's JSON reads them
-		if err := json.Unmarshal([]byte(compactJSON(v)), &want); err != nil {
+		if err := json.Unmarshal([]byte(formats.CompactJSON(v)), &want); err != nil {
 			t.Fatal(err)
 		}
 		if answer := python(text); answer.Error != "" || !reflect.DeepEqual(answer.Value, want) {

@@ -1,4 +1,5 @@
-package luastd
+// Package oracle asks another program for the right answers, for tests that compare with it.
+package oracle
 
 import (
 	"bufio"
@@ -8,9 +9,9 @@ import (
 	"testing"
 )
 
-// StartOracle starts another program that answers questions for a test until it ends. Questions
+// Start starts another program that answers questions for a test until it ends. Questions
 // and answers are lines of JSON.
-func StartOracle(t testing.TB, program string, args ...string) (ask func(question, answer any)) {
+func Start(t testing.TB, program string, args ...string) (ask func(question, answer any)) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	in, err := cmd.StdinPipe()

@@ -12,67 +12,67 @@ type spot struct {
 	instance string
 }
 
-// standing is a value that the view keeps.
-type standing struct {
+// materialized is a value that the view keeps.
+type materialized struct {
 	seq   int64 // seq as of which the value is right
 	value any   // shared with no message
 }
 
-// leastStanding is of how many messages a value is made that is kept.
-const leastStanding = 32
+// minMaterialized is of how many messages a value is made that is kept.
+const minMaterialized = 32
 
 // Value returns the value that a path has for an instance, nil for none: that of
 // [Resolver.Resolve], for a caller that asks again and again while the value grows. Over a view as
 // it is now it costs as much as the messages since the last call, and is valid until the view
 // changes.
 func (r Resolver) Value(ctx context.Context, path Path, instance string) (any, error) {
-	if view := r.now(); view != nil {
-		return view.stands(ctx, path, instance)
+	if view := r.currentView(); view != nil {
+		return view.materialize(ctx, path, instance)
 	}
 	resolved, err := r.Resolve(ctx, path, instance)
 	return resolved.Value, err
 }
 
-// now is the view that the resolver reads as of now; nil if it reads anything else.
-func (r Resolver) now() *View {
+// currentView is the view that the resolver reads as of now; nil if it reads anything else.
+func (r Resolver) currentView() *View {
 	if view, ok := r.Log.(*View); ok && r.At == 0 {
 		return view
 	}
 	return nil
 }
 
-// stands is [Resolver.Value] over the view.
-func (v *View) stands(ctx context.Context, path Path, instance string) (any, error) {
+// materialize is [Resolver.Value] over the view.
+func (v *View) materialize(ctx context.Context, path Path, instance string) (any, error) {
 	at := spot{path, instance}
-	s := v.standing[at]
+	s := v.materialized[at]
 	if s != nil && v.catchUp(s, at) {
 		return s.value, nil
 	}
-	delete(v.standing, at)
+	delete(v.materialized, at)
 	anchor, err := v.Resolver().anchor(ctx, path, instance)
 	if err != nil {
 		return nil, err
 	}
 	if anchor != path {
-		whole, err := v.stands(ctx, anchor, instance)
+		whole, err := v.materialize(ctx, anchor, instance)
 		value, _ := dig(whole, anchor.below(path))
 		return value, err
 	}
 	resolved, err := v.Resolver().Resolve(ctx, path, instance)
-	if err != nil || len(resolved.From) < leastStanding || path.beforeIndex() != path {
+	if err != nil || len(resolved.From) < minMaterialized || path.beforeIndex() != path {
 		return resolved.Value, err
 	}
-	if v.standing == nil {
-		v.standing = map[spot]*standing{}
+	if v.materialized == nil {
+		v.materialized = map[spot]*materialized{}
 	}
 	value := owned(resolved.Value)
-	v.standing[at] = &standing{v.Seq(), value}
+	v.materialized[at] = &materialized{v.Seq(), value}
 	return value, nil
 }
 
 // catchUp joins the newer operations to a value. It reports false if it can't, or if the value was
 // replaced: an instance's writes take precedence over global ones, older or newer.
-func (v *View) catchUp(s *standing, at spot) bool {
+func (v *View) catchUp(s *materialized, at spot) bool {
 	var since []step // newest first
 	for _, instance := range instancesOf(at.instance) {
 		grows := true
@@ -100,7 +100,7 @@ func (v *View) catchUp(s *standing, at spot) bool {
 
 // forgetStanding forgets the values that hold something behind a seq.
 func (v *View) forgetStanding(seq int64) {
-	maps.DeleteFunc(v.standing, func(_ spot, s *standing) bool { return s.seq > seq })
+	maps.DeleteFunc(v.materialized, func(_ spot, s *materialized) bool { return s.seq > seq })
 }
 
 // grown is apply to a value that is shared with nothing, which it changes.

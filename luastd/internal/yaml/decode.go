@@ -1,4 +1,10 @@
-package luastd
+// Package yaml reads and writes the part of YAML 1.2.2 that JSON has too, as the values of JSON:
+// nil, bool, string, json.Number, []any and map[string]any. It knows no Lua.
+//
+// The parser is our own. Of the libraries at hand none reads all of the YAML test suite: the best
+// ones read 244 and 251 of its 256 single documents and refuse 89 and 85 of the 94 wrong ones, and
+// their faults can't be made good from outside without reading the text as they do.
+package yaml
 
 import (
 	"errors"
@@ -6,75 +12,66 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"obelus/luastd/internal/formats"
 )
 
 // Bounds of a document. The last two hold once its aliases are written out.
 const (
-	maxYAML       = 1 << 20 // bytes of the text
-	maxYAMLKey    = 1024    // characters of a name on the line of its colon, as YAML has it
-	maxYAMLValues = 1 << 20
-	maxYAMLText   = 64 << 20 // bytes
+	maxText     = 1 << 20 // bytes of the text
+	maxKey      = 1024    // characters of a name on the line of its colon, as YAML has it
+	maxValues   = 1 << 20
+	maxExpanded = 64 << 20 // bytes
 )
 
-// yamlParser reads a stream of documents by recursive descent, after the productions of
+// parser reads a stream of documents by recursive descent, after the productions of
 // YAML 1.2.2, and makes JSON values of them. It never goes back, except over blank lines, so
-// that its time is linear. Its methods panic with a yamlError.
+// that its time is linear. Its methods panic with a syntaxError.
 //
-// Indentations are numbers of spaces. A parameter n is the indentation of the collection that
-// a node belongs to, -1 at the top: the node's further lines are indented by more than that.
-type yamlParser struct {
-	text      string // with \n for all line ends, one of which ends it
-	at        int    // offset of what is read next
-	lineStart int    // offset of the line that at is on
-	indent    int    // spaces that begin that line; -1 for the end of the text, --- and ...
-	depth     int    // collections that are open
-	handles   map[string]string
-	anchors   map[string]yamlAnchor
-	size      yamlSize
+// Indentations are numbers of spaces. A parameter n is the indentation of the collection to which
+// a node belongs, -1 at the top: the node's further lines are indented by more than that.
+type parser struct {
+	scanner
+	depth   int               // collections that are open
+	handles map[string]string // prefixes of tags
+	anchors map[string]anchorValue
+	size    expandedSize // of the values so far, aliases written out
 }
 
-// yamlAnchor is the value that an anchor names, and what an alias to it adds.
-type yamlAnchor struct {
+// anchorValue is the value that an anchor names, with the size that each alias to it adds.
+type anchorValue struct {
 	value any
-	size  yamlSize
+	size  expandedSize
 }
 
-type yamlSize struct{ values, text int }
+// expandedSize counts values, and bytes of their texts.
+type expandedSize struct{ values, text int }
 
-// yamlError is a reason to refuse the text, and the offset in it.
-type yamlError struct {
-	at   int
-	text string
-}
-
-func (p *yamlParser) fail(at int, format string, args ...any) {
-	panic(yamlError{at, fmt.Sprintf(format, args...)})
-}
-
-// decodeYAML reads one document and counts its values.
-func decodeYAML(text string) (v any, values int, err error) {
-	if len(text) > maxYAML {
-		return nil, 0, fmt.Errorf("it is longer than %d bytes", maxYAML)
+// Decode reads one document. It returns its value and the number of values in it. An error says at
+// which line and column.
+func Decode(text string) (v any, values int, err error) {
+	if len(text) > maxText {
+		return nil, 0, fmt.Errorf("it is longer than %d bytes", maxText)
 	}
-	if encoding := wideEncoding(text); encoding != "" {
+	if encoding := formats.WideEncoding(text); encoding != "" {
 		return nil, 0, errors.New("it is " + encoding + ": convert it to UTF-8")
 	}
 	if !utf8.ValidString(text) {
 		return nil, 0, errors.New("it is not valid UTF-8")
 	}
-	text = strings.ReplaceAll(strings.TrimPrefix(text, byteOrderMark), "\r\n", "\n")
+	text = strings.ReplaceAll(strings.TrimPrefix(text, formats.ByteOrderMark), "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	p := &yamlParser{text: text}
+	p := &parser{scanner: scanner{text: text}}
 	defer func() {
 		if r := recover(); r != nil {
-			failure, ok := r.(yamlError)
+			failure, ok := r.(syntaxError)
 			if !ok {
 				panic(r)
 			}
-			v, err = nil, fmt.Errorf("%s, at %s", failure.text, position(text, failure.at))
+			v, err = nil, fmt.Errorf("%s, at %s", failure.text, formats.Position(text, failure.at))
 		}
 	}()
 	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }
@@ -83,14 +80,14 @@ func decodeYAML(text string) (v any, values int, err error) {
 			"write it as an escape in double quotes", text[i])
 	}
 	v = p.stream()
-	if deep(v, maxJSONDepth) {
-		return nil, 0, fmt.Errorf("nested deeper than %d", maxJSONDepth)
+	if formats.IsDeeper(v, formats.MaxDepth) {
+		return nil, 0, fmt.Errorf("nested deeper than %d", formats.MaxDepth)
 	}
 	return v, p.size.values, nil
 }
 
 // stream reads all documents and returns the value of the one that has one.
-func (p *yamlParser) stream() (v any) {
+func (p *parser) stream() (v any) {
 	found, ended := false, true // ended: directives may follow
 	for p.startLine(); ; {
 		p.skipLines()
@@ -125,36 +122,30 @@ func (p *yamlParser) stream() (v any) {
 	}
 }
 
-// marker reports whether a line begins here that is a mark of documents.
-func (p *yamlParser) marker(mark string) bool {
-	return p.at == p.lineStart && strings.HasPrefix(p.text[p.at:], mark) &&
-		isYAMLSpace(p.peek(len(mark)))
-}
-
 var (
-	yamlVersion   = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+[ \t]*$`)
-	yamlTagHandle = regexp.MustCompile(`^%TAG[ \t]+(![0-9A-Za-z-]*!?)[ \t]+(\S+)[ \t]*$`)
-	yamlComment   = regexp.MustCompile(`[ \t]#.*`)
+	versionPattern = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+[ \t]*$`)
+	tagPattern     = regexp.MustCompile(`^%TAG[ \t]+(![0-9A-Za-z-]*!?)[ \t]+(\S+)[ \t]*$`)
+	commentPattern = regexp.MustCompile(`[ \t]#.*`)
 )
 
 // directives reads the lines before --- that begin with %, and reports whether there are any.
 // Those that YAML does not define are passed over, as it says.
-func (p *yamlParser) directives(allowed bool) (any bool) {
+func (p *parser) directives(allowed bool) (any bool) {
 	version := false
-	p.anchors, p.handles = map[string]yamlAnchor{}, map[string]string{}
+	p.anchors, p.handles = map[string]anchorValue{}, map[string]string{}
 	for p.peek(0) == '%' && allowed {
 		line, _, _ := strings.Cut(p.text[p.at:], "\n")
 		p.checkPrintable(p.at, p.at+len(line))
-		directive := yamlComment.ReplaceAllLiteralString(line, "")
+		directive := commentPattern.ReplaceAllLiteralString(line, "")
 		switch name := strings.Fields(directive)[0]; name {
 		case "%YAML":
-			if version || !yamlVersion.MatchString(directive) {
+			if version || !versionPattern.MatchString(directive) {
 				p.fail(p.at, "%%YAML stands once before a document, with a version of YAML 1, "+
 					"such as %%YAML 1.2")
 			}
 			version = true
 		case "%TAG":
-			m := yamlTagHandle.FindStringSubmatch(directive)
+			m := tagPattern.FindStringSubmatch(directive)
 			if m == nil {
 				p.fail(p.at, "%%TAG is followed by a handle and a prefix, "+
 					"such as %%TAG !e! tag:example.com,2000:")
@@ -171,8 +162,8 @@ func (p *yamlParser) directives(allowed bool) (any bool) {
 	return any
 }
 
-// yamlNode is a node that has been read.
-type yamlNode struct {
+// parsedNode is a node that has been read.
+type parsedNode struct {
 	at     int    // offset
 	value  any    // for JSON
 	text   string // of a scalar, as which it can be a name
@@ -183,14 +174,14 @@ type yamlNode struct {
 	absent bool // nothing stands there, not even a tag
 }
 
-// yamlProperties are an anchor and a tag before a node.
-type yamlProperties struct {
+// nodeProperties are an anchor and a tag before a node.
+type nodeProperties struct {
 	at          int
 	anchor, tag string
 }
 
 // join returns the properties of one node that stand at two places before it.
-func (p *yamlParser) join(outer, inner yamlProperties) yamlProperties {
+func (p *parser) join(outer, inner nodeProperties) nodeProperties {
 	switch {
 	case inner.anchor != "" && outer.anchor != "":
 		p.fail(inner.at, "two anchors stand before one value")
@@ -205,7 +196,7 @@ func (p *yamlParser) join(outer, inner yamlProperties) yamlProperties {
 }
 
 // complete applies properties to a node. before is the size before the node was read.
-func (p *yamlParser) complete(node yamlNode, properties yamlProperties, before yamlSize) yamlNode {
+func (p *parser) complete(node parsedNode, properties nodeProperties, before expandedSize) parsedNode {
 	if node.alias {
 		if properties.anchor != "" || properties.tag != "" {
 			p.fail(properties.at, "an alias has neither an anchor nor a tag")
@@ -213,12 +204,12 @@ func (p *yamlParser) complete(node yamlNode, properties yamlProperties, before y
 		return node
 	}
 	if node.scalar {
-		p.add(yamlSize{1, len(node.text)}, node.at)
+		p.add(expandedSize{1, len(node.text)}, node.at)
 	}
 	switch {
 	case properties.tag != "":
 		node.value = p.tagged(node, properties)
-		node.text, node.scalar = yamlName(node.value)
+		node.text, node.scalar = keyText(node.value)
 		node.plain = false
 	case node.plain:
 		node.value = p.resolve(node.text, node.at)
@@ -226,38 +217,38 @@ func (p *yamlParser) complete(node yamlNode, properties yamlProperties, before y
 		node.value = node.text
 	}
 	if properties.anchor != "" {
-		size := yamlSize{p.size.values - before.values, p.size.text - before.text}
-		p.anchors[properties.anchor] = yamlAnchor{node.value, size}
+		size := expandedSize{p.size.values - before.values, p.size.text - before.text}
+		p.anchors[properties.anchor] = anchorValue{node.value, size}
 	}
 	node.absent = node.absent && properties.anchor == "" && properties.tag == ""
 	return node
 }
 
-// absent returns a node of which there are at most properties.
-func (p *yamlParser) absent(at int, properties yamlProperties, before yamlSize) yamlNode {
-	return p.complete(yamlNode{at: at, scalar: true, plain: true, absent: true}, properties, before)
+// absent returns a node that has no value, and at most properties.
+func (p *parser) absent(at int, properties nodeProperties, before expandedSize) parsedNode {
+	return p.complete(parsedNode{at: at, scalar: true, plain: true, absent: true}, properties, before)
 }
 
 // add counts values and text and holds them to their bounds.
-func (p *yamlParser) add(more yamlSize, at int) {
+func (p *parser) add(more expandedSize, at int) {
 	p.size.values += more.values
 	p.size.text += more.text
-	if p.size.values > maxYAMLValues || p.size.text > maxYAMLText {
+	if p.size.values > maxValues || p.size.text > maxExpanded {
 		p.fail(at, "it has more than %d values or %d bytes of text once its aliases are written out",
-			maxYAMLValues, maxYAMLText)
+			maxValues, maxExpanded)
 	}
 }
 
 // open counts a collection that begins; the caller closes it by p.depth--.
-func (p *yamlParser) open(at int) {
-	if p.depth++; p.depth > maxJSONDepth {
-		p.fail(at, "nested deeper than %d", maxJSONDepth)
+func (p *parser) open(at int) {
+	if p.depth++; p.depth > formats.MaxDepth {
+		p.fail(at, "nested deeper than %d", formats.MaxDepth)
 	}
-	p.add(yamlSize{1, 0}, at)
+	p.add(expandedSize{1, 0}, at)
 }
 
 // alias reads * and a name.
-func (p *yamlParser) alias() yamlNode {
+func (p *parser) alias() parsedNode {
 	at := p.at
 	name := p.anchorName()
 	a, ok := p.anchors[name]
@@ -265,14 +256,14 @@ func (p *yamlParser) alias() yamlNode {
 		p.fail(at, "nothing before the alias is anchored as &%.100s", name)
 	}
 	p.add(a.size, at)
-	text, scalar := yamlName(a.value)
-	return yamlNode{at: at, value: a.value, text: text, scalar: scalar, alias: true}
+	text, scalar := keyText(a.value)
+	return parsedNode{at: at, value: a.value, text: text, scalar: scalar, alias: true}
 }
 
 // anchorName reads & or * and a name.
-func (p *yamlParser) anchorName() string {
+func (p *parser) anchorName() string {
 	start := p.at + 1
-	for p.at++; !isYAMLSpace(p.peek(0)) && !isYAMLFlow(p.peek(0)); {
+	for p.at++; !isSpace(p.peek(0)) && !isFlowIndicator(p.peek(0)); {
 		p.at++
 	}
 	if p.at == start {
@@ -284,8 +275,8 @@ func (p *yamlParser) anchorName() string {
 }
 
 // property reads one anchor or tag, and blanks behind it.
-func (p *yamlParser) property(properties *yamlProperties, flow bool) bool {
-	one := yamlProperties{at: p.at}
+func (p *parser) property(properties *nodeProperties, flow bool) bool {
+	one := nodeProperties{at: p.at}
 	switch p.peek(0) {
 	case '&':
 		one.anchor = p.anchorName()
@@ -294,7 +285,7 @@ func (p *yamlParser) property(properties *yamlProperties, flow bool) bool {
 	default:
 		return false
 	}
-	if c := p.peek(0); !isYAMLSpace(c) && !(flow && isYAMLFlow(c)) {
+	if c := p.peek(0); !isSpace(c) && !(flow && isFlowIndicator(c)) {
 		p.fail(p.at, "a blank is missing behind an anchor or a tag")
 	}
 	*properties = p.join(*properties, one)
@@ -304,12 +295,12 @@ func (p *yamlParser) property(properties *yamlProperties, flow bool) bool {
 
 const yamlCore = "tag:yaml.org,2002:"
 
-// yamlTag is a tag: a whole one in < >, or a handle and what follows it.
+// yamlTag matches a tag: a whole one in < >, or a handle and a suffix.
 var yamlTag = regexp.MustCompile(`^(?:!<([^\s<>]+)>|` +
 	`(!(?:[0-9A-Za-z-]*!)?)([0-9A-Za-z#;/?:@&=+$_.~*'()%-]*))`)
 
 // tag reads a tag and returns it in full; ! alone is itself.
-func (p *yamlParser) tag() string {
+func (p *parser) tag() string {
 	m := yamlTag.FindStringSubmatch(p.text[p.at:])
 	at, whole, handle, suffix := p.at, m[1], m[2], m[3]
 	p.at += len(m[0])
@@ -333,7 +324,7 @@ func (p *yamlParser) tag() string {
 }
 
 // tagged returns the value of a node that has a tag.
-func (p *yamlParser) tagged(node yamlNode, properties yamlProperties) any {
+func (p *parser) tagged(node parsedNode, properties nodeProperties) any {
 	tag := properties.tag
 	if kind, ok := strings.CutPrefix(tag, yamlCore); ok {
 		tag = "!!" + kind
@@ -364,22 +355,22 @@ func (p *yamlParser) tagged(node yamlNode, properties yamlProperties) any {
 	return v
 }
 
-// yamlMapping is a mapping that is being read.
-type yamlMapping struct {
+// mappingBuilder is a mapping that is being read.
+type mappingBuilder struct {
 	object map[string]any
 	merged []any
 }
 
-// yamlName returns the name for which a value stands as a key, unless it is a list or a mapping.
-func yamlName(v any) (name string, ok bool) {
+// keyText returns the name for which a value stands as a key, unless it is a list or a mapping.
+func keyText(v any) (name string, ok bool) {
 	if v == nil {
 		return "", true
 	}
-	return scalarText(v)
+	return formats.ScalarText(v)
 }
 
 // put adds a value under a name, or keeps what << names.
-func (p *yamlParser) put(m *yamlMapping, key, value yamlNode) {
+func (p *parser) put(m *mappingBuilder, key, value parsedNode) {
 	switch {
 	case key.plain && key.text == "<<":
 		list, ok := value.value.([]any)
@@ -397,7 +388,7 @@ func (p *yamlParser) put(m *yamlMapping, key, value yamlNode) {
 		p.fail(key.at, "a list or a mapping is the name of a value: names are text")
 	}
 	if !key.alias {
-		p.add(yamlSize{-1, 0}, key.at) // it is no value
+		p.add(expandedSize{-1, 0}, key.at) // it is no value
 	}
 	if _, twice := m.object[key.text]; twice {
 		p.fail(key.at, "the name %.100q is there twice", key.text)
@@ -405,11 +396,11 @@ func (p *yamlParser) put(m *yamlMapping, key, value yamlNode) {
 	m.object[key.text] = value.value
 }
 
-// merge adds what << names: earlier ones first, and none over what is there.
-func (p *yamlParser) merge(m *yamlMapping) map[string]any {
+// merge adds the mappings under <<: earlier ones first, and none over a name that is there.
+func (p *parser) merge(m *mappingBuilder) map[string]any {
 	for _, from := range m.merged {
 		from := from.(map[string]any)
-		p.add(yamlSize{len(from), 0}, p.at)
+		p.add(expandedSize{len(from), 0}, p.at)
 		for name, v := range from {
 			if _, own := m.object[name]; !own {
 				m.object[name] = v
