@@ -231,10 +231,7 @@ func (r *Session) runAction(L *lua.LState, what string, do func(ctx context.Cont
 	case err != nil:
 		L.RaiseError("%s", err.Error())
 	case why != "":
-		L.Push(lua.LNil)
-		L.Push(lua.LString(why))
-		return 2
+		return sandbox.Push(L, lua.LNil, lua.LString(why))
 	}
-	L.Push(s.ToLua(result))
-	return 1
+	return sandbox.Push(L, s.ToLua(result))
 }

@@ -53,8 +53,7 @@ func referenceRef(s *sandbox.State, L *lua.LState) int {
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}
-	L.Push(lua.LString(made))
-	return 1
+	return sandbox.Push(L, lua.LString(made))
 }
 
 var outputFuncs = []sandbox.StateEntry{
@@ -78,8 +77,7 @@ func outputToCall(s *sandbox.State, L *lua.LState) int {
 	}
 	u := L.NewUserData()
 	u.Value = &outputTo{path, L.Get(2)}
-	L.Push(u)
-	return 1
+	return sandbox.Push(L, u)
 }
 
 // messageMark is the metatable of tables that Message's functions make.
@@ -117,8 +115,7 @@ func message(typ string) sandbox.Function {
 func pushMessage(s *sandbox.State, L *lua.LState, typ string, t *lua.LTable) int {
 	t.RawSetString("type", lua.LString(typ))
 	t.Metatable = messageMark
-	L.Push(t)
-	return 1
+	return sandbox.Push(L, t)
 }
 
 // Message.system|text(text)

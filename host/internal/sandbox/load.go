@@ -67,8 +67,7 @@ func loadText(s *State, L *lua.LState, text, name string) int {
 	f := L.NewFunctionFromProto(proto)
 	s.Fill(env)
 	f.Env = env
-	L.Push(f)
-	return 1
+	return Push(L, f)
 }
 
 // functionAt returns the function for getfenv and setfenv: an argument, or the one at a level of
@@ -103,8 +102,7 @@ func baseGetfenv(s *State, L *lua.LState) int {
 			env = f.Env
 		}
 	}
-	L.Push(env)
-	return 1
+	return Push(L, env)
 }
 
 // setfenv(function or level, table)
@@ -119,8 +117,7 @@ func baseSetfenv(s *State, L *lua.LState) int {
 		L.RaiseError("setfenv can't change the environment of a library function")
 	}
 	f.Env = env
-	L.Push(f)
-	return 1
+	return Push(L, f)
 }
 
 // compileInTime waits for the compiler, which can't be interrupted, as long as the run has time.

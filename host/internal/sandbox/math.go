@@ -43,23 +43,19 @@ var mathFuncs = []StateEntry{
 
 func math1(f func(float64) float64) Function {
 	return func(_ *State, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(number(L, 1)))))
-		return 1
+		return Push(L, lua.LNumber(f(float64(number(L, 1)))))
 	}
 }
 
 func math2(f func(a, b float64) float64) Function {
 	return func(_ *State, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(number(L, 1)), float64(number(L, 2)))))
-		return 1
+		return Push(L, lua.LNumber(f(float64(number(L, 1)), float64(number(L, 2)))))
 	}
 }
 
 func mathFrexp(s *State, L *lua.LState) int {
 	fraction, exponent := math.Frexp(float64(number(L, 1)))
-	L.Push(lua.LNumber(fraction))
-	L.Push(lua.LNumber(exponent))
-	return 2
+	return Push(L, lua.LNumber(fraction), lua.LNumber(exponent))
 }
 
 func mathMax(s *State, L *lua.LState) int {
@@ -67,8 +63,7 @@ func mathMax(s *State, L *lua.LState) int {
 	for i := 2; i <= L.GetTop(); i++ {
 		best = max(best, number(L, i))
 	}
-	L.Push(best)
-	return 1
+	return Push(L, best)
 }
 
 func mathMin(s *State, L *lua.LState) int {
@@ -76,8 +71,7 @@ func mathMin(s *State, L *lua.LState) int {
 	for i := 2; i <= L.GetTop(); i++ {
 		best = min(best, number(L, i))
 	}
-	L.Push(best)
-	return 1
+	return Push(L, best)
 }
 
 func mathModf(s *State, L *lua.LState) int {
@@ -87,9 +81,7 @@ func mathModf(s *State, L *lua.LState) int {
 	if math.IsInf(x, 0) {
 		fraction = 0
 	}
-	L.Push(lua.LNumber(whole))
-	L.Push(lua.LNumber(fraction))
-	return 2
+	return Push(L, lua.LNumber(whole), lua.LNumber(fraction))
 }
 
 func mathRandom(s *State, L *lua.LState) int {
@@ -98,8 +90,7 @@ func mathRandom(s *State, L *lua.LState) int {
 		float, below = seeded.Float64, seeded.Int64N
 	}
 	if L.GetTop() == 0 {
-		L.Push(lua.LNumber(float()))
-		return 1
+		return Push(L, lua.LNumber(float()))
 	}
 	low, high := 1.0, math.Floor(float64(number(L, 1)))
 	if L.GetTop() > 1 {
@@ -108,8 +99,7 @@ func mathRandom(s *State, L *lua.LState) int {
 	if !(low <= high) || high-low >= luatext.MaxExact {
 		L.ArgError(L.GetTop(), "interval is empty")
 	}
-	L.Push(lua.LNumber(low + float64(below(int64(high-low)+1))))
-	return 1
+	return Push(L, lua.LNumber(low+float64(below(int64(high-low)+1))))
 }
 
 // mathRandomseed is math.randomseed(seed): later numbers of the call are the same for the same

@@ -12,6 +12,14 @@ import (
 	"obelus/luastd"
 )
 
+// Push pushes the results of a library function, and returns their number.
+func Push(L *lua.LState, values ...lua.LValue) int {
+	for _, v := range values {
+		L.Push(v)
+	}
+	return len(values)
+}
+
 // number returns an argument that must be a number, or text that says one.
 func number(L *lua.LState, arg int) lua.LNumber {
 	n, ok := luatext.ToNumber(L.Get(arg))
