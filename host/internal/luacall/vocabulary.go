@@ -21,10 +21,10 @@ func Open(s *sandbox.State) {
 	s.AddGlobals(s.Funcs(ReferenceFuncs))
 }
 
-// Data that a plan's function sees must not act: a text that begins with † would be an expression
-// in the plan that it returns. So such texts are escaped in the context that the function gets,
-// with a second †; copied whole into a call a text becomes the original again. These globals
-// convert one form into the other.
+// ReferenceFuncs convert data to references and back. Data that a plan's function sees must not
+// act: a text that begins with † would be an expression in the plan that it returns. So such texts
+// are escaped in the context that the function gets, with a second †; copied whole into a call a
+// text becomes the original again. These globals convert one form into the other.
 var ReferenceFuncs = []sandbox.StateEntry{
 	{Name: "literal", Fn: referenceLiteral},
 	{Name: "ref", Fn: referenceRef},

@@ -22,10 +22,7 @@ func baseLoad(s *State, L *lua.LState) int {
 	next := L.CheckFunction(1)
 	var b strings.Builder
 	for {
-		L.Push(next)
-		L.Call(0, 1)
-		piece := L.Get(-1)
-		L.Pop(1)
+		piece := callFunction(L, next)
 		if piece == lua.LNil || piece == lua.LString("") {
 			return loadText(s, L, b.String(), "=(load)")
 		}

@@ -27,8 +27,8 @@ var mathFuncs = []StateEntry{
 	{"ldexp", math2(func(x, e float64) float64 { return math.Ldexp(x, int(e)) })},
 	{"log", math1(math.Log)},
 	{"log10", math1(math.Log10)},
-	{"max", mathMax},
-	{"min", mathMin},
+	{"max", extremum(func(a, b lua.LNumber) lua.LNumber { return max(a, b) })},
+	{"min", extremum(func(a, b lua.LNumber) lua.LNumber { return min(a, b) })},
 	{"modf", mathModf},
 	{"pow", math2(math.Pow)},
 	{"rad", math1(func(x float64) float64 { return x / 180 * math.Pi })},
@@ -58,20 +58,15 @@ func mathFrexp(s *State, L *lua.LState) int {
 	return Push(L, lua.LNumber(fraction), lua.LNumber(exponent))
 }
 
-func mathMax(s *State, L *lua.LState) int {
-	best := number(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		best = max(best, number(L, i))
+// extremum returns math.max or math.min.
+func extremum(best func(a, b lua.LNumber) lua.LNumber) Function {
+	return func(_ *State, L *lua.LState) int {
+		v := number(L, 1)
+		for i := 2; i <= L.GetTop(); i++ {
+			v = best(v, number(L, i))
+		}
+		return Push(L, v)
 	}
-	return Push(L, best)
-}
-
-func mathMin(s *State, L *lua.LState) int {
-	best := number(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		best = min(best, number(L, i))
-	}
-	return Push(L, best)
 }
 
 func mathModf(s *State, L *lua.LState) int {

@@ -93,12 +93,7 @@ func concatMeta(s *State, L *lua.LState, n int) int {
 			}
 			L.RaiseError("attempt to concatenate a %s value (operand %d)", bad.Type(), operand)
 		}
-		L.Push(meta)
-		L.Push(left)
-		L.Push(right)
-		L.Call(2, 1)
-		right = L.Get(-1)
-		L.Pop(1)
+		right = callFunction(L, meta, left, right)
 	}
 	return Push(L, right)
 }
@@ -135,11 +130,7 @@ func mixedArithmetic(s *State, L *lua.LState, name string) int {
 	event := "__" + name
 	if !lua.LVCanConvToString(right) { // the other operand may have a metamethod
 		if meta := L.GetMetaField(right, event); meta != lua.LNil {
-			L.Push(meta)
-			L.Push(left)
-			L.Push(right)
-			L.Call(2, 1)
-			return 1
+			return Push(L, callFunction(L, meta, left, right))
 		}
 	}
 	L.RaiseError("cannot perform %s operation between %s and %s", name, left.Type(), right.Type())
@@ -173,11 +164,7 @@ func minusCall(s *State, L *lua.LState) int {
 	if meta == lua.LNil {
 		L.RaiseError("cannot perform unm operation between %[1]s and %[1]s", v.Type())
 	}
-	L.Push(meta)
-	L.Push(v)
-	L.Push(v)
-	L.Call(2, 1)
-	return 1
+	return Push(L, callFunction(L, meta, v, v))
 }
 
 // arithmeticOperand is [luatext.ToNumber], except for text of an integer that a number may not

@@ -114,15 +114,10 @@ func loadModule(s *State, L *lua.LState, name string, loader *lua.LFunction) lua
 	s.Run.loading = append(slices.Clone(loading), name)
 	s.Run.Depth++
 	defer func() { s.Run.loading, s.Run.Depth = loading, top }()
-	L.Push(loader)
-	L.Push(lua.LString(name))
-	L.Call(1, 1)
-	v := L.Get(-1)
-	L.Pop(1)
-	if v != lua.LNil {
+	if v := callFunction(L, loader, lua.LString(name)); v != lua.LNil {
 		return v
 	}
-	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
+	if v := loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
 		return v
 	}
 	return lua.LTrue

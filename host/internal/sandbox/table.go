@@ -123,11 +123,5 @@ func (r *sorter) Less(i, j int) bool {
 		r.s.Budget.Charge(r.L, units)
 		return r.L.LessThan(a, b)
 	}
-	r.L.Push(r.less)
-	r.L.Push(a)
-	r.L.Push(b)
-	r.L.Call(2, 1)
-	less := lua.LVAsBool(r.L.Get(-1))
-	r.L.Pop(1)
-	return less
+	return lua.LVAsBool(callFunction(r.L, r.less, a, b))
 }
