@@ -207,7 +207,8 @@ func isPlain(n string) bool {
 	if !decimal {
 		return n != "-0"
 	}
-	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // such a number has an exponent
+	// Such a number has an exponent.
+	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000")
 }
 
 // isArray reports whether a table is an array even if it is empty.
