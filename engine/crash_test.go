@@ -44,10 +44,10 @@ func (l *crashing) Append(ctx context.Context, b store.Batch) (store.Appended, e
 	return l.Log.Append(ctx, b)
 }
 
-// TestCrashAtEveryAppend ends the process before and after each append of a
+// TestCrash_AtEveryAppend ends the process before and after each append of a
 // run, and resumes: the values are those of a run that nothing disturbed, and
 // what has a recorded outcome does not run again.
-func TestCrashAtEveryAppend(t *testing.T) {
+func TestCrash_AtEveryAppend(t *testing.T) {
 	const text = `{"calls": [
 		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b && †state.log", "_outputMethod": "push"},
@@ -126,7 +126,7 @@ func inDoubt(t *testing.T, killed bool) (r *engine.Runner, ran *counter) {
 	return r, ran
 }
 
-func TestInDoubtIsForAPersonToDecide(t *testing.T) {
+func TestInDoubt_NeedsDecision(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		r, ran := inDoubt(t, killed)
 		for range 2 {
@@ -149,10 +149,10 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 	}
 }
 
-// TestNothingRunsOnOnceItsProcessIsGone ends the process at each append of a run that
+// TestDelegate_EndsWithItsProcess ends the process at each append of a run that
 // leaves a delegate behind, or a call while it waits: where it is resumed, or cancelled,
 // nothing stays as if it were at work.
-func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
+func TestDelegate_EndsWithItsProcess(t *testing.T) {
 	for name, request := range map[string]*plan.Request{
 		"delegate": readPlan(t, `{"calls": [{"_tool": "late", "_delegate": "outer"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`),
 		"waiting":  readPlan(t, `[{"_tool": "late"}, {"_tool": "value", "value": "†input.z", "_outputPath": "†state.a"}]`),
@@ -188,9 +188,9 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 	}
 }
 
-// TestWhoGoesOnWithADelegateIsLeftAlone: what a call left behind that somebody has
+// TestDelegate_ResumedOnItsOwn: what a call left behind that somebody has
 // resumed by itself goes on, and is in nobody's way.
-func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
+func TestDelegate_ResumedOnItsOwn(t *testing.T) {
 	inner, at := memory.New(), make(chan struct{})
 	crashed := &crashing{Log: inner, left: 1000}
 	r := newRunner(crashed, map[string]activity{
@@ -229,11 +229,11 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 	<-ended
 }
 
-// TestWhatWasLeftBehindIsCutOff ends the process at each append of a run, of one
+// TestFireAndForget_CutOff ends the process at each append of a run, of one
 // tick or two, that leaves a fire-and-forget call behind: what has not ended with an
 // outcome is recorded as cut off, by who resumes the run or runs another one in its
 // context, and replayed so; and before that the run is replayed as far as it came.
-func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
+func TestFireAndForget_CutOff(t *testing.T) {
 	late := `{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}`
 	for _, request := range []*plan.Request{
 		readPlan(t, `{"calls": [`+late+`], "output": "†state.a"}`),
@@ -293,9 +293,9 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 	}
 }
 
-// TestATickThatWasOverGoesOn ends the process at each append of a run in which calls of
+// TestRetry_InTickThatWasOver ends the process at each append of a run in which calls of
 // a tick that was over run again: they come to their end before the planner is asked.
-func TestATickThatWasOverGoesOn(t *testing.T) {
+func TestRetry_InTickThatWasOver(t *testing.T) {
 	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
 			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"}]`).Calls}, nil
@@ -333,10 +333,10 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 	}
 }
 
-// TestInDoubtGoesOnWithWhatItBeganWith holds that a call that was approved and cut
+// TestInDoubt_KeepsItsArguments holds that a call that was approved and cut
 // off runs again with what was shown, and is not shown again, whatever was written
 // since it began.
-func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
+func TestInDoubt_KeepsItsArguments(t *testing.T) {
 	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value), "gate": g.run})
@@ -379,7 +379,7 @@ func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
 	}
 }
 
-func TestInDoubtCanBeSkipped(t *testing.T) {
+func TestInDoubt_Skipped(t *testing.T) {
 	r, ran := inDoubt(t, true)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})
 	expect(t, outcome, err, journal.RunDone,
@@ -451,10 +451,10 @@ func drive(t *testing.T, r *engine.Runner, s engine.Start) (*journal.Outcome, er
 	}
 }
 
-// TestCrashesOfEverything ends the process before and after each append of such
+// TestCrash_OfEverything ends the process before and after each append of such
 // a run, and goes on with it: it comes to the same values, and what has a
 // recorded outcome does not run again.
-func TestCrashesOfEverything(t *testing.T) {
+func TestCrash_OfEverything(t *testing.T) {
 	for n, crashed := 0, true; crashed; n++ {
 		for _, after := range []bool{false, true} {
 			inner, ran := memory.New(), &counter{}
@@ -496,9 +496,9 @@ func TestCrashesOfEverything(t *testing.T) {
 	}
 }
 
-// TestResumedIsUnderWay: a run that goes on after a halt is under way, so that
+// TestResume_IsUnderWay: a run that goes on after a halt is under way, so that
 // whoever finds it after a crash goes on with it.
-func TestResumedIsUnderWay(t *testing.T) {
+func TestResume_IsUnderWay(t *testing.T) {
 	log, g := memory.New(), newGate()
 	r := newRunner(log, map[string]activity{"gate": g.run})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "gate", "value": "†input.x", "_outputPath": "†a"}]`))
@@ -523,9 +523,9 @@ func TestResumedIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestInDoubtReadsWhatItBeganWith: also where nobody approved it, and something was
+// TestInDoubt_KeepsItsReads: also where nobody approved it, and something was
 // appended since; and it is in doubt though its script says no more that it must not run twice.
-func TestInDoubtReadsWhatItBeganWith(t *testing.T) {
+func TestInDoubt_KeepsItsReads(t *testing.T) {
 	inner := memory.New()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value})

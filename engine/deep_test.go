@@ -23,9 +23,9 @@ func deep(levels int) any {
 	return v
 }
 
-// TestTooDeep holds that what is nested too deep for the log to be read again is
+// TestDelegate_TooDeep holds that what is nested too deep for the log to be read again is
 // refused at each way in, and what is one level less is taken.
-func TestTooDeep(t *testing.T) {
+func TestDelegate_TooDeep(t *testing.T) {
 	log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,9 +88,9 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// TestDeepInTheJournal holds that what is as deep as data may be can be read again
+// TestJournal_DeepValues holds that what is as deep as data may be can be read again
 // wherever the journal wraps it once more.
-func TestDeepInTheJournal(t *testing.T) {
+func TestJournal_DeepValues(t *testing.T) {
 	log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -38,9 +38,9 @@ func (l *foreign) Append(ctx context.Context, b store.Batch) (store.Appended, er
 	return l.Log.Append(ctx, b)
 }
 
-// TestForeignAppendsAreReadBeforeACallStarts changes what a call reads between
+// TestForeign_ReadBeforeStart changes what a call reads between
 // the moment that it is found ready and the append of its start.
-func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
+func TestForeign_ReadBeforeStart(t *testing.T) {
 	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
@@ -82,9 +82,9 @@ func holdReads(t *testing.T, log store.Log, outcome *journal.Outcome) {
 	}
 }
 
-// TestForeignAppendsBetweenAllSteps appends before every append of the run.
+// TestForeign_BetweenAllSteps appends before every append of the run.
 // Nothing is lost, and reads are recorded as they were.
-func TestForeignAppendsBetweenAllSteps(t *testing.T) {
+func TestForeign_BetweenAllSteps(t *testing.T) {
 	log, injected := memory.New(), 0
 	ran := &counter{}
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
@@ -114,8 +114,8 @@ func TestForeignAppendsBetweenAllSteps(t *testing.T) {
 	}
 }
 
-// TestForeignAppendsAreCheckedAgain makes a result that fitted fit no longer.
-func TestForeignAppendsAreCheckedAgain(t *testing.T) {
+// TestForeign_CheckedAgain makes a result that fitted fit no longer.
+func TestForeign_CheckedAgain(t *testing.T) {
 	for _, c := range []struct{ name, inject, code string }{
 		{"method", `{"type": "state", "list": "text"}`, "method"},
 		{"schema", `{"type": "state", "schema": {"properties": {"list": {"maxItems": 1}}}}`, "schema"},
@@ -136,9 +136,9 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestForeignAppendsWakeWaitingCalls appends what a call waits for at the very
+// TestForeign_WakesWaitingCalls appends what a call waits for at the very
 // end, and while others run.
-func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
+func TestForeign_WakesWaitingCalls(t *testing.T) {
 	for at := 1; at <= 3; at++ { // the run appends three times
 		log := memory.New()
 		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
@@ -160,9 +160,9 @@ func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 	}
 }
 
-// TestForeignWritesBelowWakeWaitingCalls: what another call writes below a path that
+// TestForeign_WriteBelowWakesWaitingCalls: what another call writes below a path that
 // a call waits for brings it too.
-func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
+func TestForeign_WriteBelowWakesWaitingCalls(t *testing.T) {
 	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
@@ -179,9 +179,9 @@ func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
 	}
 }
 
-// TestForeignAppendsBesideADelegateThatWaits appends to the parent's context while a
+// TestForeign_BesideWaitingDelegate appends to the parent's context while a
 // delegate waits: the run still sees what is decided inside the delegate.
-func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
+func TestForeign_BesideWaitingDelegate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &PlacePrefix{Log: memory.New()}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "meddle": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -215,9 +215,9 @@ func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
 	})
 }
 
-// TestForeignAppendsBeforeThePlan appends while a run begins: what is judged to
+// TestForeign_BeforeThePlan appends while a run begins: what is judged to
 // exist is judged again.
-func TestForeignAppendsBeforeThePlan(t *testing.T) {
+func TestForeign_BeforeThePlan(t *testing.T) {
 	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 1 {
@@ -262,9 +262,9 @@ func waits(t *testing.T) (store.Log, *engine.Runner) {
 	return log, r
 }
 
-// TestReleasedOnce: of two who approve a plan at once the second is told so; the plan
+// TestRelease_Once: of two who approve a plan at once the second is told so; the plan
 // that comes after it, which nobody was shown, is not approved with it.
-func TestReleasedOnce(t *testing.T) {
+func TestRelease_Once(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	calls := readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls
@@ -296,9 +296,9 @@ func TestReleasedOnce(t *testing.T) {
 	}
 }
 
-// TestCancelLosesToTheEnd: a run that comes to its end while somebody is about to
+// TestCancel_LosesToTheEnd: a run that comes to its end while somebody is about to
 // cancel it has come to its end.
-func TestCancelLosesToTheEnd(t *testing.T) {
+func TestCancel_LosesToTheEnd(t *testing.T) {
 	log, r := waits(t)
 	err := engine.Cancel(t.Context(), &PlacePrefix{log, func() {
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
@@ -312,9 +312,9 @@ func TestCancelLosesToTheEnd(t *testing.T) {
 	}
 }
 
-// TestUnasked: what somebody has cancelled goes on for who asks for it, and not by
+// TestResume_Unasked: what somebody has cancelled goes on for who asks for it, and not by
 // itself.
-func TestUnasked(t *testing.T) {
+func TestResume_Unasked(t *testing.T) {
 	log, r := waits(t)
 	r.Log = &PlacePrefix{log, func() {
 		if err := engine.Cancel(t.Context(), log, "c", journal.Who{}); err != nil {
@@ -330,10 +330,10 @@ func TestUnasked(t *testing.T) {
 	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a")
 }
 
-// TestANewContextThatIsNotNewAnyMore: where somebody else makes the context between
+// TestRun_NewContextExistsMeanwhile: where somebody else makes the context between
 // a run's look and its first append, and leaves events but no message there, the run
 // looks again.
-func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
+func TestRun_NewContextExistsMeanwhile(t *testing.T) {
 	inner := memory.New()
 	other := newRunner(inner, nil)
 	refused := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
@@ -348,9 +348,9 @@ func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
 	expect(t, outcome, err, journal.RunDone, "2.1 value done → †state.a")
 }
 
-// TestForeignAppendsAreReplayedWhenTheyCame: what came while a call was at work
+// TestForeign_ReplayedInPlace: what came while a call was at work
 // stands before what that wrote, and an error of a person's is there too.
-func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
+func TestForeign_ReplayedInPlace(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -370,9 +370,9 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 	}
 }
 
-// TestARetryThatFailsAgainIsReplayed: of the errors of one call the last comes out
+// TestReplay_RetryThatFailsAgain: of the errors of one call the last comes out
 // where it came; those before it stand where they stood.
-func TestARetryThatFailsAgainIsReplayed(t *testing.T) {
+func TestReplay_RetryThatFailsAgain(t *testing.T) {
 	for _, retry := range [][]string{{"1.1"}, {"1.2"}, {"1.2", "1.1"}} {
 		r := newRunner(memory.New(), map[string]activity{"refuse": func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{}, plan.NewFailure("no")
@@ -405,8 +405,8 @@ func (l firstLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[
 	}
 }
 
-// TestARunOfTheFirstLogsIsReplayed: the newest alone, whatever ran in its context before.
-func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
+// TestReplay_RunOfTheFirstLogs: the newest alone, whatever ran in its context before.
+func TestReplay_RunOfTheFirstLogs(t *testing.T) {
 	r := newRunner(firstLog{memory.New()}, map[string]activity{"value": value})
 	for i := range 3 {
 		outcome, err := r.Run(t.Context(), start(t, fmt.Sprintf(`{"calls": [{"_tool": "value", "value": %d, "_outputPath": "†state.a"}], "output": "†state.a"}`, i)))
@@ -417,9 +417,9 @@ func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
 	}
 }
 
-// TestAppendBeforeADelegateBegins: what is appended to the context that a call has named
+// TestAppend_BeforeDelegateBegins: what is appended to the context that a call has named
 // for its delegate, and which is not there yet, is the delegate's.
-func TestAppendBeforeADelegateBegins(t *testing.T) {
+func TestAppend_BeforeDelegateBegins(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	asked := 0
@@ -453,9 +453,9 @@ func TestAppendBeforeADelegateBegins(t *testing.T) {
 	}
 }
 
-// TestWokenBeforeWhatEndedSince: what came while a run that had halted still drained is
+// TestHasInput_BeforeLaterEnd: what came while a run that had halted still drained is
 // behind what ended then.
-func TestWokenBeforeWhatEndedSince(t *testing.T) {
+func TestHasInput_BeforeLaterEnd(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"}, {"_tool": "value", "value": 1}]`)); err != nil {

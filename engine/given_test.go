@@ -13,9 +13,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestInDoubtCanBeGivenItsResult: whoever knows what it came to says so, and it never runs
+// TestInDoubt_GivenItsResult: whoever knows what it came to says so, and it never runs
 // again; what does not fit decides nothing.
-func TestInDoubtCanBeGivenItsResult(t *testing.T) {
+func TestInDoubt_GivenItsResult(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		r, ran := inDoubt(t, killed)
 		if _, err := engine.Append(t.Context(), r.Log, "c", messages(t, `{"type": "state", "schema": {"properties": {"b": {"type": "number"}}}}`)); err != nil {
@@ -60,9 +60,9 @@ func failing(context.Context, plan.Invocation) (plan.Result, error) {
 	return plan.Result{}, plan.NewFailure("no")
 }
 
-// TestGivenInADelegate: what has begun and must not run twice stays so for forks, also
+// TestGiven_InDelegate: what has begun and must not run twice stays so for forks, also
 // where a person knows what it came to.
-func TestGivenInADelegate(t *testing.T) {
+func TestGiven_InDelegate(t *testing.T) {
 	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"pay": ran.of(failing), "fail": failing, "value": value})
 	r.Registry.Activities["pay"].NotIdempotent = true
@@ -88,9 +88,9 @@ func TestGivenInADelegate(t *testing.T) {
 	replays(t, r, "c", outcome, &plan.Request{})
 }
 
-// TestGivenToWhatNeverBegan: a call that failed before it ran can be given a result too,
+// TestGiven_ToCallThatNeverBegan: a call that failed before it ran can be given a result too,
 // and a replay knows.
-func TestGivenToWhatNeverBegan(t *testing.T) {
+func TestGiven_ToCallThatNeverBegan(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Tools["value"] = tool(t, "value", `{"properties": {"value": {"type": "number"}}}`)
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.n", "_outputPath": "†state.a || †state.b"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.c"}]`))
@@ -109,8 +109,8 @@ func TestGivenToWhatNeverBegan(t *testing.T) {
 	replays(t, r, "c", outcome, &plan.Request{})
 }
 
-// TestAGivenThought: what a person says that a latent call thought is shown to those after it.
-func TestAGivenThought(t *testing.T) {
+// TestGiven_Thought: what a person says that a latent call thought is shown to those after it.
+func TestGiven_Thought(t *testing.T) {
 	r, shown := newRunner(memory.New(), map[string]activity{"value": value}), 0
 	down := true
 	r.Registry.Tools["think"] = tool(t, "think", `{"properties": {"_output": {"type": "string"}}}`)
@@ -133,9 +133,9 @@ func TestAGivenThought(t *testing.T) {
 	replays(t, r, "c", outcome, &plan.Request{})
 }
 
-// TestAPlaceThatIsGone: what was written there is not held to a schema any more, once
+// TestSlot_Gone: what was written there is not held to a schema any more, once
 // something has taken the place of what held it.
-func TestAPlaceThatIsGone(t *testing.T) {
+func TestSlot_Gone(t *testing.T) {
 	log := memory.New()
 	exported := messages(t, `[{"type": "state", "schema": {"properties": {"a": {"properties": {"b": {"type": "number"}}}}}},
 		{"type": "data", "kind": "state", "data": {"a": {"b": 1}}, "path": "†state.a.b", "_call": {"_tool": "x", "_outputPath": "†state.a.b"}},
@@ -148,8 +148,8 @@ func TestAPlaceThatIsGone(t *testing.T) {
 	}
 }
 
-// TestGivenTogether: results that don't fit together decide nothing.
-func TestGivenTogether(t *testing.T) {
+// TestGiven_Together: results that don't fit together decide nothing.
+func TestGiven_Together(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"fail": failing})
 	s := start(t, `[{"_tool": "fail", "_outputPath": "†state.x"}, {"_tool": "fail", "_outputPath": "†state.y"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "schema": {"maxProperties": 1}}`)
@@ -167,7 +167,7 @@ func TestGivenTogether(t *testing.T) {
 
 // What a held call writes comes out, when it is replayed, where it was decided, and not where
 // it was held.
-func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
+func TestReplay_HeldCalls(t *testing.T) {
 	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
 		for _, method := range []string{"push", "set"} {
 			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Approve: plan.Policy{Tools: []string{"held"}}}

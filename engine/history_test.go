@@ -62,9 +62,9 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// TestAgain: what runs again reads what it read before, unless that runs again
+// TestRerun: what runs again reads what it read before, unless that runs again
 // too; a branch that is not taken this time leaves nothing to read.
-func TestAgain(t *testing.T) {
+func TestRerun(t *testing.T) {
 	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: numbers()}
 	plan := request(t, `[

@@ -7,9 +7,9 @@ import (
 	"obelus/engine/plan"
 )
 
-// TestSlotsComeInOrder: slots are given in the order in which they are asked for, but
+// TestSlots_InOrder: slots are given in the order in which they are asked for, but
 // to none beyond what its activity may have, and none stays with who is gone.
-func TestSlotsComeInOrder(t *testing.T) {
+func TestSlots_InOrder(t *testing.T) {
 	p := newPool(t.Context(), 2)
 	often, once := &plan.Registered{}, &plan.Registered{Concurrency: 1}
 	there := func(s slot) bool {

@@ -148,9 +148,9 @@ func callsOf(request *plan.Request) string {
 	return string(store.EncodeJSON(calls))
 }
 
-// TestTimingDecidesNothing holds protocol §7: "in a plan that checks without the
+// TestSimulation_TimingDecidesNothing holds protocol §7: "in a plan that checks without the
 // warning on unordered writers, what a call reads never depends on timing."
-func TestTimingDecidesNothing(t *testing.T) {
+func TestSimulation_TimingDecidesNothing(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	ran, statuses := 0, map[journal.Status]int{}
 	for ran < *plans {
@@ -204,10 +204,10 @@ func hasUnordered(p *plan.Plan) bool {
 	return false
 }
 
-// TestWhatRanAgainIsReplayed forks random plans anywhere, and runs calls of theirs
+// TestReplay_CallsThatRanAgain forks random plans anywhere, and runs calls of theirs
 // again, tries them again, goes on without them, and appends: replay brings out what the
 // log says.
-func TestWhatRanAgainIsReplayed(t *testing.T) {
+func TestReplay_CallsThatRanAgain(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	replays := 0
 	for range *plans {

@@ -172,7 +172,7 @@ const chained = `{"calls": [
 	{"_tool": "value", "value": "x", "_outputPath": "†state.d"}
 ], "output": "†state"}`
 
-func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
+func TestResume_RunsCallsWithoutOutcome(t *testing.T) {
 	log, ran, g := memory.New(), &counter{}, newGate()
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Parallel = 1
@@ -197,9 +197,9 @@ func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
 	}
 }
 
-// TestAResultThatCameInSpiteOfTheEndIsKept holds that what an activity has
+// TestStop_LateResultIsKept holds that what an activity has
 // done is not done again because the run was stopped meanwhile.
-func TestAResultThatCameInSpiteOfTheEndIsKept(t *testing.T) {
+func TestStop_LateResultIsKept(t *testing.T) {
 	log, ran, g := memory.New(), &counter{}, newGate()
 	stubborn := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		_, _ = g.run(ctx, in)
@@ -229,7 +229,7 @@ func printed(t testing.TB, log store.Log) string {
 	return b.String()
 }
 
-func TestRetryRevivesWhatWasSkipped(t *testing.T) {
+func TestRetry_RequeuesSkippedCalls(t *testing.T) {
 	log, ran, broken := memory.New(), &counter{}, true
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
@@ -269,9 +269,9 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 	}
 }
 
-// TestResumeKnowsTheToolsThatThePlanBrought holds that a stored plan stands by
+// TestResume_KnowsToolsOfThePlan holds that a stored plan stands by
 // itself, consts and their numbers among it.
-func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
+func TestResume_KnowsToolsOfThePlan(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "own", "x": "†input.x", "_outputPath": "†state.a"}]`)
@@ -290,9 +290,9 @@ func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
 	}
 }
 
-// TestTicksCountOn holds that "ticks count on through a context's life", and
+// TestTicks_CountOn holds that "ticks count on through a context's life", and
 // that a value of an earlier tick is there for the next one.
-func TestTicksCountOn(t *testing.T) {
+func TestTicks_CountOn(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "state", "n": 0}`)); err != nil {
@@ -308,10 +308,10 @@ func TestTicksCountOn(t *testing.T) {
 	}
 }
 
-// TestAChoiceAmongWhatIsThereIsNone holds that calls stand behind different
+// TestWhy_ChoiceAmongExistingValues holds that calls stand behind different
 // alternatives only if they need what is written there: with both references
 // in the context already, both run.
-func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
+func TestWhy_ChoiceAmongExistingValues(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"},
 		{"_tool": "value", "value": "†input.y", "_outputPath": "†out"},
@@ -325,10 +325,10 @@ func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfOnePath holds that calls which each read and write one path
+// TestPlan_ManyWritersOfOnePath holds that calls which each read and write one path
 // still run one after the other when there are more than are wired one by one,
 // and that one which only reads it waits for all of them.
-func TestManyWritersOfOnePath(t *testing.T) {
+func TestPlan_ManyWritersOfOnePath(t *testing.T) {
 	const calls = 300
 	request := &plan.Request{Output: "†state.seen", HasOutput: true}
 	for range calls {
@@ -346,9 +346,9 @@ func TestManyWritersOfOnePath(t *testing.T) {
 	}
 }
 
-// TestACallThatNeverRunsGivesItsPlaceOn holds that a call which fails before it
+// TestConcurrency_SkippedCallFreesItsSlot holds that a call which fails before it
 // takes its activity's one place leaves that place to the next.
-func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
+func TestConcurrency_SkippedCallFreesItsSlot(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Activities["value"].Concurrency = 1
 	s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†out.a"},
@@ -360,8 +360,8 @@ func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
 	}
 }
 
-// TestFireAndForgetWaits holds that such a call, too, waits for what is open.
-func TestFireAndForgetWaits(t *testing.T) {
+// TestFireAndForget_Waits holds that such a call, too, waits for what is open.
+func TestFireAndForget_Waits(t *testing.T) {
 	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": ran.of(value)})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.later"}, {"_tool": "value", "value": 1, "_outputPath": "†out.a"}]`))
@@ -404,7 +404,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-func TestRunChecksTheNameOfItsContext(t *testing.T) {
+func TestRun_ChecksContextName(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[]`)); err != nil {
@@ -460,8 +460,8 @@ func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
 	}
 }
 
-// TestAsksNoContextWithoutAName: to a log an empty name is that of all contexts.
-func TestAsksNoContextWithoutAName(t *testing.T) {
+// TestRun_EmptyContextName: to a log an empty name is that of all contexts.
+func TestRun_EmptyContextName(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1}]`)); err != nil {
@@ -487,9 +487,9 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 	}
 }
 
-// TestWhatIsGivenCounts: a value that is there counts without a word that it is; what
+// TestGiven_Counts: a value that is there counts without a word that it is; what
 // can't count is refused.
-func TestWhatIsGivenCounts(t *testing.T) {
+func TestGiven_Counts(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := engine.Start{Context: "c", Request: &plan.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
@@ -509,8 +509,8 @@ func TestWhatIsGivenCounts(t *testing.T) {
 	}
 }
 
-// TestAClockDatesAll: what a run appends has the dates of its clock, whatever it is.
-func TestAClockDatesAll(t *testing.T) {
+// TestClock_DatesEverything: what a run appends has the dates of its clock, whatever it is.
+func TestClock_DatesEverything(t *testing.T) {
 	now := time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC)
 	for kind, log := range logs(t) {
 		r := newRunner(log, map[string]activity{"value": value})

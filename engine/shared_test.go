@@ -39,9 +39,9 @@ func (m *most) of(f activity) activity {
 	}
 }
 
-// TestLimitsBindAcrossDelegates holds that the bounds on what runs at once go
+// TestLimits_AcrossDelegates holds that the bounds on what runs at once go
 // for a run with all its delegates.
-func TestLimitsBindAcrossDelegates(t *testing.T) {
+func TestLimits_AcrossDelegates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, one := &most{}, &most{}
 		r := newRunner(memory.New(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
@@ -60,9 +60,9 @@ func TestLimitsBindAcrossDelegates(t *testing.T) {
 	})
 }
 
-// TestFireAndForgetIsBoundAcrossTicks holds the same for what earlier ticks
+// TestFireAndForget_BoundedAcrossTicks holds the same for what earlier ticks
 // leave behind, and that its outcome is recorded while later ticks run.
-func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
+func TestFireAndForget_BoundedAcrossTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loose, log := &most{}, memory.New()
 		r := newRunner(log, map[string]activity{"loose": loose.of(sleep), "sleep": sleep})
@@ -91,9 +91,9 @@ func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 	})
 }
 
-// TestTheLeaseIsKept holds that a run keeps its context while its planner
+// TestLease_IsRenewed holds that a run keeps its context while its planner
 // thinks, and while it drains.
-func TestTheLeaseIsKept(t *testing.T) {
+func TestLease_IsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
@@ -151,9 +151,9 @@ func (l *lostResult) Append(ctx context.Context, b store.Batch) (store.Appended,
 	return l.Log.Append(ctx, b)
 }
 
-// TestALeaseThatIsLost holds that a run whose context another has taken over ends
+// TestLease_Lost holds that a run whose context another has taken over ends
 // there, says who has it, and appends nothing more; also where that one has ended since.
-func TestALeaseThatIsLost(t *testing.T) {
+func TestLease_Lost(t *testing.T) {
 	for _, log := range []*lostResult{
 		{holder: "another", from: 1}, {holder: "another", from: 2}, {holder: "another", from: 3}, {from: 2}, {from: 3},
 	} {
@@ -168,9 +168,9 @@ func TestALeaseThatIsLost(t *testing.T) {
 	}
 }
 
-// TestALivingRunSeesItsDelegatesDecisions approves a call that a delegate holds,
+// TestApproval_InDelegateOfRunningRun approves a call that a delegate holds,
 // while its parent has other work: the run goes on with it by itself.
-func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
+func TestApproval_InDelegateOfRunningRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value})
@@ -191,9 +191,9 @@ func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 	})
 }
 
-// TestAnApprovedCallWaitsForItsTurn approves a call that writes what another one,
+// TestApproval_ApprovedCallQueues approves a call that writes what another one,
 // which runs again, reads first: before the run goes on, and while it does.
-func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
+func TestApproval_ApprovedCallQueues(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			log, broken := memory.New(), true
@@ -233,9 +233,9 @@ func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
+// TestRetry_InsideDelegate holds that retrying a delegate's call runs again
 // what failed in it, and not what was done; in a fork it begins anew.
-func TestRetryGoesOnInsideADelegate(t *testing.T) {
+func TestRetry_InsideDelegate(t *testing.T) {
 	log, ran, broken := memory.New(), &counter{}, true
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
@@ -265,9 +265,9 @@ func TestRetryGoesOnInsideADelegate(t *testing.T) {
 	}
 }
 
-// TestRetriedDelegateReadsWhatItBeganWith: what goes on inside has been given what
+// TestRetry_DelegateKeepsItsReads: what goes on inside has been given what
 // there was when its call began, and so the record says.
-func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
+func TestRetry_DelegateKeepsItsReads(t *testing.T) {
 	log, broken := memory.New(), true
 	r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
@@ -296,8 +296,8 @@ func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
 	}
 }
 
-// TestAModelAnswersInDelegatesToo: also in one that brings a registry of its own.
-func TestAModelAnswersInDelegatesToo(t *testing.T) {
+// TestModel_AnswersInDelegates: also in one that brings a registry of its own.
+func TestModel_AnswersInDelegates(t *testing.T) {
 	r := newRunner(memory.New(), nil)
 	r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return "thought", nil })
 	own := plan.NewRegistry()
@@ -314,8 +314,8 @@ func TestAModelAnswersInDelegatesToo(t *testing.T) {
 	}
 }
 
-// TestAModelIsGivenTheToolsSchema holds what stands beside the messages of a question.
-func TestAModelIsGivenTheToolsSchema(t *testing.T) {
+// TestModel_GetsTheToolsSchema holds what stands beside the messages of a question.
+func TestModel_GetsTheToolsSchema(t *testing.T) {
 	r := newRunner(memory.New(), nil)
 	tool, err := plan.NewTool("judge", map[string]any{"description": "is it so?", "_output": map[string]any{"type": "boolean"}})
 	if err != nil {
@@ -333,8 +333,8 @@ func TestAModelIsGivenTheToolsSchema(t *testing.T) {
 	expect(t, outcome, err, journal.RunDone, "1.1 judge done → †out")
 }
 
-// TestAModelSeesNoFormerRun: of calls that run again it is shown what they come to now.
-func TestAModelSeesNoFormerRun(t *testing.T) {
+// TestModel_SeesNoSupersededMessages: of calls that run again it is shown what they come to now.
+func TestModel_SeesNoSupersededMessages(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	tool, err := plan.NewTool("judge", map[string]any{})

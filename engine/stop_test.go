@@ -18,9 +18,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestAnErrorOfAContextIsTheActivitysOwn: where nobody stops the run, an activity
+// TestActivity_ErrorOfItsOwnContext: where nobody stops the run, an activity
 // that comes back with the error of a context has given up something of its own.
-func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
+func TestActivity_ErrorOfItsOwnContext(t *testing.T) {
 	for _, given := range []error{
 		context.Canceled,
 		fmt.Errorf("asking upstream: %w", context.Canceled),
@@ -56,10 +56,10 @@ func crowd(t *testing.T, f activity) (*engine.Runner, engine.Start) {
 		"output": "†state.x + †state.y"}`)
 }
 
-// TestNothingStartsOnceARunIsStopped: neither where what was under way is told to
+// TestStop_NothingStarts: neither where what was under way is told to
 // stop, nor where it may end in its time; and all of it is done when the run is
 // resumed.
-func TestNothingStartsOnceARunIsStopped(t *testing.T) {
+func TestStop_NothingStarts(t *testing.T) {
 	for _, drain := range []time.Duration{-1, 5 * time.Second} {
 		for range 50 { // chance has a say in who comes to a place that is free
 			synctest.Test(t, func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhatHadNotBegunRunsLater: it is neither lost, as what is cut off may be where no
+// TestStop_UnstartedCallsRunLater: it is neither lost, as what is cut off may be where no
 // output waits for it, nor in doubt where it must not run twice.
-func TestWhatHadNotBegunRunsLater(t *testing.T) {
+func TestStop_UnstartedCallsRunLater(t *testing.T) {
 	inner := readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
 	for _, text := range []string{
 		`{"calls": [{"_tool": "value", "value": 1}]}`,
@@ -132,9 +132,9 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 	}
 }
 
-// TestASchemaDeclaredMeanwhileHolds: a run keeps the schema that it has compiled, until
+// TestSchema_DeclaredMeanwhile: a run keeps the schema that it has compiled, until
 // there is another.
-func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
+func TestSchema_DeclaredMeanwhile(t *testing.T) {
 	log := memory.New()
 	declare := func(name string) string {
 		return fmt.Sprintf(`[{"type": "state", "schema": {"properties": {"a": {"type": %[1]q}, "b": {"type": %[1]q}}}}]`, name)
@@ -162,8 +162,8 @@ func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
 		"1.5 value failed ! schema: it breaks the schema declared for state: †state.b: got string, want number")
 }
 
-// TestAPanicWhenStoppedIsAnEnd: an activity that is told to stop may do so in any way.
-func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
+// TestStop_PanicIsAnEnd: an activity that is told to stop may do so in any way.
+func TestStop_PanicIsAnEnd(t *testing.T) {
 	var ran atomic.Int32
 	g := newGate()
 	r := newRunner(memory.New(), map[string]activity{"gate": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -182,9 +182,9 @@ func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	expect(t, outcome, err, journal.RunDone, "1.1 gate done → †state.a")
 }
 
-// TestWhatCannotRunIsTold: what an embedder has forgotten or mistaken is an error of
+// TestPlan_UnrunnableIsReported: what an embedder has forgotten or mistaken is an error of
 // the plan, or of the run, and no panic.
-func TestWhatCannotRunIsTold(t *testing.T) {
+func TestPlan_UnrunnableIsReported(t *testing.T) {
 	one := func(set func(*engine.Runner, *plan.Registered)) error {
 		r := newRunner(memory.New(), map[string]activity{"value": value})
 		r.Registry.Delegates["empty"] = &plan.Delegate{}
@@ -218,9 +218,9 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatADelegateRunsIsCutOffWithIt: its run is interrupted, and never ends as if it
+// TestStop_DelegateIsCutOffWithItsCall: its run is interrupted, and never ends as if it
 // waited for something.
-func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
+func TestStop_DelegateIsCutOffWithItsCall(t *testing.T) {
 	for range 100 { // chance has a say in what is told first
 		log, begun := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{

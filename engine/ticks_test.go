@@ -72,8 +72,8 @@ func threeTicks(t *testing.T, log store.Log, gate chan struct{}, ask func(ctx co
 	return r, engine.Start{Context: "c", Request: &plan.Request{Planner: plan.PlannerFunc(planner)}}
 }
 
-// TestTicksCountOnPastWhatIsLeft: also where what an earlier tick left behind ends between two.
-func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
+// TestTicks_CountOnPastDetachedCalls: also where what an earlier tick left behind ends between two.
+func TestTicks_CountOnPastDetachedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		end := sync.OnceFunc(func() { close(gate) })
@@ -101,7 +101,7 @@ type lateContext struct{ context.Context }
 func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
 
 // A planner that notices by itself that the run's time is over does not fail the run.
-func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
+func TestPlanner_NoticesTheRunsDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &engine.Runner{Log: memory.New(), Registry: activities(true)}
 	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
@@ -117,9 +117,9 @@ func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileThePlannerIsAsked: it is the newest tick after which the run was
+// TestStop_WhilePlannerIsAsked: it is the newest tick after which the run was
 // stopped, whichever the calls are of that it left behind.
-func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
+func TestStop_WhilePlannerIsAsked(t *testing.T) {
 	gate, log := make(chan struct{}), memory.New()
 	ctx, stop := context.WithCancel(t.Context())
 	r, s := threeTicks(t, log, gate, func(ctx context.Context) error {
@@ -136,9 +136,9 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftBehindIsNobodyElses: what a run left behind, and is still at work, keeps
+// TestFireAndForget_BelongsToItsRun: what a run left behind, and is still at work, keeps
 // another run out of its context; that does not take it for cut off.
-func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
+func TestFireAndForget_BelongsToItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, gate := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{"late": gated(map[string]chan struct{}{"late": gate})})
@@ -169,9 +169,9 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 	})
 }
 
-// TestALazyPlanDrainsWhatIsLeft: while the next plan waits to be approved, what the one
+// TestLazy_DrainsDetachedCalls: while the next plan waits to be approved, what the one
 // before left behind comes to its end.
-func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
+func TestLazy_DrainsDetachedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})

@@ -49,7 +49,7 @@ func between(t *testing.T, what string, got, least, most time.Duration) {
 	}
 }
 
-func TestRetriesWithBackoff(t *testing.T) {
+func TestRetry_WithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []time.Duration
 		began := time.Now()
@@ -75,9 +75,9 @@ func TestRetriesWithBackoff(t *testing.T) {
 	})
 }
 
-// TestAFaultIsNotRetried holds that retries are for failures: a machine that
+// TestRetry_FaultIsNotRetried holds that retries are for failures: a machine that
 // broke down breaks down again.
-func TestAFaultIsNotRetried(t *testing.T) {
+func TestRetry_FaultIsNotRetried(t *testing.T) {
 	for _, broken := range []activity{
 		func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{}, errors.New("broken")
@@ -94,8 +94,8 @@ func TestAFaultIsNotRetried(t *testing.T) {
 	}
 }
 
-// TestAPanicIsPlaced: who wrote what panicked is told the line of it.
-func TestAPanicIsPlaced(t *testing.T) {
+// TestPanic_HasItsPlace: who wrote what panicked is told the line of it.
+func TestPanic_HasItsPlace(t *testing.T) {
 	var nobody *counter
 	var nothing map[string]int
 	for want, breakDown := range map[string]func(){
@@ -135,9 +135,9 @@ func TestAPanicIsPlaced(t *testing.T) {
 	}
 }
 
-// TestTimeoutIsAFailure holds that a timeout is an outcome as any failure is:
+// TestTimeout_IsAFailure holds that a timeout is an outcome as any failure is:
 // it is tried again, and then goes to the last alternative.
-func TestTimeoutIsAFailure(t *testing.T) {
+func TestTimeout_IsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep)})
@@ -153,7 +153,7 @@ func TestTimeoutIsAFailure(t *testing.T) {
 	})
 }
 
-func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
+func TestTimeout_DeadlineOfTheRunIsNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(memory.New(), map[string]activity{"sleep": sleep})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -179,7 +179,7 @@ func (p *peak) of(f activity) activity {
 	}
 }
 
-func TestParallelIsALimit(t *testing.T) {
+func TestParallel_IsALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &peak{}
 		r := newRunner(memory.New(), map[string]activity{"sleep": p.of(sleep)})
@@ -192,7 +192,7 @@ func TestParallelIsALimit(t *testing.T) {
 	})
 }
 
-func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
+func TestConcurrency_OfOneActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := &peak{}, &peak{}
 		r := newRunner(memory.New(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
@@ -206,9 +206,9 @@ func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
 	})
 }
 
-// TestFireAndForgetIsDrained holds that such a call holds up nothing, is waited
+// TestFireAndForget_Drained holds that such a call holds up nothing, is waited
 // for at the end as long as the runner allows, and is then cut off for good.
-func TestFireAndForgetIsDrained(t *testing.T) {
+func TestFireAndForget_Drained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
@@ -237,9 +237,9 @@ func TestFireAndForgetIsDrained(t *testing.T) {
 	})
 }
 
-// TestFireAndForgetThatACrashCutOffIsNotResumed ends the process while such a
+// TestFireAndForget_NotResumedAfterCrash ends the process while such a
 // call runs.
-func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
+func TestFireAndForget_NotResumedAfterCrash(t *testing.T) {
 	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1}
 	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -258,9 +258,9 @@ func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestUnorderedWritersTakeEffectAsTheyComplete holds the one thing that depends
+// TestPlan_UnorderedWriters holds the one thing that depends
 // on timing.
-func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
+func TestPlan_UnorderedWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
@@ -274,9 +274,9 @@ func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 	})
 }
 
-// TestAnAppendWakesAWaitingCallWhileAnotherRuns holds "whatever is appended
+// TestForeign_AppendWakesWhileOthersRun holds "whatever is appended
 // unblocks others at once".
-func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
+func TestForeign_AppendWakesWhileOthersRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
@@ -306,9 +306,9 @@ func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 	})
 }
 
-// TestTimeoutOfWhatDoesNotHeedIt holds that whatever comes after the deadline is
+// TestTimeout_IgnoredByActivity holds that whatever comes after the deadline is
 // a timeout, and tried again as one.
-func TestTimeoutOfWhatDoesNotHeedIt(t *testing.T) {
+func TestTimeout_IgnoredByActivity(t *testing.T) {
 	for name, late := range map[string]activity{
 		"value": value,
 		"failure": func(context.Context, plan.Invocation) (plan.Result, error) {

@@ -41,9 +41,9 @@ func because(t *testing.T, log store.Log, name, ref, instance string) string {
 	return tell(*why)
 }
 
-// TestWhyTellsWhatWasRead: of a choice what was taken, for an instance what is
+// TestWhy_Reads: of a choice what was taken, for an instance what is
 // global and newer than its own, and for a call that ran again what it read.
-func TestWhyTellsWhatWasRead(t *testing.T) {
+func TestWhy_Reads(t *testing.T) {
 	log := memory.New()
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "g": 0}, {"type": "state", "_instance": "i", "own": 1}]`)); err != nil {
 		t.Fatal(err)
@@ -76,9 +76,9 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestWhyOfWhatIsMissingThere: a message that a value is made of need not hold
+// TestWhy_MissingInDelegate: a message that a value is made of need not hold
 // the path that is asked for: it is told as far as it goes.
-func TestWhyOfWhatIsMissingThere(t *testing.T) {
+func TestWhy_MissingInDelegate(t *testing.T) {
 	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [0]}`,
@@ -101,9 +101,9 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 	}
 }
 
-// TestWhyTellsWhatDoesNotFit: a row that is read as onto a missing value is marked
+// TestWhy_Misfit: a row that is read as onto a missing value is marked
 // (protocol §3).
-func TestWhyTellsWhatDoesNotFit(t *testing.T) {
+func TestWhy_Misfit(t *testing.T) {
 	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [1]}`,
@@ -136,9 +136,9 @@ func TestWhyTellsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestWhyOfACorrection: what a person has put something else in the place of, as a
+// TestWhy_Correction: what a person has put something else in the place of, as a
 // whole, was not read by the call.
-func TestWhyOfACorrection(t *testing.T) {
+func TestWhy_Correction(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.x", "other": "†state.y", "both": ["†state.x", "†state.z"], "_outputPath": "†out.a"},
@@ -166,8 +166,8 @@ func TestWhyOfACorrection(t *testing.T) {
 	}
 }
 
-// TestWhyOfWhatManyRead: what one call wrote is told once, however many read a part of it.
-func TestWhyOfWhatManyRead(t *testing.T) {
+// TestWhy_ReadByMany: what one call wrote is told once, however many read a part of it.
+func TestWhy_ReadByMany(t *testing.T) {
 	log := memory.New()
 	const n = 400
 	rows := strings.TrimSuffix(strings.Repeat(`{"id": 1, "name": "somebody"}, `, n), ", ")

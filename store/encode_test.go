@@ -44,9 +44,9 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// TestPathsAsJSON: a path is its text, wherever it stands, and the zero path an empty
+// TestPath_AsJSON: a path is its text, wherever it stands, and the zero path an empty
 // one.
-func TestPathsAsJSON(t *testing.T) {
+func TestPath_AsJSON(t *testing.T) {
 	type places struct {
 		At   store.Path
 		None store.Path
@@ -72,9 +72,9 @@ func TestPathsAsJSON(t *testing.T) {
 	}
 }
 
-// TestMessagesAsJSON: a message is written as the log shows it, whether it is a copy or
+// TestMessage_AsJSON: a message is written as the log shows it, whether it is a copy or
 // not.
-func TestMessagesAsJSON(t *testing.T) {
+func TestMessage_AsJSON(t *testing.T) {
 	m := store.Message{Seq: 1, Type: store.TypeData, Kind: "state", Data: map[string]any{"a": true}, HasData: true}
 	const want = `{"seq":1,"date":"0001-01-01T00:00:00.000Z","type":"data","kind":"state","data":{"a":true}}`
 	for _, v := range []any{m, &m} {

@@ -64,9 +64,9 @@ type (
 	other struct{ Same float64 }
 )
 
-// TestFromGoGivesWhatTheLogGives holds every value against what is read again
+// TestFromGo_AsTheLog holds every value against what is read again
 // after it was written.
-func TestFromGoGivesWhatTheLogGives(t *testing.T) {
+func TestFromGo_AsTheLog(t *testing.T) {
 	day := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
 	for _, v := range []any{
 		nil, true, "text", json.Number("1.50"), json.Number(""), 7, int8(-3), int64(math.MaxInt64), uint64(math.MaxUint64), 2.0, 1e21, 1e-7, math.Copysign(0, -1), float32(0.1),
@@ -92,9 +92,9 @@ func TestFromGoGivesWhatTheLogGives(t *testing.T) {
 	}
 }
 
-// TestFromGoChangesNothing holds that the caller's value stays as it is, and
+// TestFromGo_ChangesNothing holds that the caller's value stays as it is, and
 // that JSON's own is not copied.
-func TestFromGoChangesNothing(t *testing.T) {
+func TestFromGo_ChangesNothing(t *testing.T) {
 	given := map[string]any{"list": []any{1, map[string]any{"n": 2}}, "same": map[string]any{"x": "y"}}
 	if _, err := store.FromGo(given, ""); err != nil || given["list"].([]any)[0] != 1 || given["list"].([]any)[1].(map[string]any)["n"] != 2 {
 		t.Errorf("%v, and %v was given", err, given)
@@ -109,7 +109,7 @@ func TestFromGoChangesNothing(t *testing.T) {
 	}
 }
 
-func TestFromGoSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestFromGo_ErrorsHaveAPlace(t *testing.T) {
 	nan, inf, circle, around := math.NaN(), math.Inf(-1), map[string]any{}, &line{}
 	circle["a"], around.Watch = []any{circle}, around
 	for _, c := range []struct {

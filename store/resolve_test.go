@@ -197,13 +197,13 @@ func randomLog(r *rand.Rand) []store.Op {
 	return ops
 }
 
-// TestResolveIsTheFold holds the resolver to the naive fold, at random paths,
+// TestResolve_IsTheFold holds the resolver to the naive fold, at random paths,
 // instances and seqs of random logs, misfits among them, and so holds its
 // three laws too: composition and early stop (the naive fold composes and
 // never stops), and as-of.
 //
-//	go test ./store -run TestResolveIsTheFold -logs 100000
-func TestResolveIsTheFold(t *testing.T) {
+//	go test ./store -run TestResolve_IsTheFold -logs 100000
+func TestResolve_IsTheFold(t *testing.T) {
 	for seed := range *logs {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		ops := randomLog(r)
@@ -225,9 +225,9 @@ func TestResolveIsTheFold(t *testing.T) {
 	}
 }
 
-// TestCheckedWritesFit holds that a log of which every write was checked has
+// TestCheckOp_WritesFit holds that a log of which every write was checked has
 // no misfits to read, and that what is refused would have been one.
-func TestCheckedWritesFit(t *testing.T) {
+func TestCheckOp_WritesFit(t *testing.T) {
 	ctx := context.Background()
 	for seed := range *logs {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
@@ -281,7 +281,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-func TestMisfitsAreMarked(t *testing.T) {
+func TestResolve_MarksMisfits(t *testing.T) {
 	log := slice{op(1, "†s.l", store.Set, `"text"`), op(2, "†s.l", store.Push, `1`)}
 	got, err := store.Resolver{Log: log}.Resolve(context.Background(), store.MustParsePath("†s.l"), "")
 	if err != nil || fmt.Sprint(got.Misfits) != "[2]" || string(store.EncodeJSON(got.Value)) != "[1]" {

@@ -12,10 +12,10 @@ import (
 	"obelus/store/memory"
 )
 
-// TestViewIsTheLog: whatever is staged, committed, dropped and taken in from
+// TestView_IsTheLog: whatever is staged, committed, dropped and taken in from
 // others, a view answers as the log would if it held the same; and if what is hidden were
 // something else.
-func TestViewIsTheLog(t *testing.T) {
+func TestView_IsTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		log := memory.New()

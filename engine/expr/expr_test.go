@@ -184,7 +184,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestExpressionErrors(t *testing.T) {
+func TestExpression_Errors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`†state.a ||| †input.b`, "unexpected \"|\"\n    †state.a ||| †input.b\n               ^"},
 		{`†state.`, "expected a key, found the end\n    †state.\n           ^"},
@@ -223,16 +223,16 @@ func TestExpressionErrors(t *testing.T) {
 	}
 }
 
-func TestExpressionReads(t *testing.T) {
+func TestExpression_Reads(t *testing.T) {
 	e, err := expr.Parse(`†(†state["b"] || †input.a.0 + len(†state.b))`)
 	if got := fmt.Sprint(e.Reads()); err != nil || got != "[†state.b †input.a.0]" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
 
-// TestExpressionIntegers holds that an integer is exact or refused: expr's own
+// TestExpression_Integers holds that an integer is exact or refused: expr's own
 // wrap around, or become floats.
-func TestExpressionIntegers(t *testing.T) {
+func TestExpression_Integers(t *testing.T) {
 	const tooLarge = "error: the result is an integer too large to calculate with"
 	for _, c := range []struct{ text, want string }{
 		{`†state.four * †state.four`, tooLarge + "\n    †state.four * †state.four\n                ^"},
@@ -298,9 +298,9 @@ func TestExpressionIntegers(t *testing.T) {
 	}
 }
 
-// TestExpressionErrorsAreForTheirReader holds that what expr says of types is told in the
+// TestExpression_ErrorsInWords holds that what expr says of types is told in the
 // words of JSON.
-func TestExpressionErrorsAreForTheirReader(t *testing.T) {
+func TestExpression_ErrorsInWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`†state.float > "x"`:                    "> compares two numbers or two strings, not a number and a string",
 		`†state.user > 5`:                       "> compares two numbers or two strings, not an object and a number",
@@ -377,9 +377,9 @@ func TestExpressionErrorsAreForTheirReader(t *testing.T) {
 	}
 }
 
-// TestExpressionIntegersAtTheirBounds compares what integers give with what
+// TestExpression_IntegersAtTheirBounds compares what integers give with what
 // integers without bounds do.
-func TestExpressionIntegersAtTheirBounds(t *testing.T) {
+func TestExpression_IntegersAtTheirBounds(t *testing.T) {
 	var near []int64
 	for _, n := range []int64{0, 1 << 31, 1 << 32, 3037000499, 1 << 53, 1 << 62, math.MaxInt64, math.MinInt64} {
 		near = append(near, n-2, n-1, n, n+1, n+2, -n)
@@ -404,8 +404,8 @@ func TestExpressionIntegersAtTheirBounds(t *testing.T) {
 	}
 }
 
-// TestExpressionBudget holds that a short expression can't make much.
-func TestExpressionBudget(t *testing.T) {
+// TestExpression_Budget holds that a short expression can't make much.
+func TestExpression_Budget(t *testing.T) {
 	defer expr.BoundEvaluation(10 * time.Minute)()
 	long := strings.Repeat("x", 100_000)
 	sum := "†(†input.x" + strings.Repeat(" + †input.x", 300) + ")"
@@ -421,9 +421,9 @@ func TestExpressionBudget(t *testing.T) {
 	}
 }
 
-// TestAPredicateLooksOnce: what a predicate refers to is looked up once, however it is
+// TestPredicate_ResolvesReferencesOnce: what a predicate refers to is looked up once, however it is
 // written, and outside of one where it is reached.
-func TestAPredicateLooksOnce(t *testing.T) {
+func TestPredicate_ResolvesReferencesOnce(t *testing.T) {
 	for _, text := range []string{
 		`†(map(†list, # > 1 ? †x : 0))`, `†(map(†list, †x))`, `†(filter(†list, # == †x))`, `†(map(†list, †x + 0))`,
 	} {
@@ -445,9 +445,9 @@ func TestAPredicateLooksOnce(t *testing.T) {
 	}
 }
 
-// TestExpressionBudgetOfReferences holds that what is done with a large value, again
+// TestExpression_BudgetOfReferences holds that what is done with a large value, again
 // at every element of a predicate, or at every mention, has its price.
-func TestExpressionBudgetOfReferences(t *testing.T) {
+func TestExpression_BudgetOfReferences(t *testing.T) {
 	defer expr.BoundEvaluation(10 * time.Minute)() // what it may make is bounded too
 	list := make([]any, 10_000)
 	for i := range list {
@@ -485,8 +485,8 @@ func TestExpressionBudgetOfReferences(t *testing.T) {
 	}
 }
 
-// TestOutputPaths holds protocol §4, "As an output path".
-func TestOutputPaths(t *testing.T) {
+// TestOutput_Paths holds protocol §4, "As an output path".
+func TestOutput_Paths(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`†a.x`, `[[†a.x]]`},
 		{`†a.x || †a.y`, `[[†a.x] [†a.y]]`},
@@ -513,9 +513,9 @@ func TestOutputPaths(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissingIsLookedForOnce: what an expression can't do without is looked
+// TestExpression_MissingIsLookedForOnce: what an expression can't do without is looked
 // for at a cost like that of its length, however deep it nests (protocol §4).
-func TestWhatIsMissingIsLookedForOnce(t *testing.T) {
+func TestExpression_MissingIsLookedForOnce(t *testing.T) {
 	text := "†input.later"
 	for range 40 {
 		text = "((" + text + ") + 1 && 1)"

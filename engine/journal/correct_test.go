@@ -8,8 +8,8 @@ import (
 	"obelus/store"
 )
 
-// TestHoldWith: a correction takes the place of what stands at its key, and of nothing else.
-func TestHoldWith(t *testing.T) {
+// TestHold_With: a correction takes the place of what stands at its key, and of nothing else.
+func TestHold_With(t *testing.T) {
 	object := func(text string) map[string]any {
 		v, err := store.DecodeJSON([]byte(text))
 		if err != nil {

@@ -8,9 +8,9 @@ import (
 	"obelus/store"
 )
 
-// TestRecordsAreEncodedByTheirTags holds the encoding that is written by hand to
+// TestRecord_EncodedByTags holds the encoding that is written by hand to
 // what the struct's tags say, with each field by itself and with all of them.
-func TestRecordsAreEncodedByTheirTags(t *testing.T) {
+func TestRecord_EncodedByTags(t *testing.T) {
 	full := Record{Hold: &Hold{Since: "now", Arguments: plan.Values{"a": nil}, Scopes: []string{"state"}}}
 	fields := reflect.ValueOf(&full).Elem()
 	records := []Record{{}}

@@ -7,8 +7,8 @@ import (
 	"obelus/store/memory"
 )
 
-// TestAsOf: of a context that is cut, only what came before is there; of others all.
-func TestAsOf(t *testing.T) {
+// TestExplain_AsOf: of a context that is cut, only what came before is there; of others all.
+func TestExplain_AsOf(t *testing.T) {
 	log := memory.New()
 	var n int64
 	for i := range 3 {

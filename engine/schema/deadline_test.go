@@ -47,7 +47,7 @@ func forests(n int) (all []string) {
 }
 
 // No schema and value keep the host from its work: a check has an end.
-func TestSchemaThatTakesTooLong(t *testing.T) {
+func TestSchema_TooSlow(t *testing.T) {
 	defer schema.BoundPatience(100 * time.Millisecond)()
 	const tooLong = "takes more than"
 	twice := within(`{"a":`, "1", "}", 200)
@@ -103,7 +103,7 @@ func TestLists_TimeIsBounded(t *testing.T) {
 }
 
 // What does not take long passes, however large or deep it is.
-func TestSchemaThatTakesAWhile(t *testing.T) {
+func TestSchema_SlowButInTime(t *testing.T) {
 	tree := `{"anyOf": [{"type": "number"}, {"type": "array", "items": {"$ref": "#"}}, {"type": "object", "additionalProperties": {"$ref": "#"}}]}`
 	list := `{"if": {"required": ["last"]}, "then": {"properties": {"next": {"$ref": "#"}}}, "else": {"properties": {"next": {"$ref": "#"}}}}`
 	row := `{"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "maximum": 9}, "b": {"type": "string", "pattern": "^[a-z]+$"}, "c": {"enum": ["x", "y"]}}}`
@@ -143,7 +143,7 @@ func TestSchemaThatTakesAWhile(t *testing.T) {
 }
 
 // A schema is shared by all who hold values against it at the same time.
-func TestSchemaOfMany(t *testing.T) {
+func TestSchema_UsedByMany(t *testing.T) {
 	schema, err := schema.New(decoded(t, `{"$schema": "http://json-schema.org/draft-07/schema#",
 		"properties": {"a": {"format": "regex", "pattern": "^[^x]*$"}, "b": {"enum": [1, 2]}, "l": {"items": {"uniqueItems": true}, "type": "array"},
 			"p": {"pattern": "^(?=a).*$"}}}`))
@@ -170,7 +170,7 @@ func TestSchemaOfMany(t *testing.T) {
 }
 
 // Who takes long holds up nobody else.
-func TestSchemaInUse(t *testing.T) {
+func TestSchema_InUse(t *testing.T) {
 	defer schema.BoundPatience(time.Second)()
 	schema, err := schema.New(decoded(t, `{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "patternProperties": {"^x": {"type": "array"}}}`))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"obelus/store"
 )
 
-// TestReasonsInOrder holds that what is wrong with a value is told alike each time.
-func TestReasonsInOrder(t *testing.T) {
+// TestSchema_ReasonsInOrder holds that what is wrong with a value is told alike each time.
+func TestSchema_ReasonsInOrder(t *testing.T) {
 	text := map[string]any{"type": "string"}
 	schema, err := schema.New(map[string]any{
 		"properties": map[string]any{"a": text, "b": text, "c": text, "d": text, "l": map[string]any{"items": text}}, "additionalProperties": false})
@@ -33,8 +33,8 @@ func TestReasonsInOrder(t *testing.T) {
 	}
 }
 
-// TestChainsInSchemas holds that one whose check would take all of the stack is refused.
-func TestChainsInSchemas(t *testing.T) {
+// TestSchema_Chains holds that one whose check would take all of the stack is refused.
+func TestSchema_Chains(t *testing.T) {
 	chained := func(n int) map[string]any {
 		s := map[string]any{"type": "string"}
 		for range n {

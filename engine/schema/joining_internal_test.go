@@ -10,9 +10,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestWhatJoinsIsHeldAsTheWholeWouldBe: where a value was right, that which joins it is
+// TestAcceptsIn_AsTheWhole: where a value was right, that which joins it is
 // refused if and only if the value breaks its schema by it.
-func TestWhatJoinsIsHeldAsTheWholeWouldBe(t *testing.T) {
+func TestAcceptsIn_AsTheWhole(t *testing.T) {
 	var schemas []*Schema
 	for _, text := range []string{
 		`{"type": "array", "items": {"type": "integer"}, "maxItems": 3}`,

@@ -98,9 +98,9 @@ func (r randomSchemas) schema(depth int) any {
 	return schema
 }
 
-// TestSchemaAsTheLibrary: what is looked up in place of the library, and the steps that it
+// TestSchema_AgreesWithTheLibrary: what is looked up in place of the library, and the steps that it
 // is asked for, change nothing of what fits.
-func TestSchemaAsTheLibrary(t *testing.T) {
+func TestSchema_AgreesWithTheLibrary(t *testing.T) {
 	fit, misfit, none := 0, 0, 0
 	for seed := range uint64(6000) {
 		r := randomSchemas{rand.New(rand.NewPCG(seed, 1))}

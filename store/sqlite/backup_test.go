@@ -108,7 +108,7 @@ func onlyFile(t *testing.T, folder, name string) {
 	}
 }
 
-func TestBackupRefused(t *testing.T) {
+func TestBackup_Refused(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s.a", "1"))
 	folder := t.TempDir()
@@ -131,8 +131,8 @@ func TestBackupRefused(t *testing.T) {
 	onlyFile(t, folder, "there.db")
 }
 
-// TestBackupDamaged holds that there is no copy of a log that is not whole.
-func TestBackupDamaged(t *testing.T) {
+// TestBackup_Damaged holds that there is no copy of a log that is not whole.
+func TestBackup_Damaged(t *testing.T) {
 	folder := t.TempDir()
 	err := open(t, damagedLog(t, 30), Options{}).Backup(t.Context(), filepath.Join(folder, "copy.db"))
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "copy.db was not made, for the log is damaged (") {
@@ -154,8 +154,8 @@ func (d *dying) Err() error {
 	return nil
 }
 
-// TestBackupCutOff: what is not finished leaves nothing.
-func TestBackupCutOff(t *testing.T) {
+// TestBackup_CutOff: what is not finished leaves nothing.
+func TestBackup_CutOff(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	var messages []store.Message
 	for range 3000 {
@@ -169,9 +169,9 @@ func TestBackupCutOff(t *testing.T) {
 	onlyFile(t, folder, "")
 }
 
-// TestBackupAfterKill: what processes that have died left of copies to a name is
+// TestBackup_AfterKill: what processes that have died left of copies to a name is
 // removed by the next to it, and nothing else.
-func TestBackupAfterKill(t *testing.T) {
+func TestBackup_AfterKill(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s.a", "1"))
 	living := holding(t, newPath(t))

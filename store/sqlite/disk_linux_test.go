@@ -24,8 +24,8 @@ func disk(t *testing.T, options string) string {
 	return folder
 }
 
-// TestBackupFull: a copy for which the disk has no room is none.
-func TestBackupFull(t *testing.T) {
+// TestBackup_DiskFull: a copy for which the disk has no room is none.
+func TestBackup_DiskFull(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s", strings.Repeat("x", 1_000_000)))
 	folder := disk(t, "size=500k")
@@ -56,9 +56,9 @@ func readOnlyDisk(t *testing.T, files ...string) string {
 	return folder
 }
 
-// TestReadOnlyDisk: a log on a disk that nobody can write is read, and who would
+// TestReadOnly_Disk: a log on a disk that nobody can write is read, and who would
 // write it is told that the disk is why not.
-func TestReadOnlyDisk(t *testing.T) {
+func TestReadOnly_Disk(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s", "x"))
 	if err := l.Close(); err != nil {
@@ -95,9 +95,9 @@ func openAndClose(path string, o Options) error {
 	return l.Close()
 }
 
-// TestReadOnlyDiskWithTail: what a process that was killed has left is read too,
+// TestReadOnly_DiskWithWAL: what a process that was killed has left is read too,
 // if all of it is there.
-func TestReadOnlyDiskWithTail(t *testing.T) {
+func TestReadOnly_DiskWithWAL(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s", "x"))
 	whole := readOnlyDisk(t, l.path, l.path+"-wal", l.path+"-shm") // as they are while it is open

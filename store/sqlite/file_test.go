@@ -92,9 +92,9 @@ func TestNewer(t *testing.T) {
 	refused(t, path, ErrNewer, "99", fmt.Sprint("version ", newest))
 }
 
-// TestBroughtUpToDateMeanwhile: who has a log open that a newer obelus brings up to
+// TestMigrate_Meanwhile: who has a log open that a newer obelus brings up to
 // date writes no more to it.
-func TestBroughtUpToDateMeanwhile(t *testing.T) {
+func TestMigrate_Meanwhile(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s", "x"))
 	other := plain(t, l.path)
@@ -138,9 +138,9 @@ func TestEmptyFile(t *testing.T) {
 	}
 }
 
-// TestOpenMakesWriteAheadLog: the first append does not wait until there is a
+// TestOpen_MakesWAL: the first append does not wait until there is a
 // write-ahead log, and who opens a log that has one leaves it as it is.
-func TestOpenMakesWriteAheadLog(t *testing.T) {
+func TestOpen_MakesWAL(t *testing.T) {
 	path := newPath(t)
 	var sizes []int64
 	for range 2 {
@@ -173,8 +173,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestMemoryIsNoFile: who wants a log in memory gets no file of a strange name.
-func TestMemoryIsNoFile(t *testing.T) {
+// TestOpen_MemoryIsNoFile: who wants a log in memory gets no file of a strange name.
+func TestOpen_MemoryIsNoFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Open(":memory:", Options{}); !errors.Is(err, ErrNotOurs) {
 		t.Error(err)
@@ -187,8 +187,8 @@ func TestMemoryIsNoFile(t *testing.T) {
 	}
 }
 
-// TestPathTooLong holds that it is not the permissions that are blamed.
-func TestPathTooLong(t *testing.T) {
+// TestOpen_PathTooLong holds that it is not the permissions that are blamed.
+func TestOpen_PathTooLong(t *testing.T) {
 	path := t.TempDir()
 	for len(path) <= longestPath {
 		path = filepath.Join(path, strings.Repeat("x", 100))
@@ -269,9 +269,9 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestReadOnlyFolder: where SQLite can't make its files, here because their
+// TestReadOnly_Folder: where SQLite can't make its files, here because their
 // names are taken, a closed log can be read all the same.
-func TestReadOnlyFolder(t *testing.T) {
+func TestReadOnly_Folder(t *testing.T) {
 	path := newPath(t)
 	l := open(t, path, Options{})
 	add(t, l, written("†s", "x"))
@@ -301,9 +301,9 @@ func TestReadOnlyFolder(t *testing.T) {
 	unreadable(err)
 }
 
-// TestFrozenFollows: who reads a log whose folder it can't write sees what its
+// TestImmutable_FollowsChanges: who reads a log whose folder it can't write sees what its
 // owner appends, while that has it open and after.
-func TestFrozenFollows(t *testing.T) {
+func TestImmutable_FollowsChanges(t *testing.T) {
 	path := newPath(t)
 	if err := open(t, path, Options{}).Close(); err != nil {
 		t.Fatal(err)
@@ -362,9 +362,9 @@ func TestFrozenFollows(t *testing.T) {
 	}
 }
 
-// TestWrittenWhileFrozen: a read without locks that may have seen half of a
+// TestImmutable_WrittenMeanwhile: a read without locks that may have seen half of a
 // change says so, and one that has given nothing yet begins again.
-func TestWrittenWhileFrozen(t *testing.T) {
+func TestImmutable_WrittenMeanwhile(t *testing.T) {
 	path := newPath(t)
 	l := open(t, path, Options{})
 	add(t, l, written("†s", "x"), written("†s", "y"))
@@ -467,9 +467,9 @@ func TestDiskFull(t *testing.T) {
 	add(t, l, written("†s", "there is room again"))
 }
 
-// TestGroupWithOneTooBig: what can't be written does not take the rest of its
+// TestGroupCommit_OneTooBig: what can't be written does not take the rest of its
 // group with it.
-func TestGroupWithOneTooBig(t *testing.T) {
+func TestGroupCommit_OneTooBig(t *testing.T) {
 	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 40"}})
 	add(t, l)
 	group := make([]*request, 5)
@@ -505,9 +505,9 @@ func TestGroupWithOneTooBig(t *testing.T) {
 	}
 }
 
-// TestMigrationsStay: what has made files is not changed any more, or there would be
+// TestMigrations_Stay: what has made files is not changed any more, or there would be
 // two kinds of one version; what was wrong with it is mended by another migration.
-func TestMigrationsStay(t *testing.T) {
+func TestMigrations_Stay(t *testing.T) {
 	list, err := ownMigrations()
 	if err != nil {
 		t.Fatal(err)
@@ -572,9 +572,9 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// TestFoldersAreFlushed: a power failure takes nothing of a log that was made, and none of the
+// TestCreate_FoldersAreFlushed: a power failure takes nothing of a log that was made, and none of the
 // folders that were made for it.
-func TestFoldersAreFlushed(t *testing.T) {
+func TestCreate_FoldersAreFlushed(t *testing.T) {
 	above := t.TempDir()
 	var flushed []string
 	was := flush
@@ -604,10 +604,10 @@ func TestFoldersAreFlushed(t *testing.T) {
 	}
 }
 
-// TestFolderCantBeFlushed: where the disk fails at it, whoever makes a log or a
+// TestCreate_FolderCantBeFlushed: where the disk fails at it, whoever makes a log or a
 // copy is told, and the copy is none; where folders can't be flushed at all, it
 // is left.
-func TestFolderCantBeFlushed(t *testing.T) {
+func TestCreate_FolderCantBeFlushed(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	was := flush
 	t.Cleanup(func() { flush = was })
@@ -635,10 +635,10 @@ func TestFolderCantBeFlushed(t *testing.T) {
 	}
 }
 
-// TestLongerWriteAheadLog: a log that is written a lot gets a longer write-ahead
+// TestWAL_Longer: a log that is written a lot gets a longer write-ahead
 // log, so that it is carried over less often; and has one from the beginning where
 // appends do not wait for it.
-func TestLongerWriteAheadLog(t *testing.T) {
+func TestWAL_Longer(t *testing.T) {
 	for synchronous, want := range map[string][2]int64{"full": {128, 1000}, "normal": {1000, 1000}} {
 		if first, last := writeAheadLogs(t, synchronous); first != want[0] || last != want[1] {
 			t.Errorf("%s: it had %d pages at first, and then %d", synchronous, first, last)

@@ -66,8 +66,8 @@ func useLease(t *testing.T, l store.Log, lease store.Lease) (int64, error) {
 	return a.Epoch, err
 }
 
-// TestLeaseOfAnother: another process holds a lease until it dies.
-func TestLeaseOfAnother(t *testing.T) {
+// TestLease_OfAnotherProcess: another process holds a lease until it dies.
+func TestLease_OfAnotherProcess(t *testing.T) {
 	path := newPath(t)
 	cmd := holding(t, path)
 	l := open(t, path, Options{})
@@ -144,9 +144,9 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestDeadUnattended: one that was killed holds nothing, also while its parent
+// TestProcess_DeadUnattended: one that was killed holds nothing, also while its parent
 // has not looked after it yet.
-func TestDeadUnattended(t *testing.T) {
+func TestProcess_DeadUnattended(t *testing.T) {
 	if self().started == "" {
 		t.Skip("the system does not tell")
 	}
@@ -167,8 +167,8 @@ func TestDeadUnattended(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// TestLeaseWrites: a lease is written no more often than need be.
-func TestLeaseWrites(t *testing.T) {
+// TestLease_Writes: a lease is written no more often than need be.
+func TestLease_Writes(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
 	until := func() int64 {
@@ -206,9 +206,9 @@ func TestLeaseWrites(t *testing.T) {
 	}
 }
 
-// TestLeaseInGroup: appends that one transaction takes see each other's
+// TestLease_InGroup: appends that one transaction takes see each other's
 // leases.
-func TestLeaseInGroup(t *testing.T) {
+func TestLease_InGroup(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
 	var group []*request
@@ -267,8 +267,8 @@ var newest = func() int {
 
 const insertOldContext = "INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"
 
-// TestMigrateLeases: a log of version 1 is kept, and gets its leases.
-func TestMigrateLeases(t *testing.T) {
+// TestMigrate_Leases: a log of version 1 is kept, and gets its leases.
+func TestMigrate_Leases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	old := older(t, path, 1, insertOldContext,
 		"INSERT INTO messages (context, seq, date, type, data) VALUES ('c', 1, '2026-01-02T03:04:05.678Z', 'text', '\"x\"')")
@@ -287,9 +287,9 @@ func TestMigrateLeases(t *testing.T) {
 	}
 }
 
-// TestMigrationWaits: an older obelus that runs a context is not left with a file that
+// TestMigrate_Waits: an older obelus that runs a context is not left with a file that
 // it does not know.
-func TestMigrationWaits(t *testing.T) {
+func TestMigrate_Waits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	list, err := ownMigrations()
 	if err != nil {
@@ -321,8 +321,8 @@ func TestMigrationWaits(t *testing.T) {
 	}
 }
 
-// TestVacuumWaits: nobody who runs a context is kept from appending.
-func TestVacuumWaits(t *testing.T) {
+// TestVacuum_Waits: nobody who runs a context is kept from appending.
+func TestVacuum_Waits(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s.a", "1"))
 	epoch, err := useLease(t, l, store.Lease{For: time.Hour})
@@ -341,9 +341,9 @@ func TestVacuumWaits(t *testing.T) {
 	}
 }
 
-// TestCloseLetsGo: what a log held when it was closed, whoever opens it anew can take at
+// TestClose_ReleasesLeases: what a log held when it was closed, whoever opens it anew can take at
 // once, also in the same process; what another log holds stays held.
-func TestCloseLetsGo(t *testing.T) {
+func TestClose_ReleasesLeases(t *testing.T) {
 	path := newPath(t)
 	take := func(l *Log, name string, lease store.Lease) error {
 		_, err := l.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, ExpectSeq: store.AnySeq, Lease: &lease})

@@ -65,9 +65,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestQueryOnlyReads: neither the log nor any other file is changed or made,
+// TestQuery_OnlyReads: neither the log nor any other file is changed or made,
 // not even where the log itself is open for writing.
-func TestQueryOnlyReads(t *testing.T) {
+func TestQuery_OnlyReads(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s.a", "1"))
 	folder := filepath.Dir(l.path)
@@ -114,7 +114,7 @@ func TestQueryOnlyReads(t *testing.T) {
 	}
 }
 
-func TestQueryStops(t *testing.T) {
+func TestQuery_Stops(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

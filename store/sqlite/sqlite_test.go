@@ -154,8 +154,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// TestSameAsMemory: the two logs answer alike, whatever is written.
-func TestSameAsMemory(t *testing.T) {
+// TestSQLite_SameAsMemory: the two logs answer alike, whatever is written.
+func TestSQLite_SameAsMemory(t *testing.T) {
 	file := open(t, newPath(t), Options{Synchronous: "normal"})
 	memory := memory.New()
 	count := 0
@@ -440,9 +440,9 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestTurn: one at a time has the turn, all who wait for it get it, and nobody has it whose
+// TestWriterLock_OneAtATime: one at a time has the turn, all who wait for it get it, and nobody has it whose
 // context ends before.
-func TestTurn(t *testing.T) {
+func TestWriterLock_OneAtATime(t *testing.T) {
 	turn, held, had := newWriterLock(), 0, 0
 	var all errgroup.Group
 	for range 100 {
@@ -480,9 +480,9 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestLockedGroup: what another's lock keeps from the file is not waited for by small group
+// TestGroupCommit_Locked: what another's lock keeps from the file is not waited for by small group
 // after small group.
-func TestLockedGroup(t *testing.T) {
+func TestGroupCommit_Locked(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
 	other := plain(t, l.path)
@@ -501,9 +501,9 @@ func TestLockedGroup(t *testing.T) {
 	}
 }
 
-// TestQueueOfTheGone: who waits for room in the queue gets it though all have left whose
+// TestAppend_QueueOfAbandonedRequests: who waits for room in the queue gets it though all have left whose
 // appends are in it.
-func TestQueueOfTheGone(t *testing.T) {
+func TestAppend_QueueOfAbandonedRequests(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
 	for range queueLength {
@@ -518,9 +518,9 @@ func TestQueueOfTheGone(t *testing.T) {
 	}
 }
 
-// TestPace: a group takes as many appends as are written in the time of four flushes, within
+// TestGroupCommit_BatchSize: a group takes as many appends as are written in the time of four flushes, within
 // bounds, and what is more waits for the next.
-func TestPace(t *testing.T) {
+func TestGroupCommit_BatchSize(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
 	for _, c := range []struct {
@@ -547,9 +547,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestGroupCommitOnOneProcessor: who writes lets another come to its group first, who
+// TestGroupCommit_OnOneProcessor: who writes lets another come to its group first, who
 // can't run meanwhile; not where it has appended alone before.
-func TestGroupCommitOnOneProcessor(t *testing.T) {
+func TestGroupCommit_OnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	l := open(t, newPath(t), Options{})
 	one := func(name string) error {
@@ -621,8 +621,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestCancelWhileQueued: an append that nobody waits for any more is not made.
-func TestCancelWhileQueued(t *testing.T) {
+// TestAppend_CancelledWhileQueued: an append that nobody waits for any more is not made.
+func TestAppend_CancelledWhileQueued(t *testing.T) {
 	l := &Log{path: "log.db", queue: make(chan *request, 1), lock: newWriterLock()}
 	l.lock.tryAcquire() // and nobody takes from the queue
 	ctx, cancel := context.WithCancel(t.Context())
@@ -638,8 +638,8 @@ func TestCancelWhileQueued(t *testing.T) {
 	}
 }
 
-// TestBoundAgain: a statement that is used again forgets what was bound to it.
-func TestBoundAgain(t *testing.T) {
+// TestConn_BoundAgain: a statement that is used again forgets what was bound to it.
+func TestConn_BoundAgain(t *testing.T) {
 	c := plain(t, filepath.Join(t.TempDir(), "plain.db"))
 	for _, want := range []any{"text", nil, int64(7), nil} {
 		row, err := c.one(t.Context(), "SELECT ?1, ?2", want, "x")

@@ -8,9 +8,9 @@ import (
 	"obelus/store"
 )
 
-// TestUpdatedIsExactInTheEnd: the row of a context that is run may lag behind its
+// TestUpdated_ExactInTheEnd: the row of a context that is run may lag behind its
 // log, but not once the lease is given back, whoever has written meanwhile.
-func TestUpdatedIsExactInTheEnd(t *testing.T) {
+func TestUpdated_ExactInTheEnd(t *testing.T) {
 	path := newPath(t)
 	one, other := open(t, path, Options{}), open(t, path, Options{})
 	put := func(l *Log, b store.Batch) {
@@ -45,9 +45,9 @@ func TestUpdatedIsExactInTheEnd(t *testing.T) {
 	}
 }
 
-// TestUpdatedIsOfWhatIsThere: an append that was refused leaves no trace in the row
+// TestUpdated_OfExistingMessages: an append that was refused leaves no trace in the row
 // of its context, also when others are appended later.
-func TestUpdatedIsOfWhatIsThere(t *testing.T) {
+func TestUpdated_OfExistingMessages(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s.a", "1"))
 	updated := func() string {
@@ -74,9 +74,9 @@ func TestUpdatedIsOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestUpdatedAfterARefusal: what was put off before an append that was refused is
+// TestUpdated_AfterRefusal: what was put off before an append that was refused is
 // told in the end, though another connection has written meanwhile.
-func TestUpdatedAfterARefusal(t *testing.T) {
+func TestUpdated_AfterRefusal(t *testing.T) {
 	for _, refused := range []string{"c", "d"} {
 		l := open(t, newPath(t), Options{})
 		other := plain(t, l.path)

@@ -251,9 +251,9 @@ func tellLog(t *testing.T, l *Log, name string) {
 	}
 }
 
-// TestCurrentValuesInArrays: where elements were written inside arrays the view
+// TestCurrentValues_InArrays: where elements were written inside arrays the view
 // may leave out what is in them, and say NULL of them, but never what is wrong.
-func TestCurrentValuesInArrays(t *testing.T) {
+func TestCurrentValues_InArrays(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	c := plain(t, l.path)
 	for seed := range *randomLogs {
@@ -281,9 +281,9 @@ func TestCurrentValuesInArrays(t *testing.T) {
 	}
 }
 
-// TestCurrentValuesOfNumbers: an object with numbers for keys has rows where it took
+// TestCurrentValues_OfNumbers: an object with numbers for keys has rows where it took
 // the place of an array, whoever put it there.
-func TestCurrentValuesOfNumbers(t *testing.T) {
+func TestCurrentValues_OfNumbers(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	c := plain(t, l.path)
 	patch := func(data any) store.Message {
@@ -330,8 +330,8 @@ func fits(t *testing.T, l *Log, r *rand.Rand, keys []string, name string) {
 	}
 }
 
-// TestMigrateValues: what an older obelus wrote has current values too.
-func TestMigrateValues(t *testing.T) {
+// TestMigrate_Values: what an older obelus wrote has current values too.
+func TestMigrate_Values(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	r := rand.New(rand.NewPCG(1, 7))
 	for i := range 20 {
@@ -356,9 +356,9 @@ func TestMigrateValues(t *testing.T) {
 	}
 }
 
-// TestMigrateMessages: messages that stood in the order of their key are all there when
+// TestMigrate_Messages: messages that stood in the order of their key are all there when
 // they stand in that in which they came, and are guarded and told of as before.
-func TestMigrateMessages(t *testing.T) {
+func TestMigrate_Messages(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
 	r := rand.New(rand.NewPCG(1, 10))
 	for i := range 10 {
@@ -406,9 +406,9 @@ func TestMigrateMessages(t *testing.T) {
 	grow(t, migrated, r, valueKeys, "c3", nil)
 }
 
-// TestViewPlans: what is asked about a context reads more than an index gives for that
+// TestViews_Plans: what is asked about a context reads more than an index gives for that
 // context in neither SQLite, so that other contexts cost nothing.
-func TestViewPlans(t *testing.T) {
+func TestViews_Plans(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	c := plain(t, l.path)
 	for sql, want := range map[string]string{
@@ -633,9 +633,9 @@ func valuePathOf(r *rand.Rand, keys []string, m store.Message) store.Path {
 	return p
 }
 
-// TestMigrateManyLeaves: what an older obelus wrote of many leaves, a row for each, keeps
+// TestMigrate_ManyLeaves: what an older obelus wrote of many leaves, a row for each, keeps
 // its values, and is found once from above, at and below its path.
-func TestMigrateManyLeaves(t *testing.T) {
+func TestMigrate_ManyLeaves(t *testing.T) {
 	many := manyKeys(300, map[string]any{"b": map[string]any{"c": "x"}})
 	patch := store.Message{Type: store.TypeData, Kind: "s", Data: map[string]any{"a": many}, HasData: true}
 	// Where more stands below a path than there are messages, the messages are read.

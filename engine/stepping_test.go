@@ -61,9 +61,9 @@ func gates() map[string]chan struct{} {
 	return map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{}), "never": make(chan struct{})}
 }
 
-// TestInterruptedWhileAWorkerSteps: what comes while a worker has the turn, the
+// TestInterrupted_WhileWorkerSteps: what comes while a worker has the turn, the
 // last results and the interrupt, ends the run as interrupted.
-func TestInterruptedWhileAWorkerSteps(t *testing.T) {
+func TestInterrupted_WhileWorkerSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, gates := memory.New(), gates()
 		r := newRunner(log, map[string]activity{"wait": gated(gates)})
@@ -85,9 +85,9 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 	})
 }
 
-// TestInterruptedBeforeThePlannerIsAskedAgain: a planner is not asked for a tick
+// TestInterrupted_BeforePlannerIsAskedAgain: a planner is not asked for a tick
 // that begins after the interrupt.
-func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
+func TestInterrupted_BeforePlannerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates, asked := gates(), 0
 		r := newRunner(memory.New(), map[string]activity{"wait": gated(gates)})
@@ -106,9 +106,9 @@ func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestStoppedInOrder: calls that are told to stop at once are recorded in the
+// TestStop_InOrder: calls that are told to stop at once are recorded in the
 // order of the plan, whichever ends first.
-func TestStoppedInOrder(t *testing.T) {
+func TestStop_InOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := newRunner(log, map[string]activity{"linger": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -145,9 +145,9 @@ func TestStoppedInOrder(t *testing.T) {
 	})
 }
 
-// TestAnObserverThatBreaksDown: a panic of an observer in a worker's step goes on
+// TestObserve_Panics: a panic of an observer in a worker's step goes on
 // where the run was begun, and one that ends its goroutine ends the run.
-func TestAnObserverThatBreaksDown(t *testing.T) {
+func TestObserve_Panics(t *testing.T) {
 	for name, breakDown := range map[string]func(){"panics": func() { panic("no") }, "goes": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {
 			gates := gates()
@@ -175,9 +175,9 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 	}
 }
 
-// TestADelegateThatBreaksDown: what an observer does in a delegate's run is as if
+// TestDelegate_Panics: what an observer does in a delegate's run is as if
 // it were done in the run itself, wherever the delegate is at.
-func TestADelegateThatBreaksDown(t *testing.T) {
+func TestDelegate_Panics(t *testing.T) {
 	for _, on := range []journal.Status{journal.Running, journal.Done} {
 		r := newRunner(memory.New(), map[string]activity{"echo": value})
 		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "echo", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
@@ -198,9 +198,9 @@ func TestADelegateThatBreaksDown(t *testing.T) {
 	}
 }
 
-// TestAnActivityThatEndsItsGoroutine, as one in Go does that calls t.Fatal, fails
+// TestActivity_EndsItsGoroutine, as one in Go does that calls t.Fatal, fails
 // its call, and neither is waited for for ever nor takes others with it.
-func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
+func TestActivity_EndsItsGoroutine(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{
 		"echo": value,
 		"go": func(context.Context, plan.Invocation) (plan.Result, error) {
@@ -230,9 +230,9 @@ func (l *lastMoment) Holder(ctx context.Context, name string) (string, error) {
 	return l.Log.Holder(ctx, name)
 }
 
-// TestARunThatHasJustEnded is neither in use nor unfinished, though it was seen to
+// TestRun_JustEnded is neither in use nor unfinished, though it was seen to
 // be under way.
-func TestARunThatHasJustEnded(t *testing.T) {
+func TestRun_JustEnded(t *testing.T) {
 	gates := gates()
 	log := memory.New()
 	activities := map[string]activity{"wait": gated(gates), "echo": value}

@@ -51,9 +51,9 @@ func gives(v any) activity {
 	return func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{Value: v}, nil }
 }
 
-// TestGoValuesAreTheSameAfterAResume holds that what an activity in Go gave back
+// TestGoValues_SameAfterResume holds that what an activity in Go gave back
 // looks alike to who reads it in the same run and to who reads it from the log.
-func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
+func TestGoValues_SameAfterResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		give plan.Result
 		err  error
@@ -103,9 +103,9 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 	}
 }
 
-// TestGoValuesThatAreNotJSONFailTheCall holds protocol §7: one call's failure
+// TestGoValues_NotJSONFailsTheCall holds protocol §7: one call's failure
 // takes down neither another branch nor the host.
-func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
+func TestGoValues_NotJSONFailsTheCall(t *testing.T) {
 	price := map[string]any{"items": []any{0, 1, 2, map[string]any{"price": math.NaN()}}}
 	for name, log := range logs(t) {
 		for i, c := range []struct {
@@ -141,8 +141,8 @@ func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
 	}
 }
 
-// TestGoFailureWithBadText holds that it stays the failure that it is.
-func TestGoFailureWithBadText(t *testing.T) {
+// TestGoValues_FailureWithBadText holds that it stays the failure that it is.
+func TestGoValues_FailureWithBadText(t *testing.T) {
 	typed := struct{ Name string }{"caf\xe9"}
 	for _, c := range []struct {
 		err  error
@@ -164,9 +164,9 @@ func TestGoFailureWithBadText(t *testing.T) {
 	}
 }
 
-// TestAnActivityHasTheNameThatItIsFoundBy: its own may be missing, or another where it
+// TestActivity_NameIsItsKey: its own may be missing, or another where it
 // stands under several.
-func TestAnActivityHasTheNameThatItIsFoundBy(t *testing.T) {
+func TestActivity_NameIsItsKey(t *testing.T) {
 	for _, own := range []string{"", "other"} {
 		r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{Value: math.NaN()}, nil
@@ -177,7 +177,7 @@ func TestAnActivityHasTheNameThatItIsFoundBy(t *testing.T) {
 	}
 }
 
-func TestGoValuesOfAModel(t *testing.T) {
+func TestGoValues_OfModel(t *testing.T) {
 	for _, c := range []struct {
 		give any
 		want string
@@ -198,9 +198,9 @@ type typedCall struct {
 	Output string `json:"_outputPath"`
 }
 
-// TestGoValuesOfARequest holds that whatever a request, its input and what a
+// TestGoValues_OfRequest holds that whatever a request, its input and what a
 // planner gives are made of becomes JSON on its way in.
-func TestGoValuesOfARequest(t *testing.T) {
+func TestGoValues_OfRequest(t *testing.T) {
 	request := func() *plan.Request {
 		return &plan.Request{
 			Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]bill{"order": aBill}, HasData: true, Schema: map[string]any{"required": []string{"order"}}}},
@@ -234,7 +234,7 @@ func TestGoValuesOfARequest(t *testing.T) {
 	}
 }
 
-func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
+func TestGoValues_NotJSONIsRefused(t *testing.T) {
 	good, nan := []plan.Source{{Call: typedCall{"value", 1, "†state.a"}}}, map[string]any{"items": []float64{0, math.NaN()}}
 	bad := []store.Message{{Type: store.TypeSystem, Data: "x", HasData: true}, {Type: store.TypeData, Kind: "state", Data: nan, HasData: true}}
 	for kind, log := range logs(t) {
@@ -273,9 +273,9 @@ func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAProgramHaveTheirForm: what no JSON says is refused when a program in Go
+// TestGoValues_MessagesHaveTheirForm: what no JSON says is refused when a program in Go
 // gives it, before it is in a log that could not be read any more.
-func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
+func TestGoValues_MessagesHaveTheirForm(t *testing.T) {
 	state := store.KindPath("state")
 	one, by := map[string]any{"a": 1}, map[string]any{"_tool": "t"}
 	good := []store.Message{
@@ -332,9 +332,9 @@ func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
 	}
 }
 
-// TestNilPointersAsErrors: a nil pointer in an error is a mistake of who gives it, and
+// TestGoValues_NilPointersAsErrors: a nil pointer in an error is a mistake of who gives it, and
 // is told so, as is a delegate that there is none of.
-func TestNilPointersAsErrors(t *testing.T) {
+func TestGoValues_NilPointersAsErrors(t *testing.T) {
 	const wrong = "its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong"
 	r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
 		var failure *plan.Failure
@@ -369,8 +369,8 @@ func TestNilPointersAsErrors(t *testing.T) {
 	}
 }
 
-// TestTheLongestBackoff: any pause may be doubled, and none comes to nothing by that.
-func TestTheLongestBackoff(t *testing.T) {
+// TestRetry_LongestBackoff: any pause may be doubled, and none comes to nothing by that.
+func TestRetry_LongestBackoff(t *testing.T) {
 	for range 20 { // chance has a say in how long it is
 		ctx, cancel := context.WithCancel(t.Context())
 		r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
@@ -394,9 +394,9 @@ func (c countedSchema) MarshalJSON() ([]byte, error) {
 	return []byte(`{}`), nil
 }
 
-// TestARequestIsMadeJSONOnce holds that a tick makes nothing anew of what does not
+// TestRequest_IsNormalizedOnce holds that a tick makes nothing anew of what does not
 // change with it: neither of the run's request nor of those of its delegates.
-func TestARequestIsMadeJSONOnce(t *testing.T) {
+func TestRequest_IsNormalizedOnce(t *testing.T) {
 	own, inner, log := 0, 0, memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
@@ -417,9 +417,9 @@ func TestARequestIsMadeJSONOnce(t *testing.T) {
 	}
 }
 
-// TestGoPlannerThatGivesNoJSON holds that it ends its own run, as one in Lua
+// TestGoValues_PlannerWithoutJSON holds that it ends its own run, as one in Lua
 // does.
-func TestGoPlannerThatGivesNoJSON(t *testing.T) {
+func TestGoValues_PlannerWithoutJSON(t *testing.T) {
 	for kind, log := range logs(t) {
 		for name, c := range map[string]struct {
 			solution plan.Solution
@@ -444,7 +444,7 @@ func TestGoPlannerThatGivesNoJSON(t *testing.T) {
 	}
 }
 
-func TestGoValuesOfCorrections(t *testing.T) {
+func TestGoValues_OfCorrections(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)
@@ -476,7 +476,7 @@ func TestGoValuesOfCorrections(t *testing.T) {
 	}
 }
 
-func TestGoValuesOfTry(t *testing.T) {
+func TestGoValues_OfTry(t *testing.T) {
 	registry := newRunner(nil, map[string]activity{"bill": gives(aBill), "bad": gives(math.NaN())}).Registry
 	result, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bill"}, map[string]any{"state": aBill})
 	if text := string(store.EncodeJSON(result.Value)); err != nil || text != billJSON || reflect.TypeOf(result.Value) != reflect.TypeFor[map[string]any]() {
@@ -492,8 +492,8 @@ type reason struct{ code int }
 
 func (e *reason) Error() string { return fmt.Sprint("reason ", e.code) }
 
-// TestErrorsOfTry holds that what an activity wrapped is found in what is given.
-func TestErrorsOfTry(t *testing.T) {
+// TestTry_Errors holds that what an activity wrapped is found in what is given.
+func TestTry_Errors(t *testing.T) {
 	own, base := &reason{7}, errors.New("base")
 	for name, fields := range map[string]map[string]any{
 		"as it is": {"message": "no"},
@@ -520,9 +520,9 @@ type wrapped struct{ error }
 
 func (w *wrapped) Error() string { return "wrapped: " + w.error.Error() }
 
-// TestGoErrorsThatCannotBeRead: an error that breaks down as its text is read, or has none, is
+// TestGoValues_UnreadableErrors: an error that breaks down as its text is read, or has none, is
 // the fault of that call alone, whoever gave it.
-func TestGoErrorsThatCannotBeRead(t *testing.T) {
+func TestGoValues_UnreadableErrors(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{
 		"broken": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, &wrapped{} },
@@ -563,8 +563,8 @@ func TestGoErrorsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAClockOutOfAllDates: what the log could not give back is not written.
-func TestAClockOutOfAllDates(t *testing.T) {
+// TestClock_OutOfRange: what the log could not give back is not written.
+func TestClock_OutOfRange(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Now = func() time.Time { return time.Unix(1e12, 0) }
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†e"}]`)); err == nil || !strings.Contains(err.Error(), "the runner's clock can't be right: 33658-") {

@@ -41,9 +41,9 @@ func same(t *testing.T, r *engine.Runner, name string) {
 	}
 }
 
-// TestReplayOfWhatADelegateWas: what has become of a delegate's context since its call
+// TestReplay_DelegateAsItWas: what has become of a delegate's context since its call
 // settled changes nothing of what the call came to.
-func TestReplayOfWhatADelegateWas(t *testing.T) {
+func TestReplay_DelegateAsItWas(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
 		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
@@ -68,8 +68,8 @@ func TestReplayOfWhatADelegateWas(t *testing.T) {
 	}
 }
 
-// TestReplayOfADelegateMendedByItself: the call took the branch of its failure.
-func TestReplayOfADelegateMendedByItself(t *testing.T) {
+// TestReplay_DelegateRerunByItself: the call took the branch of its failure.
+func TestReplay_DelegateRerunByItself(t *testing.T) {
 	r, broken, s := mending(t, memory.New(), "†state.r || †state.bad")
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
@@ -99,8 +99,8 @@ func explained(t *testing.T, log store.Log, text string) string {
 	return string(store.EncodeJSON(v))
 }
 
-// TestWhyOfWhatADelegateWas: what a value was made of does not change as the log grows.
-func TestWhyOfWhatADelegateWas(t *testing.T) {
+// TestWhy_DelegateAsItWas: what a value was made of does not change as the log grows.
+func TestWhy_DelegateAsItWas(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
 		r.Registry.Delegates["flak"].Request.Output = "†work.late || †work"
@@ -126,9 +126,9 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 	}
 }
 
-// TestADelegateIsNotWhatRanThereSince: nobody takes the output of another run for a
+// TestDelegate_LaterRunInItsContext: nobody takes the output of another run for a
 // delegate's.
-func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
+func TestDelegate_LaterRunInItsContext(t *testing.T) {
 	log := memory.New()
 	r, broken, s := mending(t, log, "†state.r")
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
@@ -156,9 +156,9 @@ func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
 	}
 }
 
-// TestADelegateThatWasPruned: what a call came to is in its own context's log, and what
+// TestDelegate_Pruned: what a call came to is in its own context's log, and what
 // is made of the same name since is nothing of it.
-func TestADelegateThatWasPruned(t *testing.T) {
+func TestDelegate_Pruned(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
 		broken.Store(false)
@@ -185,9 +185,9 @@ func TestADelegateThatWasPruned(t *testing.T) {
 	}
 }
 
-// TestDiffSeesWhatIsOfAll: an instance of which one side alone has something sees what
+// TestDiff_SeesGlobalValues: an instance of which one side alone has something sees what
 // is of all on both.
-func TestDiffSeesWhatIsOfAll(t *testing.T) {
+func TestDiff_SeesGlobalValues(t *testing.T) {
 	for kind, log := range logs(t) {
 		for _, of := range []struct{ name, text string }{
 			{"a", `{"type": "state", "state": {"a": 1}}`}, {"b", `{"type": "state", "state": {"a": 1}}`}, {"a", `{"type": "state", "state": {"x": 2}, "_instance": "p"}`},
@@ -215,9 +215,9 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 	}
 }
 
-// TestSkippedBehindTheOneBefore: where a writer stands before a call, those after it
+// TestSkip_BehindTheOneBefore: where a writer stands before a call, those after it
 // are no reason.
-func TestSkippedBehindTheOneBefore(t *testing.T) {
+func TestSkip_BehindTheOneBefore(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†state.x || †audit.a"},
@@ -231,9 +231,9 @@ func TestSkippedBehindTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestSkippedBehindMany: a reason names those that failed before those that were skipped
+// TestSkip_BehindMany: a reason names those that failed before those that were skipped
 // themselves, and not all where there are many.
-func TestSkippedBehindMany(t *testing.T) {
+func TestSkip_BehindMany(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value, "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, plan.NewFailure("no")
 	}})

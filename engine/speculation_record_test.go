@@ -20,7 +20,7 @@ import (
 
 // Beside another a call would hold up that one's result within the step: what it reads is
 // written while it runs, if not before, and then the log has its outcome, and no start.
-func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
+func TestSpeculation_BesideAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -56,7 +56,7 @@ func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 }
 
 // Side by side, too, the log has the start of a call before anything of it can be seen.
-func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
+func TestSpeculation_SideBySideNothingIsSeenBeforeStart(t *testing.T) {
 	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	seen := func(in plan.Invocation) bool { return in.Call["value"] == "seen" }
@@ -86,7 +86,7 @@ func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
 
 // A call that writes where another is to have read before begins when the log has that it
 // has: if the process died then, the other would read what was written since.
-func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
+func TestSpeculation_ReadBeforeWriteIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -115,7 +115,7 @@ func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
 
 // What a call read of which the log has the outcome alone is what there was when it began,
 // though others began since on what somebody appended: so it comes out when it is replayed.
-func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
+func TestReplay_SpeculatedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -160,7 +160,7 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 
 // The log has the source of what a call ran also where nothing was to be recorded as it
 // began: here a run goes on, with other scripts, whose process died.
-func TestTheSourceOfWhatBeganUnseenIsKept(t *testing.T) {
+func TestSpeculation_KeepsScripts(t *testing.T) {
 	log := &appends{Log: memory.New()}
 	r := &engine.Runner{Log: &crashing{Log: log, left: 1}, Registry: plan.NewRegistry()}
 	register := func(source string) *store.Code {
@@ -188,7 +188,7 @@ const aMoment = 100 * time.Microsecond
 
 // A call that gives up as the run is stopped has not begun, and its turn comes when the run
 // goes on.
-func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
+func TestSpeculation_GivenUpAtStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}

@@ -13,10 +13,10 @@ import (
 	"obelus/engine/replay"
 )
 
-// TestAgainInRounds: calls run again several times, with corrections, in forks and forks of
+// TestRerun_InRounds: calls run again several times, with corrections, in forks and forks of
 // those, while others append and persons approve: at the end they have been given what the
 // corrected plan gives from the start.
-func TestAgainInRounds(t *testing.T) {
+func TestRerun_InRounds(t *testing.T) {
 	bad := 0
 	for _, writers := range []int{64, 1} {
 		defer engine.BoundWriters(writers)()

@@ -62,7 +62,7 @@ func fanOf(t *testing.T) engine.Start {
 
 // What a step was to launch that was written as the run was stopped has not begun: it is not
 // in doubt where it must not run twice, and runs when the run is resumed.
-func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
+func TestPipeline_StopBeforeCommit(t *testing.T) {
 	for _, strange := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { stopFlight(t, strange) })
 	}
@@ -112,7 +112,7 @@ func stopFlight(t *testing.T, strange bool) {
 
 // What began at once, since nobody could see it, is undone with the step that was to follow
 // the one in which somebody else's append came between: it begins anew, with what that says.
-func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
+func TestPipeline_PureCallsAreUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
@@ -160,7 +160,7 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 
 // What began in vain may end when its tick has long been over, and a step of the next one is
 // in flight: nothing is appended for it.
-func TestWhatBeganInVainEndsForNobody(t *testing.T) {
+func TestPipeline_ResultInVainIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memory.New()
 		log, late := &flying{Log: memory}, time.Now().Add(30*time.Second)
@@ -213,7 +213,7 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 
 // While an earlier tick has left calls at work their outcomes are appended as they come, and
 // no step of the next one is in flight.
-func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
+func TestPipeline_NotOverDetachedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &flying{Log: memory.New(), before: func() { time.Sleep(time.Second) }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
@@ -245,7 +245,7 @@ func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 
 // Who appends before each flight does not hold the run up: a step that has met another's
 // append is written as all others are.
-func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
+func TestPipeline_ConstantForeignAppends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
@@ -265,7 +265,7 @@ func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 }
 
 // Nothing of a run is appended once it has come to its end, however it does.
-func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
+func TestPipeline_CommitEndsBeforeItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, broken := &flying{Log: memory.New()}, atomic.Bool{}
 		log.before = func() { broken.Store(true) }
@@ -293,7 +293,7 @@ func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 }
 
 // A log that panics beside the run brings it down as one does that the run waits for.
-func TestAPanicInAFlightIsTheRuns(t *testing.T) {
+func TestPipeline_PanicEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &flying{Log: memory.New(), before: func() { panic("the log has broken down") }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})

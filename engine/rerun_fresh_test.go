@@ -173,10 +173,10 @@ func (p freshPlans) fresh(t *testing.T, tools ...string) (*plan.Request, *engine
 	}
 }
 
-// TestAgainAsFresh: what runs again in a fork, with an argument corrected, is given what
+// TestRerun_EqualsFreshRun: what runs again in a fork, with an argument corrected, is given what
 // the corrected plan gives it from the start, and so comes to the same; also where the
 // graph leaves out most of its edges. What replays it says so too.
-func TestAgainAsFresh(t *testing.T) {
+func TestRerun_EqualsFreshRun(t *testing.T) {
 	for _, writers := range []int{64, 1} {
 		defer engine.BoundWriters(writers)()
 		p, compared := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(*firstSeed, 3))}, catch: true}, 0
@@ -244,9 +244,9 @@ func inFork(by map[string]string, of, name string) map[string]string {
 	return copied
 }
 
-// TestRetriedAsFresh: calls that failed and are tried again, and those behind them, are
+// TestRetry_EqualsFreshRun: calls that failed and are tried again, and those behind them, are
 // given what they are where nothing fails.
-func TestRetriedAsFresh(t *testing.T) {
+func TestRetry_EqualsFreshRun(t *testing.T) {
 	for _, writers := range []int{64, 1} {
 		defer engine.BoundWriters(writers)()
 		p, compared := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(*firstSeed, 4))}}, 0
@@ -310,8 +310,8 @@ func isRetried(outcome *journal.Outcome) bool {
 
 func isFailed(r journal.Record) bool { return r.Status == journal.Failed }
 
-// TestAgainReadsWhatItRead: what runs again in a fork reads what it read, whatever was appended there since.
-func TestAgainReadsWhatItRead(t *testing.T) {
+// TestRerun_ReadsTheSameValues: what runs again in a fork reads what it read, whatever was appended there since.
+func TestRerun_ReadsTheSameValues(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)
 	s.Request.HasOutput, s.Request.Output = true, "†a"

@@ -75,9 +75,9 @@ func replays(t *testing.T, r *engine.Runner, name string, outcome *journal.Outco
 	}
 }
 
-// TestRetriedAfterACrash: where the process dies at any append of a retry, and the run is
+// TestRetry_AfterCrash: where the process dies at any append of a retry, and the run is
 // resumed, what the calls are given is still what they are where nothing fails.
-func TestRetriedAfterACrash(t *testing.T) {
+func TestRetry_AfterCrash(t *testing.T) {
 	atEveryAppend(t, func(seed uint64, c cut) (story, want string, crashed bool) {
 		p := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(seed, 4))}}
 		request, r, s := p.fresh(t, "calc", "calc", "branch")
@@ -123,9 +123,9 @@ func failsOf(outcome *journal.Outcome, retry *engine.Resume) bool {
 	return len(retry.Retry)+len(retry.Result) > 0
 }
 
-// TestAgainAfterACrash: so it is where calls of a fork run again, some rounds of them,
+// TestRerun_AfterCrash: so it is where calls of a fork run again, some rounds of them,
 // beside the same rounds that nothing cuts off.
-func TestAgainAfterACrash(t *testing.T) {
+func TestRerun_AfterCrash(t *testing.T) {
 	atEveryAppend(t, func(seed uint64, c cut) (story, _ string, crashed bool) {
 		p := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(seed, 3))}, catch: true}
 		request, r, s := p.fresh(t, "calc", "branch", "branch", "maybe")

@@ -14,9 +14,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestADelegatesOwnNames: what a delegate's calls may name is its own also where
+// TestDelegate_OwnNames: what a delegate's calls may name is its own also where
 // somebody asks for its context by itself.
-func TestADelegatesOwnNames(t *testing.T) {
+func TestDelegate_OwnNames(t *testing.T) {
 	ctx := t.Context()
 	for kind, log := range logs(t) {
 		r := newRunner(log, nil)
@@ -56,9 +56,9 @@ func TestADelegatesOwnNames(t *testing.T) {
 	}
 }
 
-// TestALostDelegateRunsNothingElse: where the delegate of a context can't be found, that
+// TestDelegate_LostRunsNothingElse: where the delegate of a context can't be found, that
 // is told, and nobody's planner but its own is asked there.
-func TestALostDelegateRunsNothingElse(t *testing.T) {
+func TestDelegate_LostRunsNothingElse(t *testing.T) {
 	asks := func(name string) plan.PlannerFunc {
 		return func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			if ask.Kinds["state"] != nil {
@@ -94,9 +94,9 @@ func TestALostDelegateRunsNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPlanByHandChangesNoNames: a delegate's context in which somebody has run
+// TestPlan_ByHandKeepsNames: a delegate's context in which somebody has run
 // something else since is what it was for those that its run began.
-func TestAPlanByHandChangesNoNames(t *testing.T) {
+func TestPlan_ByHandKeepsNames(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	inner := newRunner(log, map[string]activity{"pay": value}).Registry
@@ -137,9 +137,9 @@ func TestAPlanByHandChangesNoNames(t *testing.T) {
 	}
 }
 
-// TestACorrectionIsCheckedAgain: who records one may know the tool as another one than
+// TestCorrection_IsCheckedAgain: who records one may know the tool as another one than
 // who runs the call.
-func TestACorrectionIsCheckedAgain(t *testing.T) {
+func TestCorrection_IsCheckedAgain(t *testing.T) {
 	log := memory.New()
 	r, other := newRunner(log, map[string]activity{"pay": value}), newRunner(log, map[string]activity{"pay": value})
 	tool, err := plan.NewTool("pay", map[string]any{"properties": map[string]any{"value": map[string]any{"type": "integer"}}})

@@ -127,7 +127,7 @@ func strangerAppends(t *testing.T, log store.Log, message string) {
 // A chain of calls of which nothing can be seen is one append, and the log of it is
 // as if each had waited for the one before to be recorded, but that it holds no starts of
 // what had ended by then.
-func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
+func TestSpeculation_ChainIsRecordedAsAnyOther(t *testing.T) {
 	chain := chainOf("x", "x", "maybe", "x", "x")
 	chain.Calls[3].Call.(map[string]any)["late"] = "†noise"
 	begin := func(ctx context.Context, r *engine.Runner) (*journal.Outcome, error) {
@@ -203,7 +203,7 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 
 // What can be seen of a call comes after the log has what the call read, and that it
 // has begun.
-func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
+func TestSpeculation_NothingIsSeenBeforeStart(t *testing.T) {
 	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
@@ -240,7 +240,7 @@ func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
 
 // A step that runs ahead ends after a while, and a call that takes longer than that is
 // begun again once it is recorded.
-func TestRunningAheadHasAnEnd(t *testing.T) {
+func TestSpeculation_IsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &appends{Log: memory.New()}
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -276,7 +276,7 @@ func TestRunningAheadHasAnEnd(t *testing.T) {
 }
 
 // Somebody else may append while calls run ahead: they run again, on what there is then.
-func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
+func TestSpeculation_RepeatedAfterConflict(t *testing.T) {
 	for _, first := range []string{"x", "go"} { // with the plan, and later
 		synctest.Test(t, func(t *testing.T) {
 			log := &appends{Log: memory.New()}
@@ -313,7 +313,7 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 }
 
 // A call that fails ahead has failed, and is tried again as any other is.
-func TestFailuresAhead(t *testing.T) {
+func TestSpeculation_Failures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := (&engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}).WithoutChance()
 		flaky := able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -339,7 +339,7 @@ func TestFailuresAhead(t *testing.T) {
 }
 
 // Where the log takes nothing what ran ahead has not happened.
-func TestWhatRanAheadIsLostWithItsAppend(t *testing.T) {
+func TestSpeculation_LostWithItsAppend(t *testing.T) {
 	log := memory.New()
 	refuse := errors.New("the disk is full")
 	r := &engine.Runner{Log: refusing{log, refuse}, Registry: plan.NewRegistry()}
@@ -363,7 +363,7 @@ func (l refusing) Append(context.Context, store.Batch) (store.Appended, error) {
 
 // What would be missed if it were lost is recorded before anything else is done: the
 // outcome of a call that could be seen, and what a planner gave.
-func TestWhatIsDearIsRecordedFirst(t *testing.T) {
+func TestSpeculation_ImpureResultIsRecordedFirst(t *testing.T) {
 	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	want := ""
@@ -418,7 +418,7 @@ func (l slowly) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 }
 
 // What would be missed is recorded first also where it comes together with what would not.
-func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
+func TestSpeculation_ImpureResultIsRecordedFirstAmongOthers(t *testing.T) {
 	for _, order := range [][]string{{"quiet", "dear"}, {"dear", "quiet"}} {
 		synctest.Test(t, func(t *testing.T) {
 			log := memory.New()
@@ -456,7 +456,7 @@ func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
 }
 
 // So is what a planner gave when it was asked again.
-func TestASecondPlanIsRecordedFirst(t *testing.T) {
+func TestSpeculation_SecondPlanIsRecordedFirst(t *testing.T) {
 	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	asked := 0
@@ -480,7 +480,7 @@ func TestASecondPlanIsRecordedFirst(t *testing.T) {
 
 // An activity whose calls reach out is not tried in vain each time; nor one whose calls take
 // long, but one that was late once is soon tried again.
-func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
+func TestSpeculation_GivenUpIsSkippedForAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		ahead func(ctx context.Context, key string) bool
 		tries int
@@ -510,7 +510,7 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 }
 
 // What a call came to that had to wait for a processor meanwhile is not thrown away.
-func TestWhatEndedLateHasEnded(t *testing.T) {
+func TestSpeculation_LateEndCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -532,7 +532,7 @@ func TestWhatEndedLateHasEnded(t *testing.T) {
 
 // A chain of calls that update one value runs ahead as any other: what is to be read before
 // it is written over is read by one whose outcome is waited for.
-func TestUpdatesOfOneValueRunAhead(t *testing.T) {
+func TestSpeculation_UpdatesOfOneValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &appends{Log: memory.New()}
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
@@ -549,7 +549,7 @@ func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 }
 
 // What nobody waits for does not run ahead, though but one call runs beside it.
-func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
+func TestSpeculation_NotOfFireAndForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
 		pause := able{ahead: never, run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
@@ -584,7 +584,7 @@ func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
 }
 
 // Who runs ahead keeps to how often its activity runs, and to its time.
-func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
+func TestSpeculation_KeepsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
 		running := 0

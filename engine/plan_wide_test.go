@@ -10,10 +10,10 @@ import (
 	"obelus/engine/plan"
 )
 
-// TestPlansThatAreTooWide holds that a plan is refused whose calls wait for each other in
+// TestPlan_TooWide holds that a plan is refused whose calls wait for each other in
 // more ways than there is room for, whichever of them stand first, and one that has as many
 // as there may be is not.
-func TestPlansThatAreTooWide(t *testing.T) {
+func TestPlan_TooWide(t *testing.T) {
 	defer engine.BoundEdges(100)()
 	for _, c := range []struct {
 		n            int

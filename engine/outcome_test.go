@@ -13,9 +13,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestStands: how a run stands is read from its last tick on, into which a call of an
+// TestReadOutcome_OfRuns: how a run stands is read from its last tick on, into which a call of an
 // earlier one may have lasted, and is what who ran it was told.
-func TestStands(t *testing.T) {
+func TestReadOutcome_OfRuns(t *testing.T) {
 	gate, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	log := &onAppend{memory.New(), func(b store.Batch) {

@@ -48,10 +48,10 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 	return r, ran, func() { broken = false }
 }
 
-// TestAgainRunsWhoeverLooked: a call that looked for what was not there is as
+// TestRerun_RunsAllReaders: a call that looked for what was not there is as
 // much downstream as one that found something, and so is one that has it in its
 // scopes, or that was refused what was there.
-func TestAgainRunsWhoeverLooked(t *testing.T) {
+func TestRerun_RunsAllReaders(t *testing.T) {
 	log := memory.New()
 	r, ran, mend := forked(t, log, `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
@@ -80,9 +80,9 @@ func TestAgainRunsWhoeverLooked(t *testing.T) {
 	}
 }
 
-// TestAgainReadsAsBefore: what does not run again is read as it was, also by a
+// TestRerun_ReadsAsBefore: what does not run again is read as it was, also by a
 // call that is cut off and resumed, or that fails and is tried once more.
-func TestAgainReadsAsBefore(t *testing.T) {
+func TestRerun_ReadsAsBefore(t *testing.T) {
 	const text = `[
 		{"_tool": "value", "value": "old", "_outputPath": "†state.x"},
 		{"_tool": "value", "value": "a", "_outputPath": "†state.a"},
@@ -120,10 +120,10 @@ func TestAgainReadsAsBefore(t *testing.T) {
 	}
 }
 
-// TestAgainReadsPastItsOwn: what a call wrote itself, and what was written over what
+// TestRerun_ReadsPastItsOwnWrites: what a call wrote itself, and what was written over what
 // it read, is not what it reads when it runs again, nor when that is replayed; nor
 // where a call that runs again before it might have written there, and did not.
-func TestAgainReadsPastItsOwn(t *testing.T) {
+func TestRerun_ReadsPastItsOwnWrites(t *testing.T) {
 	for from, text := range map[string]string{
 		"1.1": `[{"_tool": "value", "value": {"y": "†state.a.x"}, "_outputPath": "†state.a"}]`,
 		"1.3": `[{"_tool": "value", "value": 2, "_outputPath": "†state.b"},
@@ -148,9 +148,9 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 	}
 }
 
-// TestAgainIsSkippedAsBefore: what was skipped is so again, also where a later call has
+// TestRerun_SkippedAsBefore: what was skipped is so again, also where a later call has
 // written there by now; and in a replay.
-func TestAgainIsSkippedAsBefore(t *testing.T) {
+func TestRerun_SkippedAsBefore(t *testing.T) {
 	log := memory.New()
 	r, _, _ := forked(t, log, `[{"_tool": "flaky", "_outputPath": "†data.q"}, {"_tool": "value", "value": "†data.q", "_outputPath": "†k.a"},
 		{"_tool": "value", "value": 5, "_outputPath": "†data.q"}]`)
@@ -163,9 +163,9 @@ func TestAgainIsSkippedAsBefore(t *testing.T) {
 	}
 }
 
-// TestForkBeforeARefusedPlan: where a tick has ended, the next is not there, nor what was
+// TestFork_BeforeRefusedPlan: where a tick has ended, the next is not there, nor what was
 // wrong with it; that stays together.
-func TestForkBeforeARefusedPlan(t *testing.T) {
+func TestFork_BeforeRefusedPlan(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
@@ -198,9 +198,9 @@ func TestForkBeforeARefusedPlan(t *testing.T) {
 	}
 }
 
-// TestForkAnywhere: also what was recorded together can be parted, call by call, and a
+// TestFork_Anywhere: also what was recorded together can be parted, call by call, and a
 // fork of what a run begins with is as if it had not begun.
-func TestForkAnywhere(t *testing.T) {
+func TestFork_Anywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		open := sync.OnceFunc(func() { close(gate) })
@@ -244,9 +244,9 @@ func TestForkAnywhere(t *testing.T) {
 	})
 }
 
-// TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried
+// TestRetry_GoesOnAfterCrash: a run that had failed, and of which a call is tried
 // again, is under way until that has come to its end.
-func TestRetryGoesOnAfterACrash(t *testing.T) {
+func TestRetry_GoesOnAfterCrash(t *testing.T) {
 	log := memory.New()
 	r, _, mend := forked(t, log, `{"calls": [
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
@@ -261,9 +261,9 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 	expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a", "1.2 value done → †state.b")
 }
 
-// TestAForksDelegateBeginsAnew holds that where the fork's call has a delegate that
+// TestFork_DelegateBeginsAnew holds that where the fork's call has a delegate that
 // had begun in the other context, it begins anew, with what the fork holds by then.
-func TestAForksDelegateBeginsAnew(t *testing.T) {
+func TestFork_DelegateBeginsAnew(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Delegates["later"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
@@ -292,9 +292,9 @@ func TestAForksDelegateBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestAForksDelegateIsInDoubt: where the delegate has begun what must not run twice,
+// TestFork_DelegateIsInDoubt: where the delegate has begun what must not run twice,
 // the fork's call does not begin it anew unless a person says so.
-func TestAForksDelegateIsInDoubt(t *testing.T) {
+func TestFork_DelegateIsInDoubt(t *testing.T) {
 	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value)})
 	r.Registry.Activities["pay"].NotIdempotent = true
@@ -325,9 +325,9 @@ func TestAForksDelegateIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestAForksFailedDelegateIsInDoubt: to try it again would run again what was done
+// TestFork_FailedDelegateIsInDoubt: to try it again would run again what was done
 // inside, so a person is asked first.
-func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
+func TestFork_FailedDelegateIsInDoubt(t *testing.T) {
 	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"pay": ran.of(value), "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, plan.NewFailure("not now")
@@ -360,9 +360,9 @@ func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestAgainWithWhatIsMissing: a correction takes the place of what the call could
+// TestRerun_WithMissingValue: a correction takes the place of what the call could
 // not read, and what it still lacks is named.
-func TestAgainWithWhatIsMissing(t *testing.T) {
+func TestRerun_WithMissingValue(t *testing.T) {
 	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": "†state.b", "other": "†(†state.b + 1)", "_outputPath": "†state.c"}]`)
@@ -378,10 +378,10 @@ func TestAgainWithWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAgainKeepsWhatIsNotCorrected: of a parameter that is corrected in part, and
+// TestRerun_KeepsUncorrectedArguments: of a parameter that is corrected in part, and
 // of which the rest can't be known, nothing is thrown away; one that is corrected as a
 // whole needs nothing of it.
-func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
+func TestRerun_KeepsUncorrectedArguments(t *testing.T) {
 	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": {"b": "†state.b", "c": 7}, "_outputPath": "†state.c"}]`)
@@ -397,10 +397,10 @@ func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
 	}
 }
 
-// TestOnceMoreAsAtFirst: what runs once more reads neither what later calls wrote, nor what
+// TestRerun_AsAtFirst: what runs once more reads neither what later calls wrote, nor what
 // was written before by those that run again too; and it waits for all that it waits for
 // when it runs first.
-func TestOnceMoreAsAtFirst(t *testing.T) {
+func TestRerun_AsAtFirst(t *testing.T) {
 	many := func(call string) string { // that write to a path or elsewhere, and look there
 		var b strings.Builder
 		for i := range 64 {
@@ -488,8 +488,8 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 	}
 }
 
-// TestRetriedAfterItsOverwriter: a retry that is cut off reads what it does where it is not.
-func TestRetriedAfterItsOverwriter(t *testing.T) {
+// TestRetry_AfterItsOverwriter: a retry that is cut off reads what it does where it is not.
+func TestRetry_AfterItsOverwriter(t *testing.T) {
 	for n, crashed := 1, true; crashed; n++ {
 		log := memory.New()
 		r, _, mend := forked(t, log, `[
@@ -513,8 +513,8 @@ func TestRetriedAfterItsOverwriter(t *testing.T) {
 	}
 }
 
-// TestCorrectionAfterACrash: a correction holds where the process dies before the call begins.
-func TestCorrectionAfterACrash(t *testing.T) {
+// TestCorrection_AfterCrash: a correction holds where the process dies before the call begins.
+func TestCorrection_AfterCrash(t *testing.T) {
 	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Parallel = 1

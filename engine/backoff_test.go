@@ -30,10 +30,10 @@ func failingFirst(n int, f activity) activity {
 	}
 }
 
-// TestWhatIsTriedAgainHoldsUpNobody: until it is tried again a call takes the place of no
+// TestRetry_PauseTakesNoSlot: until it is tried again a call takes the place of no
 // other, neither of all that run nor of those of its activity; as it is, there are no
 // more of either than there may be.
-func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
+func TestRetry_PauseTakesNoSlot(t *testing.T) {
 	for name, tt := range map[string]struct {
 		parallel, concurrency int
 		others                int // calls of flaky, which fail first, and of sleep
@@ -87,10 +87,10 @@ func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestEveryTryIsRecorded: that a call failed is in the log before it is tried again, once,
+// TestRetry_EveryAttemptIsRecorded: that a call failed is in the log before it is tried again, once,
 // also where somebody else appends meanwhile; and of one that is stopped before, what has
 // been tried.
-func TestEveryTryIsRecorded(t *testing.T) {
+func TestRetry_EveryAttemptIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -132,9 +132,9 @@ func TestEveryTryIsRecorded(t *testing.T) {
 	})
 }
 
-// TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime: what it had done by then nobody knows;
+// TestRetry_NotIdempotentAfterTimeout: what it had done by then nobody knows;
 // a failure that it told of is another thing.
-func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
+func TestRetry_NotIdempotentAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			once, slow bool
@@ -158,8 +158,8 @@ func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
 	})
 }
 
-// TestAFailureMayBeFinal: an activity can tell that to try again is of no use.
-func TestAFailureMayBeFinal(t *testing.T) {
+// TestRetry_FailureMayBeFinal: an activity can tell that to try again is of no use.
+func TestRetry_FailureMayBeFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for last, want := range map[any]string{false: "1.1×1", true: "1.1×3", "false": "1.1×3", nil: "1.1×3"} {
 			log, ran := memory.New(), &counter{}
@@ -177,7 +177,7 @@ func TestAFailureMayBeFinal(t *testing.T) {
 }
 
 // Who rests gives its place among those of its activity to others, also as it is replayed.
-func TestWhoTookThePlaceOfOneThatRestsIsReplayedAsItCame(t *testing.T) {
+func TestReplay_OrderDuringPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["fails"] == true && in.Attempt == 1 {

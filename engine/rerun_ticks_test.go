@@ -16,10 +16,10 @@ import (
 	"obelus/store"
 )
 
-// TestPlannedAgainAsFresh: where calls of a run's first tick run again, in a fork made when
+// TestRerun_PlannedEqualsFreshRun: where calls of a run's first tick run again, in a fork made when
 // it had ended, the planner of the next tick, its calls and the output are given what they
 // are from the start; also where the process dies at any append of it.
-func TestPlannedAgainAsFresh(t *testing.T) {
+func TestRerun_PlannedEqualsFreshRun(t *testing.T) {
 	atEveryAppend(t, func(seed uint64, c cut) (story, want string, crashed bool) {
 		p := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(seed, 5))}, catch: true}
 		request, r, s := p.fresh(t, "calc", "branch", "branch", "maybe")
