@@ -1,8 +1,6 @@
 package sandbox
 
-import (
-	lua "github.com/yuin/gopher-lua"
-)
+import lua "github.com/yuin/gopher-lua"
 
 const (
 	noFiles = `io can't open files in scripts: use require "fs"`
