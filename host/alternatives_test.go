@@ -8,9 +8,9 @@ import (
 	"obelus/store/memory"
 )
 
-// TestAlternativesOfASchema holds that what a value is told by, where Lua leaves it open,
+// TestSchema_Alternatives holds that what a value is told by, where Lua leaves it open,
 // is the alternative of a schema that it may be, not the first one.
-func TestAlternativesOfASchema(t *testing.T) {
+func TestSchema_Alternatives(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `
 		local function either(word) return { [word] = {
 			{ properties = { k = { const = "a" }, l = { type = "array" }, v = { type = "integer" } }, required = { "k" } },
@@ -64,9 +64,9 @@ func TestAlternativesOfASchema(t *testing.T) {
 	}
 }
 
-// TestEmptyTablesByWhatIsDeclared holds that an empty table is a list wherever only one
+// TestEmptyTable_DeclaredType holds that an empty table is a list wherever only one
 // alternative of what is said of its place lets it be.
-func TestEmptyTablesByWhatIsDeclared(t *testing.T) {
+func TestEmptyTable_DeclaredType(t *testing.T) {
 	g := open(t, map[string]string{
 		"activities/a.lua": `
 			Tool.register("think", { _output = { type = "array" } })

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestPeeking holds that a table of which fields have been read is the same as
+// TestLazyTable_Peek holds that a table of which fields have been read is the same as
 // one that is filled at once.
-func TestPeeking(t *testing.T) {
+func TestLazyTable_Peek(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"the same table", `local u = call.user; u.name = "Eve"; return { call.user == u, call.user.name }`, `[true,"Eve"]`},
 		{"changed below and returned", `call.user.name = "Eve"; return call`, `{"list":[1,null,{"deep":true}],"user":{"name":"Eve"}}`},
@@ -30,9 +30,9 @@ func TestPeeking(t *testing.T) {
 	}
 }
 
-// TestLookingChangesNothing: what a script gives back of what it was given is as it was,
+// TestCodec_UnchangedValues: what a script gives back of what it was given is as it was,
 // but for what the script has changed.
-func TestLookingChangesNothing(t *testing.T) {
+func TestCodec_UnchangedValues(t *testing.T) {
 	in := plan.Invocation{Call: object(t, `{"empty":[],"odd":{"big":12345678901234567890,"n":1.50,"none":null,"in_list":[1.50,null,-0,1e400],"only":{"none":null}},"two":{"a":null,"b":null}}`)}
 	for _, test := range []struct{ name, body, want string }{
 		{"looked at", `for i = 1, 20 do local _ = call.odd.n end; for _ in pairs(call.odd.in_list) do end; return call.odd`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"n":1.50,"none":null,"only":{"none":null}}`},

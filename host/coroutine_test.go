@@ -9,7 +9,7 @@ import (
 	"obelus/engine/plan"
 )
 
-func TestCoroutines(t *testing.T) {
+func TestCoroutine(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"values", `local co = coroutine.create(function(a, b) local c = coroutine.yield(a + b); local d, e = coroutine.yield(c * 2); return d + e, "end" end)
 			return {select(2, coroutine.resume(co, 1, 2)), select(2, coroutine.resume(co, 10)), {coroutine.resume(co, 3, 4)}, {coroutine.resume(co)}}`,
@@ -80,9 +80,9 @@ func TestCoroutines(t *testing.T) {
 	}
 }
 
-// TestCoroutineFaults: what leaves an activity from within a coroutine is told
+// TestCoroutine_Faults: what leaves an activity from within a coroutine is told
 // like anything else.
-func TestCoroutineFaults(t *testing.T) {
+func TestCoroutine_Faults(t *testing.T) {
 	for body, want := range map[string]string{
 		"coroutine.wrap(function()\nlocal order; return order.id end)()": `activities/a.lua:2: attempt to index order (a nil value), key "id"`,
 		`return coroutine.create(print)`:                                 `activities/a.lua: activity a: result: a thread is not a JSON value`,
@@ -98,7 +98,7 @@ func TestCoroutineFaults(t *testing.T) {
 	}
 }
 
-func TestCoroutineDeadline(t *testing.T) {
+func TestCoroutine_Deadline(t *testing.T) {
 	for name, body := range map[string]string{
 		"loop":              `coroutine.wrap(function() while true do end end)()`,
 		"after a yield":     `local co = coroutine.wrap(function() coroutine.yield(); while true do end end); co(); co()`,
@@ -138,8 +138,8 @@ func TestCoroutineDeadline(t *testing.T) {
 	}
 }
 
-// TestCoroutinesEnd: nothing of a coroutine outlives its run, however that ends.
-func TestCoroutinesEnd(t *testing.T) {
+// TestCoroutine_EndsWithCall: nothing of a coroutine outlives its run, however that ends.
+func TestCoroutine_EndsWithCall(t *testing.T) {
 	waits := `
 		local kept = {}
 		for i = 1, 50 do

@@ -9,9 +9,9 @@ import (
 	"obelus/engine/plan"
 )
 
-// TestDeadlineWithinTheHost holds that a call does not succeed after its time,
+// TestDeadline_WithinHost holds that a call does not succeed after its time,
 // whatever it was at last, and that a large table is read and filled in time.
-func TestDeadlineWithinTheHost(t *testing.T) {
+func TestDeadline_WithinHost(t *testing.T) {
 	names := map[string]any{}
 	for i := range 500_000 {
 		names[strconv.Itoa(i)] = true

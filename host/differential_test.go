@@ -535,9 +535,9 @@ func batch(bodies []string) string {
 	return b.String()
 }
 
-// TestProgramsAsStockLua runs random programs here and by a stock lua5.1, and
+// TestPrograms_LikeStockLua runs random programs here and by a stock lua5.1, and
 // compares what they print.
-func TestProgramsAsStockLua(t *testing.T) {
+func TestPrograms_LikeStockLua(t *testing.T) {
 	stock, err := exec.LookPath("lua5.1")
 	if err != nil {
 		t.Skip("skipped: there is no lua5.1 here to compare with")

@@ -93,7 +93,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-func TestSourcesThatCompile(t *testing.T) {
+func TestCompile_Sources(t *testing.T) {
 	for name, source := range map[string]string{
 		"byte order mark": "\ufeffreturn 1",
 		"shebang":         "#!/usr/bin/env obelus\nreturn 1",

@@ -29,8 +29,8 @@ func TestGlobalFields_AccidentsAreFound(t *testing.T) {
 	}
 }
 
-// TestMisspeltGlobals holds that what is nil is told with what may be meant.
-func TestMisspeltGlobals(t *testing.T) {
+// TestGlobals_Misspelt holds that what is nil is told with what may be meant.
+func TestGlobals_Misspelt(t *testing.T) {
 	for source, want := range map[string]string{
 		`Activty.register("a", function() end)`: `attempt to index Activty (a nil value), key "register" (did you mean Activity?)`,
 		`Activity.regster("a", function() end)`: `attempt to call Activity.regster, which is not a function (did you mean Activity.register?)`,

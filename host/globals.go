@@ -19,7 +19,8 @@ import (
 // tools ([plan.Tool.Problems]).
 func (g *Generation) Slips() []plan.Problem {
 	known := maps.Clone(sandbox.KnownGlobals())
-	for _, f := range luacall.ReferenceFuncs { // a function that assigns one of these has forgotten a local
+	// A function that assigns one of these has forgotten a local.
+	for _, f := range luacall.ReferenceFuncs {
 		known[f.Name] = true
 	}
 	for name := range g.config.Objects {

@@ -13,7 +13,7 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-func TestAccidentalGlobals(t *testing.T) {
+func TestGlobals_Accidental(t *testing.T) {
 	const message = ", which this file does not declare: make it local, or give it a value at the top level"
 	tests := []struct{ name, file, source, want string }{
 		{"in a function", "activities/a.lua", "local function f()\n  local x = 1\n  total = x\nend", "activities/a.lua:3: a function assigns the global total" + message},
@@ -47,7 +47,7 @@ func TestAccidentalGlobals(t *testing.T) {
 	}
 }
 
-func TestKnownGlobals(t *testing.T) {
+func TestGlobals_Known(t *testing.T) {
 	s := bareSession()
 	for _, name := range append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.

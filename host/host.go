@@ -45,8 +45,8 @@ type Reload struct {
 	// before.
 	Added, Changed, Removed []string
 
-	Took time.Duration
-	Time time.Time
+	Took time.Duration // of the attempt
+	Time time.Time     // at which it began
 
 	// Pending are settings that have changed and take effect only once the host is started again.
 	Pending []string

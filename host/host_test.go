@@ -116,7 +116,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
+func TestEmptyTable_BySchema(t *testing.T) {
 	tests := []struct{ name, tool, body, want string }{
 		{"array", `{"_output":{"type":"array"}}`, `return {}`, `[]`},
 		{"in properties", `{"properties":{"_output":{"type":"array"}}}`, `return {}`, `[]`},
@@ -145,9 +145,9 @@ func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFailure holds that a failure is a JSON value or a mistake of the
+// TestFailure_NoFailure holds that a failure is a JSON value or a mistake of the
 // script, be it in a table or not.
-func TestWhatIsNoFailure(t *testing.T) {
+func TestFailure_NoFailure(t *testing.T) {
 	for body, want := range map[string]string{
 		`return nil, print`:                      `activities/a.lua: activity a: error: a function is not a JSON value`,
 		`return nil, { f = print }`:              `activities/a.lua: activity a: error.f: a function is not a JSON value`,
@@ -166,7 +166,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestFailure(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"nil and text", `return nil, "no such order"`, `{"message":"no such order"}`},
 		{"nil and table", `return nil, {message = "no", code = "gone", id = 3}`, `{"code":"gone","id":3,"message":"no"}`},
@@ -240,7 +240,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreCopies(t *testing.T) {
+func TestArguments_Copied(t *testing.T) {
 	in := plan.Invocation{
 		Call:    object(t, `{"_tool":"a","list":[1,{"x":1}],"o":{"a":{"b":1}}}`),
 		Context: object(t, `{"state":{"a":[1,2,3]}}`),
@@ -258,7 +258,7 @@ func TestArgumentsAreCopies(t *testing.T) {
 	}
 }
 
-func TestCancelIsNoFailure(t *testing.T) {
+func TestCall_Canceled(t *testing.T) {
 	g := one(t, `while true do end`)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -269,7 +269,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestCallersDeadlineWins(t *testing.T) {
+func TestDeadline_OfCaller(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", function() while true do end end)`})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestIsolated holds that activities do in a worker what they do in this
+// TestWorker holds that activities do in a worker what they do in this
 // process.
-func TestIsolated(t *testing.T) {
+func TestWorker(t *testing.T) {
 	files := map[string]string{
 		"lib/u.lua":      `return { inc = function(n) return n + 1 end }`,
 		"lib/broken.lua": "\nlocal x = = 1",
@@ -82,9 +82,9 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// TestWhatAWorkerPrints holds that all of it arrives, before the call ends, and
+// TestWorker_Prints holds that all of it arrives, before the call ends, and
 // whatever it looks like.
-func TestWhatAWorkerPrints(t *testing.T) {
+func TestWorker_Prints(t *testing.T) {
 	var out strings.Builder
 	h, err := Open(Config{Stderr: &out, FS: project(map[string]string{
 		"obelus.lua":       `return { isolate = "process" }`,
@@ -105,8 +105,8 @@ func TestWhatAWorkerPrints(t *testing.T) {
 	}
 }
 
-// TestWhatAWorkerLogs: the program's log gets it as from a script beside it.
-func TestWhatAWorkerLogs(t *testing.T) {
+// TestWorker_Logs: the program's log gets it as from a script beside it.
+func TestWorker_Logs(t *testing.T) {
 	logged := map[string]string{}
 	for _, isolate := range []string{`"process"`, "false"} {
 		var out strings.Builder
@@ -139,9 +139,9 @@ func TestWhatAWorkerLogs(t *testing.T) {
 	}
 }
 
-// TestAWorkerKnowsItsCallersDeadline holds that one that is nearer than the
+// TestWorker_DeadlineOfCaller holds that one that is nearer than the
 // activity's own ends a call in time, with its worker alive.
-func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
+func TestWorker_DeadlineOfCaller(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua":       `return { isolate = "process" }`,
 		"activities/a.lua": `Activity.register("a", function() while true do end end)`,
@@ -155,9 +155,9 @@ func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatDoesNotReadEndsWithItsCall starts one that is never told whom it
+// TestWorker_DoesNotRead starts one that is never told whom it
 // works for.
-func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
+func TestWorker_DoesNotRead(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua":       `return { isolate = "process" }`,
 		"lib/long.lua":     "--" + strings.Repeat("x", 200_000),
@@ -178,8 +178,8 @@ func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatDiesIdleCostsNoCall ends a worker that waits.
-func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
+// TestWorker_DiesIdle ends a worker that waits.
+func TestWorker_DiesIdle(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 	t.Cleanup(g.workers.Close)
 	for range 2 {
@@ -192,9 +192,9 @@ func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatIsEndedAsItStartsCostsNoCall has workers ended by the signal that ends
+// TestWorker_EndedAtStart has workers ended by the signal that ends
 // all processes of a service, before they can know that it is not for them.
-func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
+func TestWorker_EndedAtStart(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 	t.Cleanup(g.workers.Close)
 	run := func(deaths int) error {
@@ -215,9 +215,9 @@ func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
 	}
 }
 
-// TestAWorkerIsWaitedForWhereNoneCanBeStarted holds that a machine that admits no more
+// TestWorker_NoneCanBeStarted holds that a machine that admits no more
 // processes fails no call for which there will be a worker in time.
-func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
+func TestWorker_NoneCanBeStarted(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua": `return { isolate = "process", allow = { read = { "." } } }`,
 		"activities/a.lua": `
@@ -276,9 +276,9 @@ func (f writerFunc) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestAWorkerThatDiesCostsOneCall kills a worker in the middle of a call, and
+// TestWorker_DiesInCall kills a worker in the middle of a call, and
 // ends another by a string that it has no memory for, while others go on.
-func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
+func TestWorker_DiesInCall(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua": `return { isolate = "process", limits = { memory = "64MB", string = "2GB" } }`,
 		"activities/a.lua": `
@@ -314,10 +314,10 @@ func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
 	others.Wait()
 }
 
-// TestAWorkerIsNotWaitedFor ends calls early: one that nobody waits for any
+// TestWorker_Late ends calls early: one that nobody waits for any
 // more at once, one whose deadline is nearer than its timeout then, by the
 // worker's own word, and one whose worker is stuck a little later.
-func TestAWorkerIsNotWaitedFor(t *testing.T) {
+func TestWorker_Late(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua":       `return { isolate = "process", timeout = 20 }`,
 		"activities/a.lua": `Activity.register("a", function(call) require("time").sleep(call.seconds) return "slept" end)`,
@@ -364,7 +364,7 @@ func TestAWorkerIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
+func TestWorker_Refused(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		config     Config
@@ -392,9 +392,9 @@ func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 	}
 }
 
-// TestWorkersEndWithTheirHost holds that no worker outlives the process that
+// TestWorker_EndsWithHost holds that no worker outlives the process that
 // started it.
-func TestWorkersEndWithTheirHost(t *testing.T) {
+func TestWorker_EndsWithHost(t *testing.T) {
 	if os.Getenv("OBELUS_TEST_HOST") != "" { // the process that dies
 		g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1}); err != nil {
@@ -411,7 +411,7 @@ func TestWorkersEndWithTheirHost(t *testing.T) {
 		t.Skip(err)
 	}
 	note := filepath.Join(t.TempDir(), "idle")
-	c := exec.Command(self, "-test.run", "TestWorkersEndWithTheirHost$")
+	c := exec.Command(self, "-test.run", "TestWorker_EndsWithHost$")
 	c.Env = append(os.Environ(), "OBELUS_TEST_HOST="+note)
 	out, err := c.CombinedOutput() // which also waits until the worker, who has its stderr, has ended
 	if err != nil {
@@ -422,8 +422,8 @@ func TestWorkersEndWithTheirHost(t *testing.T) {
 	}
 }
 
-// TestAWorkerKnowsItsScripts: two files of the same text are two scripts, also in a worker.
-func TestAWorkerKnowsItsScripts(t *testing.T) {
+// TestWorker_ScriptsWithSameText: two files of the same text are two scripts, also in a worker.
+func TestWorker_ScriptsWithSameText(t *testing.T) {
 	text := `Activity.register("NAME", function() error("no") end)`
 	g := open(t, map[string]string{
 		"obelus.lua":       `return { isolate = "process" }`,
@@ -446,9 +446,9 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 	}
 }
 
-// TestAWorkerIsTheProgramThatRuns: where the program's file has gone, or another one has
+// TestWorker_ProgramReplaced: where the program's file has gone, or another one has
 // come, as an upgrade has it, workers are still what started them.
-func TestAWorkerIsTheProgramThatRuns(t *testing.T) {
+func TestWorker_ProgramReplaced(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 	t.Cleanup(g.workers.Close)
 	other := filepath.Join(t.TempDir(), "other")
@@ -469,9 +469,9 @@ func TestAWorkerIsTheProgramThatRuns(t *testing.T) {
 	}
 }
 
-// TestAWorkersEnvironmentIsTheProgramsOwn: what makes it a worker is nothing that a script
+// TestWorker_Environment: what makes it a worker is nothing that a script
 // could be shown.
-func TestAWorkersEnvironmentIsTheProgramsOwn(t *testing.T) {
+func TestWorker_Environment(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	g := open(t, map[string]string{
 		"obelus.lua":       `return { isolate = "process", allow = { env = true } }`,

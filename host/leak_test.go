@@ -119,11 +119,11 @@ Activity.register("seek", function(call, context, tool)
 end)
 `
 
-// TestNothingLeaks holds protocol §6: "Nothing else of the parent is reachable
+// TestState_LeaksNothing holds protocol §6: "Nothing else of the parent is reachable
 // from a script: no global, no upvalue shared between calls, no other call's
 // parameters." One call is granted a secret and plants it wherever it can;
 // others, in the same context, in an instance, and in a delegate, look for it.
-func TestNothingLeaks(t *testing.T) {
+func TestState_LeaksNothing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret.txt"), []byte("the secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -180,9 +180,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestAStateKeepsNoRun holds that what a state opens during a run, and keeps, does
+// TestState_KeepsNoRun holds that what a state opens during a run, and keeps, does
 // not keep the run's environment.
-func TestAStateKeepsNoRun(t *testing.T) {
+func TestState_KeepsNoRun(t *testing.T) {
 	s := newSession(open(t, nil))
 	s.Env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return luastd.HTTPResponse{}, nil

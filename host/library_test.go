@@ -65,9 +65,9 @@ local function text(v) -- which %s has of all values here
 end
 `
 
-// TestLibraryAsStockLua calls the functions of Lua's own library here and in a stock
+// TestLibrary_LikeStockLua calls the functions of Lua's own library here and in a stock
 // lua5.1, and compares what they give.
-func TestLibraryAsStockLua(t *testing.T) {
+func TestLibrary_LikeStockLua(t *testing.T) {
 	stock, err := exec.LookPath("lua5.1")
 	if err != nil {
 		t.Skip("skipped: there is no lua5.1 here to compare with")

@@ -122,9 +122,9 @@ func TestReuse(t *testing.T) {
 	all.Wait()
 }
 
-// TestAWarmStateForgetsCoroutines holds that a module that was still being loaded
+// TestReuse_Coroutines holds that a module that was still being loaded
 // by a coroutine when a call ended does not make a top level of the next call.
-func TestAWarmStateForgetsCoroutines(t *testing.T) {
+func TestReuse_Coroutines(t *testing.T) {
 	g := open(t, map[string]string{
 		"lib/outer.lua": `local co = coroutine.create(function() require "inner" end) coroutine.resume(co) return { co = co }`,
 		"lib/inner.lua": `coroutine.yield()`,
@@ -140,9 +140,9 @@ func TestAWarmStateForgetsCoroutines(t *testing.T) {
 	}
 }
 
-// TestAWarmStateThatBreaksLeavesNothing holds that a call ends its coroutines
+// TestReuse_AfterFault holds that a call ends its coroutines
 // even where what it returns can't be read.
-func TestAWarmStateThatBreaksLeavesNothing(t *testing.T) {
+func TestReuse_AfterFault(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", { reuse = true }, function(call)
 		coroutine.wrap(function() coroutine.yield() end)()
 		return call.n and json.decode("[" .. ("1,"):rep(call.n) .. "1]")
@@ -157,9 +157,9 @@ func TestAWarmStateThatBreaksLeavesNothing(t *testing.T) {
 	goroutinesEnd(t, before)
 }
 
-// TestLongStringsAreWeighed holds that memory is looked at as often as it is
+// TestMemory_LongStrings holds that memory is looked at as often as it is
 // taken, and not once in so many steps, of which each may take 16 MB.
-func TestLongStringsAreWeighed(t *testing.T) {
+func TestMemory_LongStrings(t *testing.T) {
 	var printed strings.Builder
 	h, err := Open(Config{Stderr: &printed, FS: project(map[string]string{
 		"obelus.lua":       `return { limits = { memory = "64MB" } }`,
@@ -178,9 +178,9 @@ func TestLongStringsAreWeighed(t *testing.T) {
 	}
 }
 
-// TestGarbageIsNotWeighed holds that a script may make as much garbage as it
+// TestMemory_Garbage holds that a script may make as much garbage as it
 // likes, beside much that it keeps.
-func TestGarbageIsNotWeighed(t *testing.T) {
+func TestMemory_Garbage(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua": `return { limits = { memory = "128MB" } }`,
 		"activities/a.lua": `Activity.register("a", function()
@@ -194,9 +194,9 @@ func TestGarbageIsNotWeighed(t *testing.T) {
 	}
 }
 
-// TestABombHurtsNobodyElse runs a call that takes all the memory that it may,
+// TestMemory_OtherCalls runs a call that takes all the memory that it may,
 // and one that is honest beside it.
-func TestABombHurtsNobodyElse(t *testing.T) {
+func TestMemory_OtherCalls(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua": `return { limits = { memory = "64MB" } }`,
 		"activities/a.lua": `
@@ -227,9 +227,9 @@ func TestABombHurtsNobodyElse(t *testing.T) {
 	}
 }
 
-// TestWorkIsCountedOnce: what goes through a text piece by piece counts each piece, not all
+// TestInstructions_CountedOnce: what goes through a text piece by piece counts each piece, not all
 // that there is at each.
-func TestWorkIsCountedOnce(t *testing.T) {
+func TestInstructions_CountedOnce(t *testing.T) {
 	for _, body := range []string{
 		`return #(text:gsub("\n", "\r\n"))`,
 		`return #require("re").gsub(text, "\n", "\r\n")`,

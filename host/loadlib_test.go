@@ -86,9 +86,9 @@ func TestDebugLibrary(t *testing.T) {
 	}
 }
 
-// TestCompilingEndsWithTheCall holds that a call does not wait longer than it may
+// TestLoad_EndsWithCall holds that a call does not wait longer than it may
 // for the compiler, which the many globals of this chunk keep busy for seconds.
-func TestCompilingEndsWithTheCall(t *testing.T) {
+func TestLoad_EndsWithCall(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", { timeout = 0.2 }, function()
 		local numbers = {}
 		for i = 1, 30000 do numbers[i] = "g" .. i end
@@ -108,7 +108,7 @@ func (w *writes) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestWrittenLines(t *testing.T) {
+func TestPrint_WholeLines(t *testing.T) {
 	var out writes
 	h, err := Open(Config{Stderr: &out, FS: project(map[string]string{"activities/a.lua": `Activity.register("a", function()
 		io.write("a", 1); io.stderr:write("b\nc"); print("d"); io.write("e"); io.stdout:flush(); io.write("not ended")

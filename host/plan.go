@@ -152,7 +152,8 @@ func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, er
 		}
 	}
 	for name, a := range found.activities {
-		if before, ok := g.registry.Activities[name]; ok && before.Script != "" { // else register tells it
+		// Else register tells it.
+		if before, ok := g.registry.Activities[name]; ok && before.Script != "" {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
 		}
 	}
@@ -168,8 +169,9 @@ func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, er
 
 // planReader makes a request of a plan's value.
 type planReader struct {
-	file     string
-	what     string                        // name of a part of a file that is read: `delegate "x": `; empty for a whole file
+	file string
+	// Name of a part of a file that is read: `delegate "x": `; empty for a whole file.
+	what     string
 	line     int                           // of the part, 0 if it is not known
 	place    func(field string) (line int) // of a field of the request; nil if it is not known
 	registry *plan.Registry

@@ -38,7 +38,7 @@ func describe(r *plan.Request) string {
 	return b.String()
 }
 
-func TestPlans(t *testing.T) {
+func TestPlan(t *testing.T) {
 	tests := []struct{ name, file, source, want string }{
 		{"list", "p.lua", "return {\n  { _tool = 'sum', items = {} },\n\n  { _tool = 'sum', items = {{}, {tags = {}}}, _scopes = {} },\n}",
 			"2 {\"_tool\":\"sum\",\"items\":[]}\n4 {\"_scopes\":[],\"_tool\":\"sum\",\"items\":[{},{\"tags\":[]}]}\n"},
@@ -75,7 +75,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func TestPlanErrors(t *testing.T) {
+func TestPlan_Errors(t *testing.T) {
 	tests := []struct{ name, file, source, want string }{
 		{"nothing", "p.lua", "", "p.lua: a plan must return a list of calls, a table with calls, or a function: it returns nothing"},
 		{"text", "p.lua", "return 'x'", "p.lua: a plan must return a list of calls, a table with calls, or a function, not a string"},
@@ -140,8 +140,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestLonePlan: a plan file may register what it calls.
-func TestLonePlan(t *testing.T) {
+// TestPlan_Alone: a plan file may register what it calls.
+func TestPlan_Alone(t *testing.T) {
 	g := open(t, map[string]string{
 		"other.lua": `error("not loaded")`,
 		"plan.lua": `
@@ -169,7 +169,7 @@ return { { _tool = "times", n = 2, list = {} } }`,
 	}
 }
 
-func TestPlanRegistersTwice(t *testing.T) {
+func TestPlan_RegistersTwice(t *testing.T) {
 	g := open(t, map[string]string{
 		"activities/a.lua": planTools,
 		"plan.lua":         "\nActivity.register('sum', function() end)\nTool.register('sum', {})\nreturn {}",

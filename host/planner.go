@@ -62,7 +62,8 @@ func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Sol
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds))) // see luacall.ReferenceFuncs
+	// See luacall.ReferenceFuncs.
+	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds)))
 	if err != nil {
 		return nil, err
 	}

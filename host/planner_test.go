@@ -32,7 +32,7 @@ const adding = `
 Tool.register("add", { properties = { list = { type = "array" } } })
 Activity.register("add", function(call) return (call.a or 0) + #(call.list or {}) end)`
 
-func TestPlanners(t *testing.T) {
+func TestPlanner(t *testing.T) {
 	tests := []struct{ name, plan, want string }{
 		{"a function", `return function(context)
 			if context.state then return { output = context.state.n } end
@@ -79,7 +79,7 @@ func TestPlanners(t *testing.T) {
 	}
 }
 
-func TestDelegates(t *testing.T) {
+func TestDelegate(t *testing.T) {
 	const call = `return { context = { Message.state { n = 2, secret = 3 } },
 		calls = { { _tool = "work", _delegate = "NAME", a = "†state.n", _scopes = { "state.n" }, _outputPath = "†out" } }, output = "†out" }`
 	tests := []struct{ name, delegate, want string }{
@@ -106,7 +106,7 @@ func TestDelegates(t *testing.T) {
 	}
 }
 
-func TestDelegateErrors(t *testing.T) {
+func TestDelegate_Errors(t *testing.T) {
 	for source, want := range map[string]string{
 		"\nDelegate.register('d', {calls = 3})":                                      `activities/a.lua:2: delegate "d": calls must be a list of calls or a function, not a number`,
 		"\nDelegate.register('d', {{_tool = 'x', a = 0/0}})":                         `activities/a.lua:2: delegate "d": call 1.a: NaN is not a JSON number`,

@@ -22,7 +22,7 @@ import (
 	"obelus/store/memory"
 )
 
-func TestLoadErrors(t *testing.T) {
+func TestOpen_Errors(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
@@ -86,7 +86,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-func TestBadToolSchema(t *testing.T) {
+func TestOpen_BadToolSchema(t *testing.T) {
 	_, err := Open(Config{FS: project(map[string]string{"activities/a.lua": "\nTool.register('x', {type = 3})"})})
 	if err == nil || !strings.HasPrefix(err.Error(), `activities/a.lua:2: tool "x": `) {
 		t.Errorf("got %v", err)
@@ -114,12 +114,12 @@ func TestSettings(t *testing.T) {
 }
 
 // Libraries from elsewhere may bring files that nobody requires.
-func TestBrokenModule(t *testing.T) {
+func TestRequire_BrokenModule(t *testing.T) {
 	open(t, map[string]string{"obelus.lua": "", "lib/c.lua": "goto nowhere", "activities/a.lua": "require('d')", "lib/d.lua": "return 1"})
 }
 
 // A setting that is taken and does nothing would deceive.
-func TestSettingsNotYet(t *testing.T) {
+func TestSettings_NotSupported(t *testing.T) {
 	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  \n  model = {},\n}"})})
 	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:4: model is not supported yet: leave it out"
 	if err == nil || err.Error() != want {
@@ -127,7 +127,7 @@ func TestSettingsNotYet(t *testing.T) {
 	}
 }
 
-func TestEmptyProjects(t *testing.T) {
+func TestOpen_EmptyProject(t *testing.T) {
 	for _, config := range []Config{{}, {FS: project(nil)}} {
 		h, err := Open(config)
 		if err != nil || len(h.Generation().Registry().Names()) != 0 {
@@ -173,8 +173,8 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
-// TestInitRuns: a new project loads, its plan is read and its activity runs.
-func TestInitRuns(t *testing.T) {
+// TestOpen_InitTemplate: a new project loads, its plan is read and its activity runs.
+func TestOpen_InitTemplate(t *testing.T) {
 	h, err := Open(Config{FS: scripts.Init()})
 	if err != nil {
 		t.Fatal(err)
@@ -189,9 +189,9 @@ func TestInitRuns(t *testing.T) {
 	}
 }
 
-// TestActivitiesOfTheProgramAreChecked holds that what a program registers wrongly
+// TestConfig_InvalidActivities holds that what a program registers wrongly
 // fails the load, as what a script registers does.
-func TestActivitiesOfTheProgramAreChecked(t *testing.T) {
+func TestConfig_InvalidActivities(t *testing.T) {
 	good := plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, nil })
 	for _, c := range []struct {
 		activities []plan.Registered
@@ -217,9 +217,9 @@ func TestActivitiesOfTheProgramAreChecked(t *testing.T) {
 	}
 }
 
-// TestScriptsReadWhatTheProgramGives holds that a script gets values in Go as it
+// TestConfig_ActivityResults holds that a script gets values in Go as it
 // gets those of the log, in a plan and in a test of an activity.
-func TestScriptsReadWhatTheProgramGives(t *testing.T) {
+func TestConfig_ActivityResults(t *testing.T) {
 	type bill struct {
 		Total int            `json:"total"`
 		Lines []string       `json:"lines"`
@@ -248,9 +248,9 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 	}
 }
 
-// TestSettingsGoForGo: what obelus.lua says goes for the activities of the embedding
+// TestSettings_GoActivities: what obelus.lua says goes for the activities of the embedding
 // program too, and for runs that it begins.
-func TestSettingsGoForGo(t *testing.T) {
+func TestSettings_GoActivities(t *testing.T) {
 	pay := plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
 		return plan.Result{Value: "paid"}, nil
 	})

@@ -192,9 +192,9 @@ func TestWatch(t *testing.T) {
 	f.expect("10 +[] ~[plans/p.lua] -[] pending [db]")
 }
 
-// TestWatchLinked: a folder that is linked to is one of the project's, while it is
+// TestWatch_LinkedFolders: a folder that is linked to is one of the project's, while it is
 // loaded and while it is watched; one that leads back to itself has an end.
-func TestWatchLinked(t *testing.T) {
+func TestWatch_LinkedFolders(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "return {}"})
 	outside := t.TempDir()
 	shared := filepath.Join(outside, "b.lua")
@@ -212,9 +212,9 @@ func TestWatchLinked(t *testing.T) {
 	f.expect("5 +[] ~[] -[activities/shared/b.lua]")
 }
 
-// TestWatchLinkedFiles: what a link leads to counts, wherever it is, and so does where
+// TestWatch_LinkedFiles: what a link leads to counts, wherever it is, and so does where
 // it leads, as in a folder of which whole versions are put in place at once.
-func TestWatchLinkedFiles(t *testing.T) {
+func TestWatch_LinkedFiles(t *testing.T) {
 	f := watched(t, nil, map[string]string{
 		"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "store/one.lua": `Activity.register("b", function() end)`,
 		"activities/cm/..v1/c.lua": `Activity.register("c", function() end)`, "activities/cm/..v2/c.lua": `Activity.register("d", function() end)`,
@@ -256,8 +256,8 @@ func TestWatchLinkedFiles(t *testing.T) {
 	f.expect("13 +[] ~[activities/cm/c.lua] -[]")
 }
 
-// TestWatchBroken: what does not load changes nothing, until it is mended.
-func TestWatchBroken(t *testing.T) {
+// TestWatch_Broken: what does not load changes nothing, until it is mended.
+func TestWatch_Broken(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
 	f.write("activities/a.lua", "\nthis is no Lua")
 	if got := f.next(); !strings.HasPrefix(got, "1 +[] ~[activities/a.lua] -[] activities/a.lua:2:") {
@@ -290,16 +290,16 @@ func TestWatchBroken(t *testing.T) {
 	f.expect("3 +[] ~[lib/m.lua] -[] lib/m.lua:1: the file ends too early") // and no word of who requires it
 }
 
-// TestWatchForeign: what lay in lib and did not compile when the host was
+// TestWatch_ForeignFiles: what lay in lib and did not compile when the host was
 // started is nobody's business until it is required.
-func TestWatchForeign(t *testing.T) {
+func TestWatch_ForeignFiles(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "lib/other.lua": "local x <const> = 1"})
 	f.write("lib/m.lua", "return 2")
 	f.expect("2 +[] ~[lib/m.lua] -[]")
 }
 
-// TestWatchClosed: a folder that can't be read is an error until it can be.
-func TestWatchClosed(t *testing.T) {
+// TestWatch_ClosedFolder: a folder that can't be read is an error until it can be.
+func TestWatch_ClosedFolder(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root can read everything")
 	}
@@ -316,8 +316,8 @@ func TestWatchClosed(t *testing.T) {
 	f.expect("3 +[] ~[activities/in/b.lua] -[]")
 }
 
-// TestWatchContent: what is written, not that something is, decides.
-func TestWatchContent(t *testing.T) {
+// TestWatch_SameContent: what is written, not that something is, decides.
+func TestWatch_SameContent(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
 	f.write("activities/a.lua", answering("1"))
 	f.replace("lib/m.lua", "return 1")
@@ -333,9 +333,9 @@ func TestWatchContent(t *testing.T) {
 	f.expect("2 +[] ~[lib/m.lua] -[]")
 }
 
-// TestWatchEmptied: an editor empties a file before it writes it, and an empty
+// TestWatch_Emptied: an editor empties a file before it writes it, and an empty
 // file is a good script.
-func TestWatchEmptied(t *testing.T) {
+func TestWatch_Emptied(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
 	slow, err := os.Create(f.path("activities/a.lua"))
 	if err != nil {
@@ -357,8 +357,8 @@ func TestWatchEmptied(t *testing.T) {
 	}
 }
 
-// TestWatchEndless: changes that do not end are not waited for.
-func TestWatchEndless(t *testing.T) {
+// TestWatch_EndlessChanges: changes that do not end are not waited for.
+func TestWatch_EndlessChanges(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
 	ticker := time.NewTicker(projectfs.SettleTime / 5)
 	defer ticker.Stop()
@@ -396,9 +396,9 @@ func (w *written) Open(name string) (fs.File, error) {
 	return w.after.Open(name)
 }
 
-// TestEmptied: also where changes have gone on for long, and where somebody asks for a
+// TestReload_Emptied: also where changes have gone on for long, and where somebody asks for a
 // reload, a file is not loaded that has just been emptied.
-func TestEmptied(t *testing.T) {
+func TestReload_Emptied(t *testing.T) {
 	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
 	open := func() (*written, *Host) {
 		w := &written{FS: project(files)}
@@ -451,8 +451,8 @@ func (e *ever) Open(name string) (fs.File, error) {
 	return fstest.MapFS{name: {ModTime: time.Unix(int64(e.looks/3), 0)}}.Open(name)
 }
 
-// TestReloadEnds: who asks for a reload does not wait for what never ends, and gets the rest.
-func TestReloadEnds(t *testing.T) {
+// TestReload_Ends: who asks for a reload does not wait for what never ends, and gets the rest.
+func TestReload_Ends(t *testing.T) {
 	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
 	w := &written{FS: project(files)}
 	h, err := Open(Config{FS: w})
@@ -474,9 +474,9 @@ func newPause() *pause { return &pause{make(chan struct{}), make(chan struct{})}
 
 func (p *pause) Here() { p.reached <- struct{}{}; <-p.resume }
 
-// TestPinned: a call ends with the generation that it began with, whatever it
+// TestReload_PinnedCalls: a call ends with the generation that it began with, whatever it
 // requires and whenever.
-func TestPinned(t *testing.T) {
+func TestReload_PinnedCalls(t *testing.T) {
 	p := newPause()
 	f := watched(t, map[string]any{"pause": p}, map[string]string{
 		"activities/a.lua": `Activity.register("a", function() pause:Here(); return { 1, require("m") } end)`, "lib/m.lua": "return 1",
@@ -492,8 +492,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestPinnedApart: so it is in processes of their own, and the call after it has the new scripts, all of them.
-func TestPinnedApart(t *testing.T) {
+// TestReload_PinnedInWorkers: so it is in processes of their own, and the call after it has the new scripts, all of them.
+func TestReload_PinnedInWorkers(t *testing.T) {
 	f := watched(t, nil, map[string]string{
 		"obelus.lua": `return { isolate = "process", timeout = 30, allow = { read = { "." }, write = { "." } } }`,
 		"activities/a.lua": `Activity.register("a", function()
@@ -525,10 +525,10 @@ func TestPinnedApart(t *testing.T) {
 	}
 }
 
-// TestBeginsWithTheNewest: of one plan's calls, each begins with the scripts of
+// TestReload_NewestForNextCall: of one plan's calls, each begins with the scripts of
 // its own time, unless its tool is another by then. The journal tells which,
 // and the log keeps what they held.
-func TestBeginsWithTheNewest(t *testing.T) {
+func TestReload_NewestForNextCall(t *testing.T) {
 	p := newPause()
 	script := func(value, schema string) string {
 		return `
@@ -575,8 +575,8 @@ func TestBeginsWithTheNewest(t *testing.T) {
 	}
 }
 
-// TestReloadsKeepNothing: what was loaded before is let go.
-func TestReloadsKeepNothing(t *testing.T) {
+// TestReload_KeepsNothing: what was loaded before is let go.
+func TestReload_KeepsNothing(t *testing.T) {
 	dir := t.TempDir()
 	f := &folder{t: t, dir: dir}
 	for i := range 10 {
@@ -607,8 +607,8 @@ func TestReloadsKeepNothing(t *testing.T) {
 	}
 }
 
-// TestWatchTwice has watches side by side and one after the other.
-func TestWatchTwice(t *testing.T) {
+// TestWatch_Twice has watches side by side and one after the other.
+func TestWatch_Twice(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "1", "plans/q.lua": "1"})
 	f.write("activities/a.lua", answering("2"))
 	f.expect("2 +[] ~[activities/a.lua] -[]")
@@ -631,9 +631,9 @@ func TestWatchTwice(t *testing.T) {
 	f.expect("4 +[] ~[activities/a.lua] -[]")
 }
 
-// TestWatchAFolderThatGoes: a further file counts again once its folder, or one above,
+// TestWatch_FolderRemoved: a further file counts again once its folder, or one above,
 // is back.
-func TestWatchAFolderThatGoes(t *testing.T) {
+func TestWatch_FolderRemoved(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "plans/p.lua": "1"})
 	f.end()
 	f.write("plans/of/mine/p.lua", "1")
@@ -671,8 +671,8 @@ func (w *torn) Open(name string) (fs.File, error) {
 	return w.whole.Open(name)
 }
 
-// TestHalf: a file is not loaded that changes while it is read, also if half of it would do.
-func TestHalf(t *testing.T) {
+// TestReload_HalfWritten: a file is not loaded that changes while it is read, also if half of it would do.
+func TestReload_HalfWritten(t *testing.T) {
 	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
 	for _, reload := range []bool{false, true} {
 		w := &torn{FS: project(files)}

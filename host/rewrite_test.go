@@ -51,9 +51,9 @@ func drawLogical(t *rapid.T, depth int) logical {
 	}
 }
 
-// TestLogic holds the rewritten code to Lua's meaning, wherever an expression
+// TestCompile_Logic holds the rewritten code to Lua's meaning, wherever an expression
 // may stand.
-func TestLogic(t *testing.T) {
+func TestCompile_Logic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, before := drawLogical(t, 4), drawLogical(t, 1)
 		branch := "else"
@@ -101,8 +101,8 @@ func TestLogic(t *testing.T) {
 	})
 }
 
-// TestWhatTheCompilerMistakes: what these come to in any Lua 5.1.
-func TestWhatTheCompilerMistakes(t *testing.T) {
+// TestCompile_Mistakes: what these come to in any Lua 5.1.
+func TestCompile_Mistakes(t *testing.T) {
 	ones := func(n int) string { return strings.Repeat("1, ", n-1) + "1" }
 	for source, want := range map[string]string{
 		`local function f(a, ...) local x, y = 1, 2; a = (...); return show(a, x, y) end return f(1) .. f(1, 5)`:       "nil 1 2;5 1 2;",

@@ -129,14 +129,14 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-func TestTopLevelDeadline(t *testing.T) {
+func TestDeadline_TopLevel(t *testing.T) {
 	_, err := Open(Config{FS: project(map[string]string{"activities/a.lua": "\nwhile true do end"}), LoadTimeout: 50 * time.Millisecond})
 	if want := "activities/a.lua:2: timed out after 50ms"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestPcallNested(t *testing.T) {
+func TestPcall_Nested(t *testing.T) {
 	got, err := runA(one(t, `
 		local innermost
 		local function f()
@@ -150,9 +150,9 @@ func TestPcallNested(t *testing.T) {
 	}
 }
 
-// TestAfterErrors: a state in which something was raised is not used again,
+// TestState_AfterErrors: a state in which something was raised is not used again,
 // and the next call finds all in order.
-func TestAfterErrors(t *testing.T) {
+func TestState_AfterErrors(t *testing.T) {
 	g := one(t, `
 		if call.how == "raise" then error("x") end
 		if call.how == "overflow" then local function f() return f() end f() end
@@ -170,7 +170,7 @@ func TestAfterErrors(t *testing.T) {
 	}
 }
 
-func TestCallsAtOnce(t *testing.T) {
+func TestCall_Concurrent(t *testing.T) {
 	g := open(t, map[string]string{
 		"lib/m.lua":        `local m = {n = 0}; function m.next() m.n = m.n + 1; return m.n end; return m`,
 		"activities/a.lua": `local m = require "m"; count = 0; Activity.register("a", function(call, context) count = count + m.next(); return {count, context.state.list[call.i + 1]} end)`,
@@ -380,9 +380,9 @@ func (s *shelf) Same() *shelf { return s }
 
 func (s *shelf) Ask(f func() order) string { return fmt.Sprint(f()) }
 
-// TestObjectsGetTables: what a script was given reaches an object as it is, and not
+// TestObjects_GetTables: what a script was given reaches an object as it is, and not
 // as a table that would fill itself if a script looked at it.
-func TestObjectsGetTables(t *testing.T) {
+func TestObjects_GetTables(t *testing.T) {
 	for body, want := range map[string]string{
 		`return shelf:Put(call.order)`:                                     `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
 		`return shelf:Any(call.order.Lines)`:                               `"map[1:map[a:x] 2:map[a:y]]"`,
@@ -432,9 +432,9 @@ func (a *account) Lose(n int) { nowhere[n] = a.Balance }
 
 func (a *account) Pick(n int) string { return []string{"a"}[n] }
 
-// TestObjectsThatBreakDown: where an object panics is told, beside the line of the script
+// TestObjects_Panic: where an object panics is told, beside the line of the script
 // that called it.
-func TestObjectsThatBreakDown(t *testing.T) {
+func TestObjects_Panic(t *testing.T) {
 	for body, want := range map[string]string{
 		`account:close()`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: it is closed\nalready$`,
 		`account:lose(1)`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: assignment to entry in nil map$`,
@@ -479,9 +479,9 @@ func (b *bus) Give() map[string]any { return map[string]any{"a": 1} }
 
 func (b *bus) Want(text string) {}
 
-// TestFunctionsThatObjectsCall: what a script gives to an object is bound as the script
+// TestObjects_CallFunctions: what a script gives to an object is bound as the script
 // is, and lives no longer; and what is said of either is said in words of Lua.
-func TestFunctionsThatObjectsCall(t *testing.T) {
+func TestObjects_CallFunctions(t *testing.T) {
 	for body, want := range map[string]string{
 		`return bus:each(function(x) return x + 1 end)`:                                                `^2 <nil>$`,
 		`local function deep() return bus:each(function() return deep() end) end return deep()`:        `: stack overflow$`,
@@ -536,9 +536,9 @@ func TestFunctionsThatObjectsCall(t *testing.T) {
 	}
 }
 
-// TestErrorsOfObjects: an error of a method in Go is what it says, wherever a script
+// TestObjects_Errors: an error of a method in Go is what it says, wherever a script
 // has it.
-func TestErrorsOfObjects(t *testing.T) {
+func TestObjects_Errors(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{`return nil, err`, "failure no more than 10\ufffd"},
 		{`error(err)`, "failure no more than 10\ufffd"},
@@ -571,7 +571,7 @@ func TestErrorsOfObjects(t *testing.T) {
 	}
 }
 
-func TestPrintAndLog(t *testing.T) {
+func TestOutput_PrintAndLog(t *testing.T) {
 	var out bytes.Buffer
 	h, err := Open(Config{Stderr: &out, FS: fstest.MapFS{"activities/a.lua": {Data: []byte(`Activity.register("a", function(call)
 		print("a", 1, nil, {} ~= nil)
@@ -588,7 +588,7 @@ func TestPrintAndLog(t *testing.T) {
 	}
 }
 
-func TestEffectsAtTopLevel(t *testing.T) {
+func TestEffect_AtTopLevel(t *testing.T) {
 	for _, effect := range []string{`require("time").sleep(1)`, `require("fs").write("x", "y")`, `require("fs").remove("x")`, `require("fs").mkdir("x")`, `require("fs").append("x", "y")`} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {allow = true}", "activities/a.lua": effect})})
 		if err == nil || !strings.Contains(err.Error(), "is refused at the top level of a script, which runs again for every call: do it in the activity") {
@@ -597,7 +597,7 @@ func TestEffectsAtTopLevel(t *testing.T) {
 	}
 }
 
-func TestLazyTables(t *testing.T) {
+func TestLazyTable(t *testing.T) {
 	list := make([]any, 500)
 	for i := range list {
 		list[i] = map[string]any{"n": i, "tags": []any{"a", fmt.Sprint(i)}}
@@ -636,9 +636,9 @@ func TestLazyTables(t *testing.T) {
 	}
 }
 
-// TestUpvaluesAndPcall: an error that is caught leaves the variables of the
+// TestPcall_Upvalues: an error that is caught leaves the variables of the
 // function that catches it to its closures.
-func TestUpvaluesAndPcall(t *testing.T) {
+func TestPcall_Upvalues(t *testing.T) {
 	for body, want := range map[string]string{
 		`local n = 0; local function inc() n = n + 1 end; inc(); pcall(error, "x"); inc(); return n`:                                                                                                            `2`,
 		`local n = 0; local function inc() n = n + 1 end; inc(); xpcall(function() inc(); error("x") end, inc); inc(); return n`:                                                                                `4`,
@@ -652,9 +652,9 @@ func TestUpvaluesAndPcall(t *testing.T) {
 	}
 }
 
-// TestDeepInGo nests metamethods and protected calls as deep as they go: each
+// TestPcall_DeepInGo nests metamethods and protected calls as deep as they go: each
 // takes Go stack.
-func TestDeepInGo(t *testing.T) {
+func TestPcall_DeepInGo(t *testing.T) {
 	for _, body := range []string{
 		`local function bomb()
 			local n, t = 0, nil

@@ -54,9 +54,11 @@ type Settings struct {
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
 	Approve     plan.Policy   // calls that are held for a person
-	Expressions int           // long-running expressions that are evaluated at once in the process, as of Open; 0 for one a processor
-	Isolate     bool          // activities run in processes of their own
-	Serve       Serving       // for a server only
+	// Long-running expressions that are evaluated at once in the process, as of Open; 0 for one a
+	// processor.
+	Expressions int
+	Isolate     bool    // activities run in processes of their own
+	Serve       Serving // for a server only
 
 	IgnoreFormats bool // format in a schema is only a note
 }

@@ -71,7 +71,7 @@ func runAhead(a plan.Speculative) (plan.Result, bool, error) {
 
 // What reaches beyond a script's memory ends its call before it has, however the script
 // comes to it.
-func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
+func TestSpeculative_LeavesNoTrace(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
 }
 
 // Every function of every module is known to reach beyond a script's memory, or not to.
-func TestWhatFunctionsReachIsKnown(t *testing.T) {
+func TestSpeculative_FunctionsReach(t *testing.T) {
 	for _, m := range luastd.Modules {
 		for _, f := range m.Funcs {
 			name := m.Name + "." + f.Name
@@ -127,7 +127,7 @@ func TestWhatFunctionsReachIsKnown(t *testing.T) {
 	}
 }
 
-func TestWhatComputesRunsAhead(t *testing.T) {
+func TestSpeculative_Computes(t *testing.T) {
 	for _, body := range []string{
 		`return call.n .. "x"`,
 		`return require("json").decode('"1x"')`,
@@ -152,7 +152,7 @@ func TestWhatComputesRunsAhead(t *testing.T) {
 }
 
 // What can reach out without the host's knowing, or outlives its call, stays behind.
-func TestWhatStaysBehind(t *testing.T) {
+func TestSpeculative_NotAllowed(t *testing.T) {
 	for name, c := range map[string]Config{"objects": {Objects: map[string]any{"o": 1}}, "a clock": {Clock: ownClock{}}} {
 		if openAhead(t, c, "", "return 1") != nil {
 			t.Errorf("it may run ahead beside %s of the program's", name)
@@ -173,7 +173,7 @@ func TestWhatStaysBehind(t *testing.T) {
 
 // Long work that can't be interrupted is better not done ahead: it would be in the way of
 // what waits to be recorded.
-func TestLongWorkIsNotDoneAhead(t *testing.T) {
+func TestSpeculative_LongWork(t *testing.T) {
 	for _, body := range []string{
 		`return #("x"):rep(1e6)`,
 		`local s = ("x"):rep(6e4) for _ = 1, 5 do s = s .. s end return #s`,
@@ -187,7 +187,7 @@ func TestLongWorkIsNotDoneAhead(t *testing.T) {
 }
 
 // What is not done in time is not done, whatever it came to.
-func TestWhoIsLateHasNotRun(t *testing.T) {
+func TestSpeculative_Late(t *testing.T) {
 	a := openAhead(t, Config{}, "", `while true do end`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

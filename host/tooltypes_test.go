@@ -9,7 +9,7 @@ import (
 	"obelus/host/internal/luac"
 )
 
-func TestTypesOfTools(t *testing.T) {
+func TestTypes_OfTools(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `
 Tool.register("pay.now", {
   description = "Pays\na bill.",
@@ -90,7 +90,7 @@ Activity.register("hello", function() end)
 	}
 }
 
-func TestTypesOfRecursiveSchemasEnd(t *testing.T) {
+func TestTypes_RecursiveSchemas(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `
 Tool.register("a", {
   properties = { tree = { ["$ref"] = "#/$defs/tree" }, self = { ["$ref"] = "#" } },

@@ -24,7 +24,7 @@ var luaGlobals = strings.Fields(`_G _VERSION assert collectgarbage coroutine deb
 	loadstring math module newproxy next os package pairs pcall print rawequal rawget rawset require select setfenv setmetatable string table
 	tonumber tostring type unpack xpcall`)
 
-func TestModulesAreAnnotated(t *testing.T) {
+func TestAnnotations_Modules(t *testing.T) {
 	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
 	files := []string{"globals.lua", "test.lua", "testing.lua"}
 	for _, m := range luastd.Modules {
@@ -44,7 +44,7 @@ func TestModulesAreAnnotated(t *testing.T) {
 	}
 }
 
-func TestGlobalsAreAnnotated(t *testing.T) {
+func TestAnnotations_Globals(t *testing.T) {
 	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
 	a := annotations.Read(t, "globals.lua")
 	var want []string
@@ -79,9 +79,9 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 	}
 }
 
-// TestEditorsKnowTheGlobals holds the settings of a new project to the
+// TestAnnotations_EditorSettings holds the settings of a new project to the
 // annotations, which an editor may not have yet.
-func TestEditorsKnowTheGlobals(t *testing.T) {
+func TestAnnotations_EditorSettings(t *testing.T) {
 	text, err := fs.ReadFile(scripts.Init(), ".luarc.json")
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func TestEditorsKnowTheGlobals(t *testing.T) {
 	}
 }
 
-// TestAnnotationsAreLua asks a stock interpreter, where there is one.
-func TestAnnotationsAreLua(t *testing.T) {
+// TestAnnotations_AreLua asks a stock interpreter, where there is one.
+func TestAnnotations_AreLua(t *testing.T) {
 	lua, err := exec.LookPath("lua5.1")
 	if err != nil {
 		t.Skip("there is no lua5.1 here")

@@ -58,9 +58,10 @@ type watch struct {
 	host    *Host
 	files   []string // further files that count
 	watcher *fsnotify.Watcher
-	burst   time.Time // beginning of the changes that have not been looked at; zero if there are none
-	due     <-chan time.Time
-	linked  map[string]bool // links by way of which files are read, and where the last ones lead
+	// Beginning of the changes that have not been looked at; zero if there are none.
+	burst  time.Time
+	due    <-chan time.Time
+	linked map[string]bool // links by way of which files are read, and where the last ones lead
 }
 
 func (w *watch) run(ctx context.Context, report func(Reload)) error {
@@ -99,7 +100,8 @@ func (w *watch) awaitEnd() {
 
 // reloadChanged loads the scripts if their contents have changed.
 func (w *watch) reloadChanged(report func(Reload)) error {
-	if err := w.watchFolders(); err != nil { // before the files are read, so that no change is missed
+	// Before the files are read, so that no change is missed.
+	if err := w.watchFolders(); err != nil {
 		return err
 	}
 	r, result := w.host.reloadChanged(time.Since(w.burst) >= 2*longestBurst)
@@ -134,7 +136,8 @@ func (w *watch) concerns(e fsnotify.Event) bool {
 	if !slices.Contains(projectfs.Folders, folder) || strings.HasPrefix(path.Base(name), ".") {
 		return false
 	}
-	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
+	// It may be a folder.
+	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod)
 }
 
 // foldersAbove returns the folders of the further files, and the folders above them: moving one of them
@@ -153,7 +156,8 @@ func (w *watch) watchFolders() error {
 	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
 	folders = append(folders, w.foldersAbove()...)
 	for _, folder := range projectfs.Folders {
-		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt reports why it can't be read
+		// The attempt reports why it can't be read.
+		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) {
 			if isFolder {
 				folders = append(folders, name)
 			} else if projectfs.IsScript(name) {
@@ -170,7 +174,8 @@ func (w *watch) watchFolders() error {
 	for _, file := range files {
 		for _, place := range links(w.host.config.Dir, filepath.FromSlash(file)) {
 			w.linked[place] = true
-			err := w.watcher.Add(filepath.Dir(place)) // the attempt reports a link that leads nowhere
+			// The attempt reports a link that leads nowhere.
+			err := w.watcher.Add(filepath.Dir(place))
 			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 				return fmt.Errorf("%s, by way of which %s is read, can't be watched: %w", place, file, err)
 			}

@@ -12,7 +12,7 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
+func TestAnnotations_Vocabulary(t *testing.T) {
 	all := annotations.Signatures(t, "*.go")
 	r := &testFile{s: openTestProject(t, nil).gen.NewState()}
 	annotations.Read(t, "test.lua").CheckTable(t, "test", sandbox.Bind(r.s.L, r, testModule), all)

@@ -87,8 +87,7 @@ func assertIndex(r *testFile, before []string) *lua.LFunction {
 			name, _ := assertName(assertWords(word, before))
 			L.RaiseError("there is no assertion %s%s", strconv.Quote(name), luaerr.DidYouMean(name, slices.Sorted(maps.Keys(checks))))
 		}
-		L.Push(v)
-		return 1
+		return sandbox.Push(L, v)
 	})
 }
 
@@ -140,8 +139,7 @@ func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) in
 	}
 	ok, detail := c.holds(r, L, args)
 	if ok != negated {
-		L.Push(args[0])
-		return 1
+		return sandbox.Push(L, args[0])
 	}
 	not := ""
 	if negated {

@@ -32,8 +32,9 @@ type Tests struct {
 	clock   *clock
 	own     chan func() // work of activities' goroutines that runs on the test's own
 
-	mu   sync.Mutex
-	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // set by a test; runs on its own goroutine
+	mu sync.Mutex
+	// Set by a test; runs on its own goroutine.
+	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error)
 }
 
 // Open loads a project for its tests. The clock of the config counts for tests that set none.

@@ -47,14 +47,11 @@ func testActivity(r *testFile, L *lua.LState) int {
 	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
-		L.Push(lua.LNil)
-		L.Push(r.s.ToLua(failure.Fields))
-		return 2
+		return sandbox.Push(L, lua.LNil, r.s.ToLua(failure.Fields))
 	case err != nil:
 		L.RaiseError("%s", plainError(err))
 	case result.Message != nil:
-		L.Push(r.s.ToLua(result.Message))
-		return 1
+		return sandbox.Push(L, r.s.ToLua(result.Message))
 	}
 	L.Push(r.s.ToLua(result.Value))
 	if result.To == "" {

@@ -37,9 +37,9 @@ func failureIn(t *testing.T, body string, files map[string]string) string {
 	return ""
 }
 
-// TestTheVocabularyOfTestsIsHeldToWhatThereIs holds that a mistake in a test is
+// TestModule_Mistakes holds that a mistake in a test is
 // an error, where it would be a test of something else.
-func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
+func TestModule_Mistakes(t *testing.T) {
 	for body, want := range map[string]string{
 		`test.plan("plans/p.lua", { inptu = {} })`:                                         `bad argument #2 to test.plan: unknown option "inptu" (did you mean "input"?)`,
 		`test.plan("plans/p.lua", { "input" })`:                                            `bad argument #2 to test.plan: unknown option "1" (one of context, input, tools)`,
@@ -125,9 +125,9 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestWhatATestIsGiven holds what the vocabulary of tests gives, each in a test that
+// TestModule_Results holds what the vocabulary of tests gives, each in a test that
 // passes, or ends with the error.
-func TestWhatATestIsGiven(t *testing.T) {
+func TestModule_Results(t *testing.T) {
 	for body, want := range map[string]string{
 		`local run = test.plan("plans/asked.lua", { context = { state = { name = "†state.secret", secret = 1 } } })
 			assert.same({ "done", { "†state.secret", 1 }, "†state.secret" }, { run.status, run.output, run.context.state.name })`: "",

@@ -10,9 +10,9 @@ import (
 	"obelus/host"
 )
 
-// TestAStandInDoesNotYield holds that a coroutine which runs a plan can't be left
+// TestStandIn_DoesNotYield holds that a coroutine which runs a plan can't be left
 // in the middle of it, where the engine would wait for ever.
-func TestAStandInDoesNotYield(t *testing.T) {
+func TestStandIn_DoesNotYield(t *testing.T) {
 	tests, err := Open(host.Config{FS: folderOf(map[string]string{
 		"activities/a.lua": `Activity.register("a", function() return { err = select(2, require("http").get("http://x")) } end)`,
 		"plans/p.lua":      `return { calls = { { _tool = "a", _outputPath = "†r" } } }`,
@@ -57,9 +57,9 @@ func TestAStandInDoesNotYield(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestAListEndsWithItsContext: whoever lists the tests of a file does not wait for one that
+// TestTests_ListEndsWithContext: whoever lists the tests of a file does not wait for one that
 // never ends.
-func TestAListEndsWithItsContext(t *testing.T) {
+func TestTests_ListEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tests, err := Open(host.Config{
 		FS:     folderOf(map[string]string{"tests/a_test.lua": `print("here") while true do end`}),

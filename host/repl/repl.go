@@ -163,7 +163,8 @@ func (r *Session) compileAfter(prefix, source string) (*lua.FunctionProto, error
 
 // endsEarly reports whether the end of the text is its only error.
 func endsEarly(text string) (early bool) {
-	defer func() { recover() }() // as luac.ParseChunk does: text that makes the parser panic needs no more lines
+	// As luac.ParseChunk does: text that makes the parser panic needs no more lines.
+	defer func() { recover() }()
 	_, err := parse.Parse(strings.NewReader(text), replFile)
 	var at *parse.Error
 	return errors.As(err, &at) && at.Pos.Line == parse.EOF
@@ -231,10 +232,7 @@ func (r *Session) runAction(L *lua.LState, what string, do func(ctx context.Cont
 	case err != nil:
 		L.RaiseError("%s", err.Error())
 	case why != "":
-		L.Push(lua.LNil)
-		L.Push(lua.LString(why))
-		return 2
+		return sandbox.Push(L, lua.LNil, lua.LString(why))
 	}
-	L.Push(s.ToLua(result))
-	return 1
+	return sandbox.Push(L, s.ToLua(result))
 }

@@ -49,7 +49,7 @@ func openREPL(t *testing.T, files map[string]string, actions Actions) *Session {
 	return r
 }
 
-func TestREPLTellsIncompleteInput(t *testing.T) {
+func TestEval_IncompleteInput(t *testing.T) {
 	for _, input := range []string{"function f()", "1 +", "=1 +", "x = [[a", "--[[ a", "f(", "x =", "if x then", "x = {1,", "local", "a.b", "for i = 1"} {
 		want := "…"
 		if input == "a.b" {
@@ -66,7 +66,7 @@ func TestREPLTellsIncompleteInput(t *testing.T) {
 	}
 }
 
-func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
+func TestEval_AfterError(t *testing.T) {
 	timeout := 300 * time.Millisecond
 	if raceEnabled { // under which all takes longer
 		timeout *= 5
@@ -97,7 +97,7 @@ func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
 	}
 }
 
-func TestREPLActions(t *testing.T) {
+func TestSession_Actions(t *testing.T) {
 	var asked []any
 	answer := func(_ context.Context, name string, given map[string]any) (any, string, error) {
 		asked = append(asked, name, given)
@@ -131,7 +131,7 @@ func TestREPLActions(t *testing.T) {
 	}
 }
 
-func TestREPLCompletes(t *testing.T) {
+func TestSession_Complete(t *testing.T) {
 	r := openREPL(t, map[string]string{
 		"activities/pay.lua": `Tool.register("pay.now", { properties = { amount = {}, _scopes = {} } })  Activity.register("pay.now", function() end)`,
 		"lib/shop/cart.lua":  "return {}", "lib/deep/init.lua": "return {}",
@@ -167,7 +167,7 @@ func TestREPLCompletes(t *testing.T) {
 	}
 }
 
-func TestREPLShowsTables(t *testing.T) {
+func TestEval_ShowsTables(t *testing.T) {
 	r := openREPL(t, nil, Actions{})
 	got := evalAll(r, "t = { 1, 'two', { x = 1, ['end'] = 2, [2.5] = 3 } } t.self = t", "t", "json.decode('[null]')", "f = function() end", "{ f, print }",
 		"{ a = ('x'):rep(50), b = ('y'):rep(50) }", "d = {} for i = 1, 30 do d = { d, d } end", "#tostring(d) > 0",
@@ -190,8 +190,8 @@ func TestREPLShowsTables(t *testing.T) {
 	}
 }
 
-// TestNumerals: a number in a source is what Lua takes it for.
-func TestNumerals(t *testing.T) {
+// TestEval_Numerals: a number in a source is what Lua takes it for.
+func TestEval_Numerals(t *testing.T) {
 	r := openREPL(t, map[string]string{}, Actions{})
 	for text, want := range map[string]string{
 		"010": "10", "0x1F": "31", "0xcbf29ce484222325 == 14695981039346656037": "true", "0xFFFFFFFFFFFFFFFFF == 2 ^ 68 - 1": "true",

@@ -26,18 +26,19 @@ const CheckEvery = 1024
 // A budget belongs to the goroutine of its state. Code that blocks must wait for the parent and the
 // deadline instead of Done: see [Budget.WaitContext].
 type Budget struct {
-	context.Context        // of the caller
-	Owner           any    // machine that runs under the budget, for the functions that compiled code calls
-	Reach           *Reach // records the reach of a call; nil if it is not watched
-	Start           time.Time
-	timeout         time.Duration // as given
-	deadline        time.Time
-	n               int64
-	Limits          *limits.Limits
-	alarm           *alarm
-	memoryChecked   int64  // n at the last look at the memory
-	heap            uint64 // bytes of the process at the first look; 0 before
-	reason          error
+	context.Context // of the caller
+	// Machine that runs under the budget, for the functions that compiled code calls.
+	Owner         any
+	Reach         *Reach // records the reach of a call; nil if it is not watched
+	Start         time.Time
+	timeout       time.Duration // as given
+	deadline      time.Time
+	n             int64
+	Limits        *limits.Limits
+	alarm         *alarm
+	memoryChecked int64  // n at the last look at the memory
+	heap          uint64 // bytes of the process at the first look; 0 before
+	reason        error
 }
 
 // alarm makes the budget read the clock at its deadline. It is not stopped when a call ends: if it
@@ -69,7 +70,8 @@ const checkMemoryEvery = 8 * CheckEvery
 // memory of other calls too, since within one process memory has no owner. If enough of it may be
 // garbage, that is collected first.
 func (b *Budget) checkMemory() error {
-	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) { // without it, this call could take as much again
+	// Without it, this call could take as much again.
+	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) {
 		collecting.Lock()
 		runtime.GC()
 		collecting.Unlock()

@@ -38,7 +38,8 @@ const (
 var FreeMemory = debug.FreeOSMemory
 
 var (
-	leftBehind atomic.Bool // a call that took much memory has ended, and nothing was collected since
+	// A call that took much memory has ended, and nothing was collected since.
+	leftBehind atomic.Bool
 	returning  atomic.Bool // memory is about to be given back
 )
 
@@ -77,7 +78,8 @@ func KeepHeap(floor uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until the bytes in use are known
+	// Until the bytes in use are known.
+	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap)))
 	watchHeap(floor)
 }
 
@@ -86,8 +88,9 @@ var (
 	heapSeen    atomic.Uint64 // bytes of the heap at the last look
 	heapSeenAt  atomic.Int64  // time of that look, in nanoseconds since began
 	callsAtWork atomic.Int64  // admitted calls of the process
-	lastForced  atomic.Int64  // end of the last collection for calls that wait, in nanoseconds since began
-	began       = time.Now()
+	// End of the last collection for calls that wait, in nanoseconds since began.
+	lastForced atomic.Int64
+	began      = time.Now()
 )
 
 const (

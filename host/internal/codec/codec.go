@@ -1,6 +1,6 @@
 // Package codec converts values between JSON, as package store has them, and Lua. Large values
 // become tables that fill themselves when a script reads them, and a value that a script has not
-// changed keeps its text. tolua.go and lazy.go lead into Lua, encode.go out of it.
+// changed keeps its text. codec.go and lazy.go lead into Lua, encode.go out of it.
 package codec
 
 import (
@@ -207,7 +207,8 @@ func isPlain(n string) bool {
 	if !decimal {
 		return n != "-0"
 	}
-	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // such a number has an exponent
+	// Such a number has an exponent.
+	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000")
 }
 
 // isArray reports whether a table is an array even if it is empty.

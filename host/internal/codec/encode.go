@@ -271,7 +271,8 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	}
 	e.path = e.path[:len(e.path)-1]
 	if k := keptOf(t); k != nil && k.array && k.size == n {
-		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) { // otherwise some would be numbers, and others text
+		// Otherwise some would be numbers, and others text.
+		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) {
 			for _, was := range numbers {
 				i := int(was.key.(lua.LNumber)) - 1
 				var err error

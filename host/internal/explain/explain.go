@@ -115,7 +115,8 @@ func (n *Names) badArgument(number, function, why string) string {
 			return "bad object of the method " + name + ": " + why
 		}
 	}
-	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked up
+	// (anonymous): an object's field is set, or a key is looked up.
+	if strings.HasPrefix(name, "(") {
 		return "bad value: " + why
 	}
 	if m := faultNoValue.FindStringSubmatch(why); m != nil {

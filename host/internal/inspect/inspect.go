@@ -21,8 +21,9 @@ import (
 
 // inspector writes values as text for people, in Lua's notation where there is one.
 type inspector struct {
-	s     *sandbox.State
-	width int                  // of a table that is written on one line; 0 gives each field a line of its own
+	s *sandbox.State
+	// Columns of a table that is written on one line; 0 gives each field a line of its own.
+	width int
 	exact bool                 // numbers have all their digits
 	open  map[*lua.LTable]bool // tables that are being written, one within the other
 	left  int                  // bytes that may still be written

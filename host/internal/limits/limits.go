@@ -15,14 +15,17 @@ const SettingsFile = "obelus.lua"
 // more would endanger the host's own stack; calls are nested at most 2,000 deep, tail calls among
 // them; an array has at most a million elements, as the interpreter wants it.
 type Limits struct {
-	Depth        int // depth of tables in a value that a script returns; 0 for 128, at most 200
-	Instructions int // instructions of one call, native work counted by its size; 0 for 10,000,000,000
+	Depth int // depth of tables in a value that a script returns; 0 for 128, at most 200
+	// Instructions of one call, native work counted by its size; 0 for 10,000,000,000.
+	Instructions int
 	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
 	Pattern      int // bytes of one of Lua's patterns; 0 for 64 KiB
-	Process      int // bytes that the process holds before calls wait for others to end, see host.KeepHeap; 0 for 1 GiB
-	Result       int // bytes of the result of an activity or a planner; 0 for 16 MiB
-	Source       int // bytes of one script; 0 for 256 KiB
-	String       int // bytes of one string; 0 for 16 MiB
+	// Bytes that the process holds before calls wait for others to end, see host.KeepHeap; 0 for 1
+	// GiB.
+	Process int
+	Result  int // bytes of the result of an activity or a planner; 0 for 16 MiB
+	Source  int // bytes of one script; 0 for 256 KiB
+	String  int // bytes of one string; 0 for 16 MiB
 }
 
 // MaxDepth is the default depth of tables in a value.

@@ -65,7 +65,8 @@ func compileWithPool(name string, source []byte, functions Functions, pool *cons
 		}
 	}
 	restoreNegativeZero(proto)
-	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which the top level of a file does not have
+	// A table for a local arg, which the top level of a file does not have.
+	proto.IsVarArg &^= lua.VarArgNeedsArg
 	removeTailCalls(proto)
 	loadFunctionsAsConstants(proto, functions)
 	return proto, nil

@@ -61,7 +61,8 @@ func (p *constantPool) replaceLiterals(chunk []ast.Stmt, depth int) {
 				}
 			case *ast.NumberExpr:
 				n, ok := literalNumber(e)
-				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.replaceLiteral(e, lua.LNumber(n), seen) { // NaN can't be a key of a map
+				// NaN can't be a key of a map.
+				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.replaceLiteral(e, lua.LNumber(n), seen) {
 					e.Value = formatNumeral(placeholderNumber)
 				}
 			}

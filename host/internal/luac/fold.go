@@ -124,7 +124,8 @@ func coerceBounds(s *ast.NumberForStmt) {
 func adaptAssignedOperators(s *ast.AssignStmt) {
 	for i, e := range s.Lhs {
 		field, ok := e.(*ast.AttrGetExpr)
-		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // several of its results are wanted
+		// Several of its results are wanted.
+		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) {
 			continue
 		}
 		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(OperatorEvents, key.Value) {

@@ -28,7 +28,8 @@ func findGlobalFields(chunk []ast.Stmt, text string) map[string]bool {
 			assigned = append(assigned, stmt.Name.Func)
 		}
 	}
-	if len(assigned) <= CompiledGlobals { // nearly always, and the file need not be scanned for locals
+	// So in nearly all files, which need not be scanned for locals.
+	if len(assigned) <= CompiledGlobals {
 		return nil
 	}
 	seen, compiled, further := findLocals(text), 0, map[string]bool{}
@@ -50,7 +51,8 @@ func findLocals(text string) map[string]bool {
 	declared := map[string]bool{"self": true, "arg": true} // locals without a declaration
 	// The parser's own scanner, so that no token is missed.
 	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), ""), &parse.Lexer{}, 0
-	declaring, parameters := false, false // the next names are declared; parameters follow the next parenthesis
+	// The next names are declared; parameters follow the next parenthesis.
+	declaring, parameters := false, false
 	for last != parse.EOF {
 		token, err := scanner.Scan(lexer)
 		if err != nil {

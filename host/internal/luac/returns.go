@@ -1,8 +1,6 @@
 package luac
 
-import (
-	lua "github.com/yuin/gopher-lua"
-)
+import lua "github.com/yuin/gopher-lua"
 
 // ReturnsNothing reports whether a function of a script may end without a value and never returns
 // one: each of its returns gives nothing, or nil with the reason of a failure. A call of another

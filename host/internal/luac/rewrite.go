@@ -47,8 +47,9 @@ const (
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
-	file   string
-	locals []bool          // for each local statement to come, in the order of the source: whether it is a local function
+	file string
+	// For each local statement to come, in the order of the source: whether it is a local function.
+	locals []bool
 	fields map[string]bool // globals that are compiled as fields
 	err    *luaerr.ScriptError
 }
@@ -65,7 +66,8 @@ func newRewriter(file, text string) *rewriter {
 		switch {
 		case last == parse.TLocal:
 			w.locals = append(w.locals, token.Type == parse.TFunction)
-		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser accepts several
+		// The parser accepts several.
+		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';':
 			if w.err == nil {
 				w.err = &luaerr.ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
 			}
@@ -419,10 +421,12 @@ func assignViaLocals(s *ast.AssignStmt) ast.Stmt {
 		case *ast.LogicalOpExpr:
 			needed = true
 		case *ast.FuncCallExpr:
-			e.AdjustRet = e.AdjustRet && !alone // else the function would be loaded over the last parameter, if that is assigned
+			// Else the function would be loaded over the last parameter, if that is assigned.
+			e.AdjustRet = e.AdjustRet && !alone
 			needed = needed || !alone
 		case *ast.Comma3Expr:
-			e.AdjustRet = e.AdjustRet && !alone // else the locals after the assigned one would be cleared
+			// Else the locals after the assigned one would be cleared.
+			e.AdjustRet = e.AdjustRet && !alone
 			needed = needed || !alone
 		}
 	}

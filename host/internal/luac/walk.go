@@ -8,9 +8,10 @@ import (
 
 // Walker visits the parts of a syntax tree, outer ones first.
 type Walker struct {
-	See      func(e ast.Expr)
-	Loop     func(s ast.Stmt)                 // may be nil
-	function func(body []ast.Stmt, depth int) // called in place of walking through a function; may be nil
+	See  func(e ast.Expr)
+	Loop func(s ast.Stmt) // may be nil
+	// Called in place of walking through a function; may be nil.
+	function func(body []ast.Stmt, depth int)
 }
 
 // walk calls see for every expression of a syntax tree, outer ones first.

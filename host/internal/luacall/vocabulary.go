@@ -21,10 +21,10 @@ func Open(s *sandbox.State) {
 	s.AddGlobals(s.Funcs(ReferenceFuncs))
 }
 
-// Data that a plan's function sees must not act: a text that begins with † would be an expression
-// in the plan that it returns. So such texts are escaped in the context that the function gets,
-// with a second †; copied whole into a call a text becomes the original again. These globals
-// convert one form into the other.
+// ReferenceFuncs convert data to references and back. Data that a plan's function sees must not
+// act: a text that begins with † would be an expression in the plan that it returns. So such texts
+// are escaped in the context that the function gets, with a second †; copied whole into a call a
+// text becomes the original again. These globals convert one form into the other.
 var ReferenceFuncs = []sandbox.StateEntry{
 	{Name: "literal", Fn: referenceLiteral},
 	{Name: "ref", Fn: referenceRef},
@@ -53,8 +53,7 @@ func referenceRef(s *sandbox.State, L *lua.LState) int {
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}
-	L.Push(lua.LString(made))
-	return 1
+	return sandbox.Push(L, lua.LString(made))
 }
 
 var outputFuncs = []sandbox.StateEntry{
@@ -78,8 +77,7 @@ func outputToCall(s *sandbox.State, L *lua.LState) int {
 	}
 	u := L.NewUserData()
 	u.Value = &outputTo{path, L.Get(2)}
-	L.Push(u)
-	return 1
+	return sandbox.Push(L, u)
 }
 
 // messageMark is the metatable of tables that Message's functions make.
@@ -117,8 +115,7 @@ func message(typ string) sandbox.Function {
 func pushMessage(s *sandbox.State, L *lua.LState, typ string, t *lua.LTable) int {
 	t.RawSetString("type", lua.LString(typ))
 	t.Metatable = messageMark
-	L.Push(t)
-	return 1
+	return sandbox.Push(L, t)
 }
 
 // Message.system|text(text)

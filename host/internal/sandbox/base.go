@@ -37,8 +37,7 @@ func baseError(s *State, L *lua.LState) int {
 func baseTonumber(s *State, L *lua.LState) int {
 	v, base := L.CheckAny(1), optional(L, 2, 10)
 	if n, ok := v.(lua.LNumber); ok && base == 10 {
-		L.Push(n)
-		return 1
+		return Push(L, n)
 	}
 	if base < 2 || base > 36 {
 		L.ArgError(2, "base out of range")
@@ -51,8 +50,7 @@ func baseTonumber(s *State, L *lua.LState) int {
 		L.TypeError(1, lua.LTString)
 	}
 	if !ok {
-		L.Push(lua.LNil)
-		return 1
+		return Push(L, lua.LNil)
 	}
 	if n, ok := luatext.ParseNumber(string(text), base); ok {
 		L.Push(n)
@@ -102,8 +100,7 @@ func baseGetmetatable(s *State, L *lua.LState) int {
 			meta = v.Metatable
 		}
 	}
-	L.Push(meta)
-	return 1
+	return Push(L, meta)
 }
 
 func baseSetmetatable(s *State, L *lua.LState) int {
@@ -130,10 +127,7 @@ func baseSetmetatable(s *State, L *lua.LState) int {
 func baseIpairs(s *State, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.Fill(t)
-	L.Push(s.Globals["\x00ipairs"])
-	L.Push(t)
-	L.Push(lua.LNumber(0))
-	return 3
+	return Push(L, s.Globals["\x00ipairs"], t, lua.LNumber(0))
 }
 
 func baseIpairsNext(s *State, L *lua.LState) int {
@@ -142,9 +136,7 @@ func baseIpairsNext(s *State, L *lua.LState) int {
 	if v == lua.LNil {
 		return 0
 	}
-	L.Push(lua.LNumber(i))
-	L.Push(v)
-	return 2
+	return Push(L, lua.LNumber(i), v)
 }
 
 func baseNext(s *State, L *lua.LState) int {
@@ -187,10 +179,7 @@ func absentKey(t *lua.LTable, key lua.LValue) bool {
 
 func basePairs(s *State, L *lua.LState) int {
 	t := L.CheckTable(1)
-	L.Push(s.Globals["next"])
-	L.Push(t)
-	L.Push(lua.LNil)
-	return 3
+	return Push(L, s.Globals["next"], t, lua.LNil)
 }
 
 func basePrint(s *State, L *lua.LState) int {
@@ -210,8 +199,7 @@ func basePrint(s *State, L *lua.LState) int {
 }
 
 func baseRawequal(s *State, L *lua.LState) int {
-	L.Push(lua.LBool(L.RawEqual(L.CheckAny(1), L.CheckAny(2))))
-	return 1
+	return Push(L, lua.LBool(L.RawEqual(L.CheckAny(1), L.CheckAny(2))))
 }
 
 func baseRawget(s *State, L *lua.LState) int {
@@ -237,8 +225,7 @@ func baseRawset(s *State, L *lua.LState) int {
 func baseSelect(s *State, L *lua.LState) int {
 	count := L.GetTop() - 1
 	if L.Get(1) == lua.LString("#") {
-		L.Push(lua.LNumber(count))
-		return 1
+		return Push(L, lua.LNumber(count))
 	}
 	n := integer(L, 1)
 	if n < 0 {
@@ -251,13 +238,11 @@ func baseSelect(s *State, L *lua.LState) int {
 }
 
 func baseTostring(s *State, L *lua.LState) int {
-	L.Push(lua.LString(s.toText(L, L.CheckAny(1))))
-	return 1
+	return Push(L, lua.LString(s.toText(L, L.CheckAny(1))))
 }
 
 func baseType(s *State, L *lua.LState) int {
-	L.Push(lua.LString(TypeName(L.CheckAny(1))))
-	return 1
+	return Push(L, lua.LString(TypeName(L.CheckAny(1))))
 }
 
 func baseUnpack(s *State, L *lua.LState) int {

@@ -123,8 +123,7 @@ var coroutineFuncs = []StateEntry{
 }
 
 func coroutineCreate(s *State, L *lua.LState) int {
-	L.Push(newCoroutine(s, L.CheckFunction(1)).handle)
-	return 1
+	return Push(L, newCoroutine(s, L.CheckFunction(1)).handle)
 }
 
 func checkCoroutine(L *lua.LState) *coroutine {
@@ -146,19 +145,12 @@ func arguments(L *lua.LState, n int) []lua.LValue {
 	return args
 }
 
-func pushAll(L *lua.LState, values []lua.LValue) int {
-	for _, v := range values {
-		L.Push(v)
-	}
-	return len(values)
-}
-
 func coroutineResume(s *State, L *lua.LState) int {
 	co := checkCoroutine(L)
 	values, err := resumeCoroutine(s, L, co, arguments(L, 2))
 	if err == nil {
 		L.Push(lua.LTrue)
-		return 1 + pushAll(L, values)
+		return 1 + Push(L, values...)
 	}
 	L.Push(lua.LFalse)
 	var refused errNotResumed
@@ -180,8 +172,7 @@ func coroutineRunning(s *State, L *lua.LState) int {
 }
 
 func coroutineStatus(s *State, L *lua.LState) int {
-	L.Push(lua.LString(checkCoroutine(L).status))
-	return 1
+	return Push(L, lua.LString(checkCoroutine(L).status))
 }
 
 // coroutineWrap is coroutine.wrap(f). Errors of the coroutine are raised unchanged.
@@ -197,7 +188,7 @@ func coroutineWrap(s *State, L *lua.LState) int {
 			value, _ := raisedValue(err)
 			L.Error(value, 0)
 		}
-		return pushAll(L, values)
+		return Push(L, values...)
 	}))
 	return 1
 }
@@ -207,5 +198,5 @@ func coroutineYield(s *State, L *lua.LState) int {
 	if co == nil {
 		L.RaiseError("attempt to yield from outside a coroutine")
 	}
-	return pushAll(L, yieldCoroutine(s, L, co, arguments(L, 1)))
+	return Push(L, yieldCoroutine(s, L, co, arguments(L, 1))...)
 }

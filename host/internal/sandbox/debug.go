@@ -42,18 +42,15 @@ func debugGetinfo(s *State, L *lua.LState) int {
 		level := integer(L, 1)
 		dbg, ok := L.GetStack(level)
 		if !own || level < 0 || !ok {
-			L.Push(lua.LNil)
-			return 1
+			return Push(L, lua.LNil)
 		}
 		v, err := L.GetInfo("fln", dbg, lua.LNil)
 		if err != nil {
-			L.Push(lua.LNil)
-			return 1
+			return Push(L, lua.LNil)
 		}
 		f, info = v.(*lua.LFunction), dbg
 	}
-	L.Push(describeFunction(s, f, info))
-	return 1
+	return Push(L, describeFunction(s, f, info))
 }
 
 func describeFunction(s *State, f *lua.LFunction, info *lua.Debug) *lua.LTable {
@@ -134,8 +131,7 @@ func debugTraceback(s *State, L *lua.LState) int {
 		writeFrames(&b, s.unwound.outside, 0)
 	}
 	s.checkLength(L, b.Len())
-	L.Push(lua.LString(b.String()))
-	return 1
+	return Push(L, lua.LString(b.String()))
 }
 
 func writeFrames(b *strings.Builder, L *lua.LState, level int) {

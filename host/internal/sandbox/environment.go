@@ -12,15 +12,13 @@ import (
 func lookupGlobal(s *State, L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
-		L.Push(lua.LNil)
-		return 1
+		return Push(L, lua.LNil)
 	}
 	v := s.Lookup(string(name))
 	if env, ok := L.Get(1).(*lua.LTable); ok && v != lua.LNil {
 		env.RawSetString(string(name), v)
 	}
-	L.Push(v)
-	return 1
+	return Push(L, v)
 }
 
 // Lookup returns a global that an environment does not have yet, a library as a table that fills

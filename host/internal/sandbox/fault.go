@@ -309,8 +309,7 @@ func (s *State) PlainText(v lua.LValue) string {
 // MapTexts pushes the first argument with every text in it mapped.
 func MapTexts(s *State, L *lua.LState, of func(string) string) int {
 	m := textMapper{s: s, of: of, charge: func() { s.Budget.Charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
-	L.Push(m.value(L.CheckAny(1), 0))
-	return 1
+	return Push(L, m.value(L.CheckAny(1), 0))
 }
 
 // textMapper copies a value with every text in it mapped. Keys stay as they are, and so do tables

@@ -41,8 +41,7 @@ func stringFormat(s *State, L *lua.LState) int {
 		s.checkGrowth(L, b.Len(), len(text))
 	}
 	s.checkLength(L, b.Len())
-	L.Push(lua.LString(b.String()))
-	return 1
+	return Push(L, lua.LString(b.String()))
 }
 
 func parseDirective(L *lua.LState, format string, i int) (d directive, end int) {

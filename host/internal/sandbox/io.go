@@ -1,8 +1,6 @@
 package sandbox
 
-import (
-	lua "github.com/yuin/gopher-lua"
-)
+import lua "github.com/yuin/gopher-lua"
 
 const (
 	noFiles = `io can't open files in scripts: use require "fs"`
@@ -56,9 +54,7 @@ func raising(message string) Function {
 // failing returns a function that fails as functions of io do.
 func failing(message string) Function {
 	return func(_ *State, L *lua.LState) int {
-		L.Push(lua.LNil)
-		L.Push(lua.LString(message))
-		return 2
+		return Push(L, lua.LNil, lua.LString(message))
 	}
 }
 
@@ -68,8 +64,7 @@ func standardStream(name string) Function {
 		if L.Get(1) != lua.LNil && streamOf(L) == nil {
 			L.RaiseError("%s", noFiles)
 		}
-		L.Push(s.Run.io.RawGetString(name))
-		return 1
+		return Push(L, s.Run.io.RawGetString(name))
 	}
 }
 
@@ -94,8 +89,7 @@ func streamMethod(f Function) Function {
 
 func ioFlush(s *State, L *lua.LState) int {
 	s.Run.Printed.Flush()
-	L.Push(lua.LTrue)
-	return 1
+	return Push(L, lua.LTrue)
 }
 
 func ioType(s *State, L *lua.LState) int {
@@ -125,12 +119,10 @@ func writeArguments(s *State, L *lua.LState, first int) int {
 		s.Run.Printed.write(text)
 	}
 	s.Budget.Charge(L, 50)
-	L.Push(lua.LTrue)
-	return 1
+	return Push(L, lua.LTrue)
 }
 
 // streamLines iterates over the lines of a stream: none.
 func streamLines(s *State, L *lua.LState) int {
-	L.Push(s.Fn(func(*State, *lua.LState) int { return 0 }))
-	return 1
+	return Push(L, s.Fn(func(*State, *lua.LState) int { return 0 }))
 }

@@ -1,8 +1,6 @@
 package sandbox
 
-import (
-	lua "github.com/yuin/gopher-lua"
-)
+import lua "github.com/yuin/gopher-lua"
 
 // Field is one entry of a library table. Libraries are kept as lists, sorted by name, from which
 // each run makes its own tables.

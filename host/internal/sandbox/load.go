@@ -22,10 +22,7 @@ func baseLoad(s *State, L *lua.LState) int {
 	next := L.CheckFunction(1)
 	var b strings.Builder
 	for {
-		L.Push(next)
-		L.Call(0, 1)
-		piece := L.Get(-1)
-		L.Pop(1)
+		piece := callFunction(L, next)
 		if piece == lua.LNil || piece == lua.LString("") {
 			return loadText(s, L, b.String(), "=(load)")
 		}
@@ -67,8 +64,7 @@ func loadText(s *State, L *lua.LState, text, name string) int {
 	f := L.NewFunctionFromProto(proto)
 	s.Fill(env)
 	f.Env = env
-	L.Push(f)
-	return 1
+	return Push(L, f)
 }
 
 // functionAt returns the function for getfenv and setfenv: an argument, or the one at a level of
@@ -103,8 +99,7 @@ func baseGetfenv(s *State, L *lua.LState) int {
 			env = f.Env
 		}
 	}
-	L.Push(env)
-	return 1
+	return Push(L, env)
 }
 
 // setfenv(function or level, table)
@@ -119,8 +114,7 @@ func baseSetfenv(s *State, L *lua.LState) int {
 		L.RaiseError("setfenv can't change the environment of a library function")
 	}
 	f.Env = env
-	L.Push(f)
-	return 1
+	return Push(L, f)
 }
 
 // compileInTime waits for the compiler, which can't be interrupted, as long as the run has time.

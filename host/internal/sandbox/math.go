@@ -27,8 +27,8 @@ var mathFuncs = []StateEntry{
 	{"ldexp", math2(func(x, e float64) float64 { return math.Ldexp(x, int(e)) })},
 	{"log", math1(math.Log)},
 	{"log10", math1(math.Log10)},
-	{"max", mathMax},
-	{"min", mathMin},
+	{"max", extremum(func(a, b lua.LNumber) lua.LNumber { return max(a, b) })},
+	{"min", extremum(func(a, b lua.LNumber) lua.LNumber { return min(a, b) })},
 	{"modf", mathModf},
 	{"pow", math2(math.Pow)},
 	{"rad", math1(func(x float64) float64 { return x / 180 * math.Pi })},
@@ -43,41 +43,30 @@ var mathFuncs = []StateEntry{
 
 func math1(f func(float64) float64) Function {
 	return func(_ *State, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(number(L, 1)))))
-		return 1
+		return Push(L, lua.LNumber(f(float64(number(L, 1)))))
 	}
 }
 
 func math2(f func(a, b float64) float64) Function {
 	return func(_ *State, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(number(L, 1)), float64(number(L, 2)))))
-		return 1
+		return Push(L, lua.LNumber(f(float64(number(L, 1)), float64(number(L, 2)))))
 	}
 }
 
 func mathFrexp(s *State, L *lua.LState) int {
 	fraction, exponent := math.Frexp(float64(number(L, 1)))
-	L.Push(lua.LNumber(fraction))
-	L.Push(lua.LNumber(exponent))
-	return 2
+	return Push(L, lua.LNumber(fraction), lua.LNumber(exponent))
 }
 
-func mathMax(s *State, L *lua.LState) int {
-	best := number(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		best = max(best, number(L, i))
+// extremum returns math.max or math.min.
+func extremum(best func(a, b lua.LNumber) lua.LNumber) Function {
+	return func(_ *State, L *lua.LState) int {
+		v := number(L, 1)
+		for i := 2; i <= L.GetTop(); i++ {
+			v = best(v, number(L, i))
+		}
+		return Push(L, v)
 	}
-	L.Push(best)
-	return 1
-}
-
-func mathMin(s *State, L *lua.LState) int {
-	best := number(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		best = min(best, number(L, i))
-	}
-	L.Push(best)
-	return 1
 }
 
 func mathModf(s *State, L *lua.LState) int {
@@ -87,9 +76,7 @@ func mathModf(s *State, L *lua.LState) int {
 	if math.IsInf(x, 0) {
 		fraction = 0
 	}
-	L.Push(lua.LNumber(whole))
-	L.Push(lua.LNumber(fraction))
-	return 2
+	return Push(L, lua.LNumber(whole), lua.LNumber(fraction))
 }
 
 func mathRandom(s *State, L *lua.LState) int {
@@ -98,8 +85,7 @@ func mathRandom(s *State, L *lua.LState) int {
 		float, below = seeded.Float64, seeded.Int64N
 	}
 	if L.GetTop() == 0 {
-		L.Push(lua.LNumber(float()))
-		return 1
+		return Push(L, lua.LNumber(float()))
 	}
 	low, high := 1.0, math.Floor(float64(number(L, 1)))
 	if L.GetTop() > 1 {
@@ -108,8 +94,7 @@ func mathRandom(s *State, L *lua.LState) int {
 	if !(low <= high) || high-low >= luatext.MaxExact {
 		L.ArgError(L.GetTop(), "interval is empty")
 	}
-	L.Push(lua.LNumber(low + float64(below(int64(high-low)+1))))
-	return 1
+	return Push(L, lua.LNumber(low+float64(below(int64(high-low)+1))))
 }
 
 // mathRandomseed is math.randomseed(seed): later numbers of the call are the same for the same

@@ -89,8 +89,7 @@ func readField(L *lua.LState) int {
 	pointed, index := structMember(L, ud, name)
 	for _, meta := range []*lua.LTable{own, pointed} {
 		if method := meta.RawGetString("methods").(*lua.LTable).RawGetString(name); method != lua.LNil {
-			L.Push(method)
-			return 1
+			return Push(L, method)
 		}
 	}
 	if index == nil {
@@ -100,8 +99,7 @@ func readField(L *lua.LState) int {
 	if kind := field.Kind(); kind == reflect.Struct || kind == reflect.Array {
 		field = field.Addr()
 	}
-	L.Push(luar.New(L, field.Interface()))
-	return 1
+	return Push(L, luar.New(L, field.Interface()))
 }
 
 // writeField is the __newindex of a pointer to a struct. gopher-luar converts the value, as the one
@@ -161,9 +159,7 @@ func iterateElements(L *lua.LState) int {
 			return 0
 		}
 		i++
-		L.Push(lua.LNumber(i))
-		L.Push(L.GetTable(list, lua.LNumber(i)))
-		return 2
+		return Push(L, lua.LNumber(i), L.GetTable(list, lua.LNumber(i)))
 	}))
 	return 1
 }

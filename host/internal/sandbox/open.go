@@ -108,7 +108,8 @@ func New(p *Project) *State {
 	boundArrays()
 	s := &State{Project: p, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
 	s.L = lua.NewState(lua.Options{
-		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for the place at which an object fails
+		// For the place at which an object fails.
+		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true,
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.Budget.Owner, s.Budget.Limits = s, &p.Limits

@@ -37,8 +37,7 @@ func atCall(s *State, L *lua.LState) int {
 	if s.Run != nil && s.Run.Lines != nil {
 		s.Run.Lines[table] = L.CheckInt(1)
 	}
-	L.Push(table)
-	return 1
+	return Push(L, table)
 }
 
 // concatCall is the operator .. with a limit.
@@ -69,8 +68,7 @@ func concatCall(s *State, L *lua.LState) int {
 	for i := 1; i <= n; i++ {
 		b.WriteString(s.toText(L, L.Get(i)))
 	}
-	L.Push(lua.LString(b.String()))
-	return 1
+	return Push(L, lua.LString(b.String()))
 }
 
 // concatMeta concatenates from the right, with some operand that is not text.
@@ -95,15 +93,9 @@ func concatMeta(s *State, L *lua.LState, n int) int {
 			}
 			L.RaiseError("attempt to concatenate a %s value (operand %d)", bad.Type(), operand)
 		}
-		L.Push(meta)
-		L.Push(left)
-		L.Push(right)
-		L.Call(2, 1)
-		right = L.Get(-1)
-		L.Pop(1)
+		right = callFunction(L, meta, left, right)
 	}
-	L.Push(right)
-	return 1
+	return Push(L, right)
 }
 
 // lengthCall is the operator #.
@@ -133,17 +125,12 @@ func mixedArithmetic(s *State, L *lua.LState, name string) int {
 	a, ok := arithmeticOperand(s, L, left)
 	b, ok2 := arithmeticOperand(s, L, right)
 	if ok && ok2 {
-		L.Push(lua.LNumber(luac.Arithmetic[name](float64(a), float64(b))))
-		return 1
+		return Push(L, lua.LNumber(luac.Arithmetic[name](float64(a), float64(b))))
 	}
 	event := "__" + name
 	if !lua.LVCanConvToString(right) { // the other operand may have a metamethod
 		if meta := L.GetMetaField(right, event); meta != lua.LNil {
-			L.Push(meta)
-			L.Push(left)
-			L.Push(right)
-			L.Call(2, 1)
-			return 1
+			return Push(L, callFunction(L, meta, left, right))
 		}
 	}
 	L.RaiseError("cannot perform %s operation between %s and %s", name, left.Type(), right.Type())
@@ -159,8 +146,7 @@ func boundCall(s *State, L *lua.LState) int {
 			L.RaiseError("for statement %s must be a number, not %s", L.CheckString(2), v.Type())
 		}
 	}
-	L.Push(n)
-	return 1
+	return Push(L, n)
 }
 
 // minusCall is the operator - before a value. The interpreter's own gives __unm one argument
@@ -172,18 +158,13 @@ func minusCall(s *State, L *lua.LState) int {
 		n, ok = arithmeticOperand(s, L, v)
 	}
 	if ok {
-		L.Push(-n)
-		return 1
+		return Push(L, -n)
 	}
 	meta := L.GetMetaField(v, "__unm")
 	if meta == lua.LNil {
 		L.RaiseError("cannot perform unm operation between %[1]s and %[1]s", v.Type())
 	}
-	L.Push(meta)
-	L.Push(v)
-	L.Push(v)
-	L.Call(2, 1)
-	return 1
+	return Push(L, callFunction(L, meta, v, v))
 }
 
 // arithmeticOperand is [luatext.ToNumber], except for text of an integer that a number may not
@@ -236,8 +217,7 @@ func adaptObject(s *State, object *lua.LTable) lua.LValue {
 // such as __add, since the table may be a metatable in use.
 func adaptCall(s *State, L *lua.LState) int {
 	if object, ok := L.Get(1).(*lua.LTable); ok {
-		L.Push(adaptObject(s, object))
-		return 1
+		return Push(L, adaptObject(s, object))
 	}
 	L.SetTop(1)
 	return 1

@@ -25,8 +25,7 @@ var osFuncs = []StateEntry{
 }
 
 func osClock(s *State, L *lua.LState) int {
-	L.Push(lua.LNumber(time.Since(s.Budget.Start).Seconds()))
-	return 1
+	return Push(L, lua.LNumber(time.Since(s.Budget.Start).Seconds()))
 }
 
 // osDate is os.date(format, t), always in UTC.
@@ -44,8 +43,7 @@ func osDate(s *State, L *lua.LState) int {
 		if err != nil {
 			L.ArgError(1, err.Error())
 		}
-		L.Push(lua.LString(text))
-		return 1
+		return Push(L, lua.LString(text))
 	}
 	t := L.CreateTable(0, 9)
 	for _, f := range []struct {
@@ -58,8 +56,7 @@ func osDate(s *State, L *lua.LState) int {
 		t.RawSetString(f.name, lua.LNumber(f.n))
 	}
 	t.RawSetString("isdst", lua.LFalse)
-	L.Push(t)
-	return 1
+	return Push(L, t)
 }
 
 // TimeArgument returns an argument that must be seconds since 1970.
@@ -75,8 +72,7 @@ func TimeArgument(L *lua.LState, arg int) time.Time {
 func osTime(s *State, L *lua.LState) int {
 	t := L.OptTable(1, nil)
 	if t == nil {
-		L.Push(lua.LNumber(s.Project.Clock.Now().Unix()))
-		return 1
+		return Push(L, lua.LNumber(s.Project.Clock.Now().Unix()))
 	}
 	part := func(name string, missing int) int {
 		v := L.GetField(t, name)
@@ -97,9 +93,7 @@ func osTime(s *State, L *lua.LState) int {
 	}
 	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
 	if at.Year() < 0 || at.Year() > 9999 { // the range of time.format and os.date
-		L.Push(lua.LNil)
-		return 1
+		return Push(L, lua.LNil)
 	}
-	L.Push(lua.LNumber(at.Unix()))
-	return 1
+	return Push(L, lua.LNumber(at.Unix()))
 }

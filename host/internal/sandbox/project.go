@@ -20,9 +20,12 @@ type Project struct {
 	Grants  luastd.Grants
 	Clock   luastd.Clock
 	Log     *slog.Logger
-	Stderr  io.Writer                                                                    // receives the output of scripts
-	HTTP    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // answers requests in place of the network; nil for the network
-	Objects map[string]any                                                               // objects of the embedding program, by the names of their globals
+	// Receives the output of scripts.
+	Stderr io.Writer
+	// Answers requests in place of the network; nil for the network.
+	HTTP func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error)
+	// Objects of the embedding program, by the names of their globals.
+	Objects map[string]any
 }
 
 // standardLibraries are the libraries of Lua that require gives too.

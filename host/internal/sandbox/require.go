@@ -79,8 +79,7 @@ func baseRequire(s *State, L *lua.LState) int {
 		L.ArgError(1, fmt.Sprintf("a module's name has at most %d bytes", maxModuleName))
 	}
 	if v := loadedModules(s).RawGetString(name); lua.LVAsBool(v) {
-		L.Push(v)
-		return 1
+		return Push(L, v)
 	}
 	if i := slices.Index(s.Run.loading, name); i >= 0 {
 		circle := append(slices.Clone(s.Run.loading[i:]), name)
@@ -105,8 +104,7 @@ func baseRequire(s *State, L *lua.LState) int {
 		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.Project.nearModule(name))
 	}
 	loadedModules(s).RawSetString(name, v)
-	L.Push(v)
-	return 1
+	return Push(L, v)
 }
 
 // loadModule runs a module's top level. Its errors are raised unchanged. The module then counts as
@@ -116,15 +114,10 @@ func loadModule(s *State, L *lua.LState, name string, loader *lua.LFunction) lua
 	s.Run.loading = append(slices.Clone(loading), name)
 	s.Run.Depth++
 	defer func() { s.Run.loading, s.Run.Depth = loading, top }()
-	L.Push(loader)
-	L.Push(lua.LString(name))
-	L.Call(1, 1)
-	v := L.Get(-1)
-	L.Pop(1)
-	if v != lua.LNil {
+	if v := callFunction(L, loader, lua.LString(name)); v != lua.LNil {
 		return v
 	}
-	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
+	if v := loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
 		return v
 	}
 	return lua.LTrue

@@ -17,17 +17,18 @@ import (
 type Run struct {
 	Script    *Script
 	Env       *lua.LTable
-	Depth     int                            // number of files whose top level is running
-	loaded    *lua.LTable                    // package.loaded; nil before the first require
-	loading   []string                       // modules whose top level is running
-	preloaded *lua.LTable                    // package.preload; nil before package is read
-	io        *lua.LTable                    // nil before it is read
-	Lines     map[*lua.LTable]int            // lines of calls in a plan; nil if they are not wanted
-	Printed   lines                          // output of print
-	turn      atomic.Int64                   // number of calls that have ended
-	random    *rand.Rand                     // seeded generator of math.random; nil without a seed
-	adapters  map[*lua.LTable]*lua.LFunction // functions that call objects as metamethods; nil without any
-	visited   visited
+	Depth     int                 // number of files whose top level is running
+	loaded    *lua.LTable         // package.loaded; nil before the first require
+	loading   []string            // modules whose top level is running
+	preloaded *lua.LTable         // package.preload; nil before package is read
+	io        *lua.LTable         // nil before it is read
+	Lines     map[*lua.LTable]int // lines of calls in a plan; nil if they are not wanted
+	Printed   lines               // output of print
+	turn      atomic.Int64        // number of calls that have ended
+	random    *rand.Rand          // seeded generator of math.random; nil without a seed
+	// Functions that call objects as metamethods; nil without any.
+	adapters map[*lua.LTable]*lua.LFunction
+	visited  visited
 	coroutines
 	Test bool // a file of tests runs
 }

@@ -34,8 +34,8 @@ type State struct {
 	strand // that runs now
 	*codec.Codec
 	Project *Project
-	Env     *luastd.Env
-	Budget  budget.Budget
+	Env     *luastd.Env   // of the modules of package luastd
+	Budget  budget.Budget // of the run
 
 	Globals    map[string]lua.LValue // functions and values
 	Libs       map[string][]Field    // library tables, by their global names
@@ -43,13 +43,14 @@ type State struct {
 	streams    []Field               // methods of io's files
 	knownNames []string              // of globals that a misspelt one may mean, sorted
 
-	envMeta    *lua.LTable  // of environments: enters globals
-	stringMeta *lua.LTable  // of strings: has this run's library
-	StringLib  *lua.LTable  // the library between runs
-	operators  []lua.LValue // functions that carry out operators on strings, and on numbers with other values
+	envMeta    *lua.LTable // of environments: enters globals
+	stringMeta *lua.LTable // of strings: has this run's library
+	StringLib  *lua.LTable // the library between runs
+	// Functions that carry out operators on strings, and on numbers with other values.
+	operators []lua.LValue
 
-	Run     *Run
-	Raised  *raised
+	Run     *Run     // nil between runs
+	Raised  *raised  // value that the author raised, until it is caught; nil without one
 	unwound *unwound // nil outside of a handler of xpcall
 }
 

@@ -67,8 +67,7 @@ func stringChar(s *State, L *lua.LState) int {
 		}
 		text[i] = byte(c)
 	}
-	L.Push(lua.LString(text))
-	return 1
+	return Push(L, lua.LString(text))
 }
 
 func stringFind(s *State, L *lua.LState) int { return findPattern(s, L, true) }
@@ -86,20 +85,16 @@ func findPattern(s *State, L *lua.LState, find bool) int {
 		i := strings.Index(subject[from:], pattern)
 		if i < 0 {
 			s.Budget.Charge(L, (len(subject)-from)/64+1)
-			L.Push(lua.LNil)
-			return 1
+			return Push(L, lua.LNil)
 		}
 		s.Budget.Charge(L, (i+len(pattern))/64+1)
-		L.Push(lua.LNumber(from + i + 1))
-		L.Push(lua.LNumber(from + i + len(pattern)))
-		return 2
+		return Push(L, lua.LNumber(from+i+1), lua.LNumber(from+i+len(pattern)))
 	}
 	m := s.Matcher(L, subject, pattern)
 	start, end := m.Find(from)
 	switch {
 	case start < 0:
-		L.Push(lua.LNil)
-		return 1
+		return Push(L, lua.LNil)
 	case !find:
 		return m.Push(start, end, true)
 	}
@@ -155,9 +150,7 @@ func stringGsub(s *State, L *lua.LState) int {
 	}
 	s.checkGrowth(L, b.Len()+len(subject)-at, len(subject)-at)
 	b.WriteString(subject[at:])
-	L.Push(lua.LString(b.String()))
-	L.Push(lua.LNumber(count))
-	return 2
+	return Push(L, lua.LString(b.String()), lua.LNumber(count))
 }
 
 // Matcher returns a matcher of a pattern. It raises if the pattern is too long.
@@ -219,8 +212,7 @@ func gsubTemplate(s *State, m *luapattern.Matcher, text string, from, to int) st
 }
 
 func stringLen(s *State, L *lua.LState) int {
-	L.Push(lua.LNumber(len(s.checkText(L, 1))))
-	return 1
+	return Push(L, lua.LNumber(len(s.checkText(L, 1))))
 }
 
 // mapBytes pushes its text with some bytes changed. Lua's own lower and upper know only ASCII.
@@ -228,8 +220,7 @@ func mapBytes(s *State, L *lua.LState, change func(text []byte)) int {
 	text := []byte(s.checkText(L, 1))
 	s.checkLength(L, len(text))
 	change(text)
-	L.Push(lua.LString(text))
-	return 1
+	return Push(L, lua.LString(text))
 }
 
 func stringLower(s *State, L *lua.LState) int {
@@ -245,15 +236,13 @@ func stringLower(s *State, L *lua.LState) int {
 func stringRep(s *State, L *lua.LState) int {
 	text, n := s.checkText(L, 1), integer(L, 2)
 	if n <= 0 || text == "" {
-		L.Push(lua.LString(""))
-		return 1
+		return Push(L, lua.LString(""))
 	}
 	if n > s.Project.Limits.String/len(text) {
 		s.checkLength(L, s.Project.Limits.String+1)
 	}
 	s.checkLength(L, n*len(text))
-	L.Push(lua.LString(strings.Repeat(text, n)))
-	return 1
+	return Push(L, lua.LString(strings.Repeat(text, n)))
 }
 
 func stringReverse(s *State, L *lua.LState) int {
@@ -267,8 +256,7 @@ func stringReverse(s *State, L *lua.LState) int {
 func stringSub(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from, to := intervalOf(integer(L, 2), optional(L, 3, -1), len(text))
-	L.Push(lua.LString(text[from:to]))
-	return 1
+	return Push(L, lua.LString(text[from:to]))
 }
 
 func stringUpper(s *State, L *lua.LState) int {

@@ -38,8 +38,7 @@ func tableConcat(s *State, L *lua.LState) int {
 			b.WriteString(separator)
 		}
 	}
-	L.Push(lua.LString(b.String()))
-	return 1
+	return Push(L, lua.LString(b.String()))
 }
 
 func tableInsert(s *State, L *lua.LState) int {
@@ -76,8 +75,7 @@ func tableMaxn(s *State, L *lua.LState) int {
 			best = max(best, n)
 		}
 	}
-	L.Push(best)
-	return 1
+	return Push(L, best)
 }
 
 func tableRemove(s *State, L *lua.LState) int {
@@ -88,8 +86,7 @@ func tableRemove(s *State, L *lua.LState) int {
 		return 0
 	}
 	s.Budget.Charge(L, (n-position)/16+1)
-	L.Push(t.Remove(position))
-	return 1
+	return Push(L, t.Remove(position))
 }
 
 func tableSort(s *State, L *lua.LState) int {
@@ -126,11 +123,5 @@ func (r *sorter) Less(i, j int) bool {
 		r.s.Budget.Charge(r.L, units)
 		return r.L.LessThan(a, b)
 	}
-	r.L.Push(r.less)
-	r.L.Push(a)
-	r.L.Push(b)
-	r.L.Call(2, 1)
-	less := lua.LVAsBool(r.L.Get(-1))
-	r.L.Pop(1)
-	return less
+	return lua.LVAsBool(callFunction(r.L, r.less, a, b))
 }

@@ -89,9 +89,7 @@ func (s *State) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 	if handler != nil {
 		message = handleError(s, L, handler, message, err)
 	}
-	L.Push(lua.LFalse)
-	L.Push(message)
-	return 2
+	return Push(L, lua.LFalse, message)
 }
 
 // handleError returns the result of a handler of xpcall for an error, or the error of the handler.

@@ -12,6 +12,23 @@ import (
 	"obelus/luastd"
 )
 
+// Push pushes the results of a library function, and returns their number.
+func Push(L *lua.LState, values ...lua.LValue) int {
+	for _, v := range values {
+		L.Push(v)
+	}
+	return len(values)
+}
+
+// callFunction calls a function of a script and returns its first result.
+func callFunction(L *lua.LState, fn lua.LValue, args ...lua.LValue) lua.LValue {
+	L.Push(fn)
+	L.Call(Push(L, args...), 1)
+	v := L.Get(-1)
+	L.Pop(1)
+	return v
+}
+
 // number returns an argument that must be a number, or text that says one.
 func number(L *lua.LState, arg int) lua.LNumber {
 	n, ok := luatext.ToNumber(L.Get(arg))
@@ -77,11 +94,7 @@ func (s *State) toText(L *lua.LState, v lua.LValue) string {
 	if meta == lua.LNil {
 		return v.String()
 	}
-	L.Push(meta)
-	L.Push(v)
-	L.Call(1, 1)
-	text, ok := L.Get(-1).(lua.LString)
-	L.Pop(1)
+	text, ok := callFunction(L, meta, v).(lua.LString)
 	if !ok {
 		L.RaiseError("'__tostring' must return a string")
 	}

@@ -2,9 +2,7 @@
 
 package worker
 
-import (
-	"syscall"
-)
+import "syscall"
 
 // apart starts a process in its own group.
 var apart = &syscall.SysProcAttr{Setpgid: true}

@@ -2,9 +2,7 @@
 
 package worker
 
-import (
-	"syscall"
-)
+import "syscall"
 
 // bound limits the memory of this process to little more than a script may take, so that the system
 // need not end another process.

@@ -29,16 +29,18 @@ import (
 // its memory: a script that brings one down costs one call.
 type Pool struct {
 	project *sandbox.Project
-	Dir     string                          // the project's folder, as an absolute path on disk; empty for none
+	// The project's folder, as an absolute path on disk; empty for none.
+	Dir     string
 	Program func() (path string, err error) // returns the path of this program, to start it again
 
 	waiting atomic.Int32 // number of calls that wait for a busy worker
 
-	mu     sync.Mutex
-	Idle   []*Process    // kept for later calls
-	busy   int           // number of workers that run calls
-	freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
-	closed bool          // workers are not kept any more
+	mu   sync.Mutex
+	Idle []*Process // kept for later calls
+	busy int        // number of workers that run calls
+	// Closed when a busy worker becomes free; made when a worker is to be started.
+	freed  chan struct{}
+	closed bool // workers are not kept any more
 }
 
 // maxIdle is the number of workers that are kept for later calls.
@@ -295,8 +297,10 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 	cmd.Env = append(w.project.Grants.Environ(os.Environ()), workerEnv+"=1")
 	said := &untilFatal{w: w.project.Stderr}
 	cmd.Stderr = said
-	cmd.SysProcAttr = apart       // Ctrl-C in a terminal is for this process, which may wait for its calls
-	out, theirs, err := os.Pipe() // a pipe of cmd's own would be closed at the end of the process, with output still unread
+	// Ctrl-C in a terminal is for this process, which may wait for its calls.
+	cmd.SysProcAttr = apart
+	// A pipe of cmd's own would be closed at the end of the process, with output still unread.
+	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
