@@ -1,6 +1,13 @@
 package journal
 
-import "obelus/store"
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
 
 // Context is one context of a log: what its journal and messages say is read by the methods.
 // It is a plain value; its methods may be called from several goroutines at once.
@@ -14,3 +21,70 @@ func In(log store.Reader, name string) Context { return Context{log, name} }
 
 // Sibling returns the context of the same log that has another name.
 func (c Context) Sibling(name string) Context { return Context{c.Log, name} }
+
+// Lineage names the plan that a context runs, last, and before it the plans of the contexts around
+// it, the root's first. A fork counts as the context that it began as. A later run in a delegate's
+// context has no context around it.
+func (c Context) Lineage(ctx context.Context) ([]string, error) {
+	last, err := c.LastRun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run := last.Event
+	for plans := []string{run.Plan}; ; {
+		if !run.OfDelegate() {
+			return plans, nil
+		}
+		origin, err := c.firstOrigin(ctx)
+		if err != nil || origin.Parent == "" || len(plans) > plan.MaxDepth {
+			return plans, err
+		}
+		if run, err = c.Sibling(origin.Parent).planOfTick(ctx, origin.Call); err != nil {
+			return nil, err
+		}
+		c.Name, plans = origin.Parent, append([]string{run.Plan}, plans...)
+	}
+}
+
+// OfDelegate reports whether an event may be of a delegate's own run: the first in its context.
+func (e *PlanEvent) OfDelegate() bool { return e.First <= 1 }
+
+// firstOrigin is the origin of a context, or for a fork that of the context that it began as.
+func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
+	for seen := map[string]bool{}; !seen[c.Name]; {
+		seen[c.Name] = true
+		origin, _, err := c.OriginOf(ctx)
+		if err != nil || origin.Parent != "" || origin.Fork == "" {
+			return origin, err
+		}
+		c.Name = origin.Fork
+	}
+	return store.Origin{}, &DamagedError{c.Name, "what it was forked from is a fork of it"}
+}
+
+// planOfTick returns the plan event of the tick of a call.
+func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error) {
+	tick, _, _ := strings.Cut(call, ".")
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan, Newest: true}) {
+		if err != nil {
+			return PlanEvent{}, err
+		}
+		event, err := ReadPlanEvent(entry)
+		if err != nil || strconv.Itoa(event.Tick) == tick {
+			return event, err
+		}
+	}
+	return PlanEvent{}, nil
+}
+
+// RootPlan names the plan of the run that a context is part of: a plan's file, or a delegate that
+// was called by itself. It is empty where nothing has run. The registry that goes with this plan is
+// the one for a [engine.Runner] that is asked about the context; registries of delegates are found
+// from there.
+func (c Context) RootPlan(ctx context.Context) (string, error) {
+	plans, err := c.Lineage(ctx)
+	if err != nil {
+		return "", err
+	}
+	return plans[0], nil
+}

@@ -12,7 +12,7 @@ import (
 	"obelus/store"
 )
 
-// Status is where a call stands (surface.md, calls).
+// Status is the status of a call (cmd/SURFACE.md, calls).
 type Status string
 
 // The statuses of calls.
