@@ -67,8 +67,11 @@ func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, n int64) er
 			return nil
 		}
 		record, err := journal.ReadRecord(entry)
-		if err != nil || record.Hold == nil {
-			return cmp.Or(err, error(&journal.NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}))
+		if err != nil {
+			return err
+		}
+		if record.Hold == nil {
+			return &journal.NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
 		}
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("%s has just %s call %s: that decision counts", record.Hold.Name(), record.Hold.Decision, d.Call)}
 	}
@@ -92,7 +95,7 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 	if arguments, err = plan.NormalizeObject(arguments, ""); err != nil {
 		return &journal.CorrectionError{Call: record.Call, Err: err}
 	}
-	tool, ok := (&plan.PlanCompiler{}).Tools(&plan.Request{Tools: brought}, registry).Tool(record.Tool)
+	tool, ok := registry.WithDefinitions(brought).Tool(record.Tool)
 	if !ok {
 		calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.Seq)
 		if err != nil {

@@ -9,39 +9,30 @@ import (
 
 // CurrentRun is [Context.LastRun] as of now: an unfinished run without a holder is interrupted, and
 // one that is still being interrupted or cancelled is running (engine/PROTOCOL.md, "Interrupted").
-func (c Context) CurrentRun(ctx context.Context) (Run, error) {
-	rests := func(r Run) bool { return r.Status.Finished() || r.Status == RunWaiting }
-	if last, err := c.LastRun(ctx); err != nil || rests(last) { // the usual case
+func (c Context) CurrentRun(ctx context.Context) (last Run, err error) {
+	rests := func() bool { return last.Status.Finished() || last.Status == RunWaiting }
+	if last, err = c.LastRun(ctx); err != nil || rests() { // the usual case
 		return last, err
 	}
-	for {
-		before, err := c.newestEntry(ctx)
-		if err != nil {
-			return Run{}, err
+	untouched := false
+	at, err := c.readWithHolder(ctx, func() (settled bool, err error) {
+		if last, err = c.LastRun(ctx); err != nil || rests() {
+			return true, err
 		}
-		last, err := c.LastRun(ctx)
-		if err != nil || rests(last) {
-			return last, err
+		untouched, err = c.UntouchedFork(ctx)
+		return false, err
+	})
+	switch {
+	case err != nil || rests():
+	case at == held:
+		last.Status, last.Stopped = RunRunning, false
+	default:
+		if last.Status == RunRunning {
+			last.Status, last.Stopped = RunInterrupted, true
 		}
-		untouched, err := c.UntouchedFork(ctx)
-		if err != nil {
-			return last, err
-		}
-		stands, err := c.checkHolder(ctx, before)
-		switch {
-		case err != nil:
-			return last, err
-		case stands == held:
-			last.Status, last.Stopped = RunRunning, false
-			return last, nil
-		case stands == unheld:
-			if last.Status == RunRunning {
-				last.Status, last.Stopped = RunInterrupted, true
-			}
-			last.Stopped = last.Stopped && !untouched
-			return last, nil
-		}
+		last.Stopped = last.Stopped && !untouched
 	}
+	return last, err
 }
 
 // UntouchedFork reports whether the context is a fork in which the run of its origin has not been
@@ -68,37 +59,28 @@ func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
 // CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
 // has no holder any more, is interrupted, or in doubt where it must not run twice.
-func (c Context) CurrentRecords(ctx context.Context, at int64) ([]Record, error) {
+func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record, err error) {
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
 	}
-	for {
-		before, err := c.newestEntry(ctx)
-		if err != nil {
-			return nil, err
+	var last Run
+	started := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
+	holder, err := c.readWithHolder(ctx, func() (settled bool, err error) {
+		if records, err = c.Records(ctx); err != nil || !slices.ContainsFunc(records, started) {
+			return true, err
 		}
-		records, err := c.Records(ctx)
-		begun := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
-		if err != nil || !slices.ContainsFunc(records, begun) {
-			return records, err
-		}
-		last, err := c.LastRun(ctx)
-		if err != nil {
-			return nil, err
-		}
-		stands, err := c.checkHolder(ctx, before)
-		switch {
-		case err != nil:
-			return nil, err
-		case stands == held:
-			return records, nil
-		case stands == unheld:
-			for i := range records {
-				records[i].interrupt(last)
-			}
-			return records, nil
+		last, err = c.LastRun(ctx)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if holder == unheld {
+		for i := range records {
+			records[i].interrupt(last)
 		}
 	}
+	return records, nil
 }
 
 // interrupt marks the record of a call without a holder as interrupted. In the first logs a call
@@ -126,6 +108,24 @@ const (
 	unheld
 	changedHands // a holder has appended since
 )
+
+// readWithHolder calls read, and reports whether the context had a holder meanwhile; read is
+// called again while holders come and go. Where read reports that the state is settled, the
+// holder does not matter, and the context counts as held.
+func (c Context) readWithHolder(ctx context.Context, read func() (settled bool, err error)) (holding, error) {
+	for {
+		before, err := c.newestEntry(ctx)
+		if err != nil {
+			return held, err
+		}
+		if settled, err := read(); settled || err != nil {
+			return held, err
+		}
+		if now, err := c.checkHolder(ctx, before); now != changedHands || err != nil {
+			return now, err
+		}
+	}
+}
 
 // checkHolder reports whether a context has a holder, or has had one since its newest entry in the
 // journal was read.

@@ -51,7 +51,7 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 // CompileForDisplay adds warnings, which cost more than all else and are of no use where a plan
 // runs.
 func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Plan, error) {
-	c := &PlanCompiler{file: request.Name}
+	c := &planCompiler{file: request.Name}
 	p, err := c.compile(request, registry, exists)
 	refused, isRefused := errors.AsType[*PlanError](err)
 	if err != nil && (!isRefused || p == nil) {
@@ -80,7 +80,7 @@ func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Pl
 
 // CompileRequest is Compile of a request that has been received, to be run.
 func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan, error) {
-	p, err := (&PlanCompiler{file: request.Name}).compile(request, registry, exists)
+	p, err := (&planCompiler{file: request.Name}).compile(request, registry, exists)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan,
 }
 
 // compile gives the plan also where it is refused, as far as it was understood.
-func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
-	registry = c.Tools(request, registry)
+func (c *planCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	registry = c.tools(request, registry)
 	p := &Plan{}
 	for i, src := range request.Calls {
 		call, errs := parseCall(src, i+1, registry)
@@ -117,7 +117,7 @@ func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exis
 			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		}
 		if len(c.problems) == 0 {
-			c.types(p, request, exists)
+			c.checkTypes(p, request, exists)
 		}
 	}
 	if len(c.problems) > 0 {
@@ -126,22 +126,23 @@ func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exis
 	return p, nil
 }
 
-// PlanCompiler collects the faults of a plan.
-type PlanCompiler struct {
+// planCompiler collects the faults of a plan.
+type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
 	hints    int  // that were looked for
 	circular bool // calls wait for each other, so that none comes first
 	unsure   bool // the writes of a call are unknown
+	checker  *typeChecker // see checkTypes; nil where no type is known
 	problems []Problem
 }
 
-func (c *PlanCompiler) call(call *Call, err error) {
+func (c *planCompiler) call(call *Call, err error) {
 	c.problems = append(c.problems, c.problem(call, SeverityError, err))
 }
 
-func (c *PlanCompiler) problem(call *Call, severity string, err error) Problem {
+func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
 	p := Problem{File: c.file, Line: call.Line, Call: call.written, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
 	var f *Fault
 	if errors.As(err, &f) {
@@ -150,9 +151,9 @@ func (c *PlanCompiler) problem(call *Call, severity string, err error) Problem {
 	return p
 }
 
-// Tools adds the definitions that the request brings, beside its calls or as
+// tools adds the definitions that the request brings, beside its calls or as
 // messages.
-func (c *PlanCompiler) Tools(request *Request, registry *Registry) *Registry {
+func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	brought := map[string]*Tool{}
 	add := func(name string, schema any) {
 		tool, err := NewTool(name, schema, registry.Schemas...)
@@ -176,7 +177,13 @@ func (c *PlanCompiler) Tools(request *Request, registry *Registry) *Registry {
 	return registry.With(brought)
 }
 
-func (c *PlanCompiler) output(p *Plan, request *Request, registry *Registry) {
+// WithDefinitions returns a registry with the tools that definitions give by name; invalid ones are
+// left out.
+func (r *Registry) WithDefinitions(definitions map[string]any) *Registry {
+	return (&planCompiler{}).tools(&Request{Tools: definitions}, r)
+}
+
+func (c *planCompiler) output(p *Plan, request *Request, registry *Registry) {
 	refuse := func(code string, err error) {
 		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
 	}
@@ -200,7 +207,7 @@ func (c *PlanCompiler) output(p *Plan, request *Request, registry *Registry) {
 
 // delegates checks the plans of delegates too, each once, as far as they do not depend on their
 // input.
-func (c *PlanCompiler) delegates(p *Plan, registry *Registry) {
+func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 	if c.checked == nil {
 		c.checked = map[string]bool{}
 	}
@@ -209,7 +216,7 @@ func (c *PlanCompiler) delegates(p *Plan, registry *Registry) {
 			c.checked[d.Name] = true
 			request, err := d.normalize()
 			if err == nil {
-				inner := &PlanCompiler{file: request.Name, checked: c.checked}
+				inner := &planCompiler{file: request.Name, checked: c.checked}
 				_, err = inner.compile(request, d.RegistryFor(registry), EverythingExists)
 			}
 			var refused *PlanError
@@ -221,7 +228,7 @@ func (c *PlanCompiler) delegates(p *Plan, registry *Registry) {
 }
 
 // warnings finds what may be meant, but often is not.
-func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
+func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
 	if !c.unsure {
 		if all, err = c.unresolved(p, request, exists); err != nil {
 			return nil, err
@@ -249,7 +256,7 @@ func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 	}
 	if !c.circular && !c.unsure {
 		all = c.unordered(all, p, exists)
-		all = c.neverEqual(all, p, request, exists)
+		all = c.neverEqual(all, p)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		// The output's, which has no call, comes last.
@@ -259,8 +266,8 @@ func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 }
 
 // neverEqual warns of comparisons that are never true, or always.
-func (c *PlanCompiler) neverEqual(all []Problem, p *Plan, request *Request, exists Exists) []Problem {
-	t := newTypeChecker(p, request, exists)
+func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
+	t := c.checker
 	if t == nil {
 		return all
 	}
@@ -275,7 +282,7 @@ func (c *PlanCompiler) neverEqual(all []Problem, p *Plan, request *Request, exis
 }
 
 // unordered warns of calls in no order whose order matters.
-func (c *PlanCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
+func (c *planCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
 	for _, pair := range p.Graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := Faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
@@ -288,7 +295,7 @@ func (c *PlanCompiler) unordered(all []Problem, p *Plan, exists Exists) []Proble
 }
 
 // warn adds a warning, unless a call for another instance has it too.
-func (c *PlanCompiler) warn(all []Problem, call *Call, err error) []Problem {
+func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
 	p := c.problem(call, SeverityWarning, err)
 	if c.warned[p] {
 		return all
@@ -302,7 +309,7 @@ func (c *PlanCompiler) warn(all []Problem, call *Call, err error) []Problem {
 
 // unresolved finds references that nothing gives: no call of the plan, not the
 // context, and no schema says that they are to come.
-func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
+func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
 	var failed error
 	expected := spokenOf(request)
 	knownTo := func(instance string, written func(store.Path) bool) func(store.Path) bool {
@@ -349,7 +356,7 @@ func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 const maxHints = 100
 
 // nowhere describes paths that no call and no value gives for call i, and the consequence.
-func (c *PlanCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
+func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
 	names := make([]string, len(paths))
 	hint := ""
 	for n, path := range paths {

@@ -59,7 +59,7 @@ func (d *Delegate) toolsFor(caller *Registry, seen map[*Delegate]bool) []string 
 	if err != nil {
 		return nil // its call reports it
 	}
-	own := (&PlanCompiler{}).Tools(request, d.RegistryFor(caller))
+	own := (&planCompiler{}).tools(request, d.RegistryFor(caller))
 	names := own.Names()
 	for _, source := range request.Calls {
 		call, _ := source.Call.(map[string]any)

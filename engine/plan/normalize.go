@@ -168,7 +168,7 @@ func (s *Solution) Normalize() (*Solution, error) {
 
 // Normalize returns the request as it is run. Its error is a [*PlanError].
 func (r *Request) Normalize() (*Request, error) {
-	out, c := *r, &PlanCompiler{file: r.Name}
+	out, c := *r, &planCompiler{file: r.Name}
 	if r.Mode != "" && r.Mode != ModeEager && r.Mode != ModeLazy {
 		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, ModeEager, ModeLazy))
 	}
@@ -201,7 +201,7 @@ func (r *Request) Normalize() (*Request, error) {
 }
 
 // request records a fault outside the calls, if there is one.
-func (c *PlanCompiler) request(line int, err error) {
+func (c *planCompiler) request(line int, err error) {
 	if err != nil {
 		c.problems = append(c.problems, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
 	}

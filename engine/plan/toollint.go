@@ -137,7 +137,7 @@ func hasDefaults(properties map[string]any) bool {
 // SchemaProblems lists the faults of the schemas that a request brings, and of the tools that its
 // calls name, as [Tool.Problems] does.
 func (r *Request) SchemaProblems(registry *Registry) (all []Problem) {
-	registry = (&PlanCompiler{}).Tools(r, registry)
+	registry = (&planCompiler{}).tools(r, registry)
 	names := map[string]bool{}
 	for _, src := range r.Calls {
 		call, _ := src.Call.(map[string]any)

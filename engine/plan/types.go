@@ -51,10 +51,10 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	return t
 }
 
-// types finds what can't be right.
-func (c *PlanCompiler) types(p *Plan, request *Request, exists Exists) {
+// checkTypes reports types that can't be right, and keeps the checker for warnings.
+func (c *planCompiler) checkTypes(p *Plan, request *Request, exists Exists) {
 	t := newTypeChecker(p, request, exists)
-	if t == nil {
+	if c.checker = t; t == nil {
 		return
 	}
 	for i, call := range p.Calls {

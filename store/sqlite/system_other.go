@@ -9,4 +9,4 @@ func unwritableFile(string) bool { return false }
 func onReadOnlyDisk(string) bool { return false }
 
 // hasEnded reports that there is no process of a pid, on systems that can say so.
-func gone(int64) bool { return false }
+func hasEnded(int64) bool { return false }

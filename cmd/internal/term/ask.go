@@ -33,7 +33,7 @@ type Asker struct {
 	postponed map[string]bool                // calls that the person leaves held, by context/call
 	busy      bool                           // a question is on the terminal
 	asking    string                         // the call of the question, as context/call
-	overtaken map[string]chan journal.Record // by context/call: receives the record of a call that another decision releases first
+	overtaken chan journal.Record     // receives the record if another decision releases the call of the question first
 }
 
 // typedLine is a line, or the error of reading it.
@@ -45,7 +45,7 @@ type typedLine struct {
 // NewAsker returns an asker. by is recorded with each decision, callName names a call in the run,
 // and decide records a decision.
 func NewAsker(t *Terminal, stdin io.Reader, by string, place func(journal.Record) string, decide func(context.Context, journal.Decision) error) *Asker {
-	return &Asker{term: t, stdin: stdin, by: by, decide: decide, callName: place, typed: make(chan typedLine), postponed: map[string]bool{}, overtaken: map[string]chan journal.Record{}}
+	return &Asker{term: t, stdin: stdin, by: by, decide: decide, callName: place, typed: make(chan typedLine), postponed: map[string]bool{}}
 }
 
 // Attend has a runner keep held calls for the person at the terminal.
@@ -84,7 +84,7 @@ func (q *Asker) decided(r journal.Record) {
 	q.queue = slices.DeleteFunc(q.queue, func(one journal.Record) bool { return one.Context+"/"+one.Call == name })
 	if q.asking == name {
 		select {
-		case q.overtaken[name] <- r:
+		case q.overtaken <- r:
 		default:
 		}
 	}
@@ -102,7 +102,7 @@ func (q *Asker) askAll() {
 		r := q.queue[0]
 		q.queue = q.queue[1:]
 		q.asking = r.Context + "/" + r.Call
-		q.overtaken[q.asking] = make(chan journal.Record, 1)
+		q.overtaken = make(chan journal.Record, 1)
 		q.mu.Unlock()
 		resume := q.term.pause()
 		d, err := q.ask(r)
@@ -213,7 +213,7 @@ func (q *Asker) readAnswer(r journal.Record) (string, error) {
 		}()
 	})
 	q.mu.Lock()
-	overtook := q.overtaken[r.Context+"/"+r.Call]
+	overtaken := q.overtaken
 	q.mu.Unlock()
 	select {
 	case line, ok := <-q.typed:
@@ -224,7 +224,7 @@ func (q *Asker) readAnswer(r journal.Record) (string, error) {
 			q.term.answered()
 		}
 		return line.text, line.err
-	case by := <-overtook:
+	case by := <-overtaken:
 		return "", &overtakenError{q.callName(r), by.Hold}
 	}
 }

@@ -146,16 +146,21 @@ func writes(c *plan.Call) string {
 func Mermaid(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
+	writeRounds(&b, all, writeMermaid, "  subgraph r%d[\"round %[1]d%s\"]\n", "  end\n")
+	return b.String()
+}
+
+// writeRounds draws each graph, within a frame for its round if it has one.
+func writeRounds(b *strings.Builder, all []Graph, draw func(*strings.Builder, Graph), opening, closing string) {
 	for _, d := range all {
 		if d.Round != 0 {
-			fmt.Fprintf(&b, "  subgraph r%d[\"round %[1]d%s\"]\n", d.Round, emptyNote(d.Plan))
+			fmt.Fprintf(b, opening, d.Round, emptyNote(d.Plan))
 		}
-		writeMermaid(&b, d)
+		draw(b, d)
 		if d.Round != 0 {
-			b.WriteString("  end\n")
+			b.WriteString(closing)
 		}
 	}
-	return b.String()
 }
 
 func writeMermaid(b *strings.Builder, d Graph) {
@@ -186,15 +191,7 @@ func mermaidText(text string) string {
 func DOT(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  node [shape=box];\n")
-	for _, d := range all {
-		if d.Round != 0 {
-			fmt.Fprintf(&b, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", d.Round, emptyNote(d.Plan))
-		}
-		writeDOT(&b, d)
-		if d.Round != 0 {
-			b.WriteString("  }\n")
-		}
-	}
+	writeRounds(&b, all, writeDOT, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", "  }\n")
 	b.WriteString("}\n")
 	return b.String()
 }
