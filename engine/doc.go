@@ -11,10 +11,14 @@
 //
 //	plan.Compile          checks the call and finds the calls that it waits for
 //	tick.evaluate         reads its references through a store.Resolver, once those have settled
-//	loop.assign           hands it to a worker, once the log has its start
+//	tick.start            records that it runs
+//	loop.assign           hands it to a worker, once the log has its start; a call that may run
+//	                      before that is run within the step by tick.speculate
 //	plan.Activity.Run     does the work: package host makes activities of Lua
+//	tick.receive          takes the result
 //	tick.complete         makes messages of the result, and unblocks the calls after it
-//	tick.commit           appends messages, outcome and the next starts in one transaction
+//	tick.commit           appends messages, outcome and the next starts in one transaction of the
+//	                      store, through loop.append
 //
 // Activities do the work: any [plan.Activity], registered in a [plan.Registry] beside the
 // [plan.Tool]s whose JSON Schemas describe their calls. Values of a Go program, as results, inputs

@@ -75,8 +75,9 @@ type Runner struct {
 	// speculated on within a step, see [plan.Speculative].
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
-	// Interrupted, if it is set, is called once the log has the interruption of a run, or need not
-	// have it since its host stops ([ErrStopped]). Its calls may still end.
+	// Interrupted, if it is set, is called once nothing is left to record of a run that ends early
+	// but the outcomes of calls that are still at work: from then on a second interrupt may end the
+	// process. It may be called several times.
 	Interrupted func()
 
 	// Now is the clock, by which all is dated that a run appends; nil for the

@@ -55,7 +55,7 @@ type tick struct {
 	stopping       bool              // the run is to end early
 	polling        bool              // the goroutine of the loop polls the log
 	recordedStarts []start           // starts of a recorded run, to be answered one by one
-	ended          *journal.RunEvent // its end, once that is in the log
+	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
 	stale          []string          // see [journal.Outcome.Stale]
 	givenResults   []*result         // results that a person gives, see [Resume.Result]
 
