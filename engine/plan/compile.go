@@ -116,8 +116,11 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 			c.circular = true
 			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		}
+		if !c.circular {
+			c.checker = newTypeChecker(p, request, exists)
+		}
 		if len(c.problems) == 0 {
-			c.checkTypes(p, request, exists)
+			c.checkTypes(p, request)
 		}
 	}
 	if len(c.problems) > 0 {
@@ -131,10 +134,10 @@ type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
-	hints    int  // that were looked for
-	circular bool // calls wait for each other, so that none comes first
-	unsure   bool // the writes of a call are unknown
-	checker  *typeChecker // see checkTypes; nil where no type is known
+	hints    int          // that were looked for
+	circular bool         // calls wait for each other, so that none comes first
+	unsure   bool         // the writes of a call are unknown
+	checker  *typeChecker // nil where no type is known, or calls wait for each other
 	problems []Problem
 }
 

@@ -51,10 +51,10 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	return t
 }
 
-// checkTypes reports types that can't be right, and keeps the checker for warnings.
-func (c *planCompiler) checkTypes(p *Plan, request *Request, exists Exists) {
-	t := newTypeChecker(p, request, exists)
-	if c.checker = t; t == nil {
+// checkTypes reports types that can't be right.
+func (c *planCompiler) checkTypes(p *Plan, request *Request) {
+	t := c.checker
+	if t == nil {
 		return
 	}
 	for i, call := range p.Calls {
