@@ -2,23 +2,22 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"strings"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 )
 
 // awaitApproval records that a call waits for a person.
-func (t *tick) awaitApproval(i int, resolved, granted map[string]any, reads map[string]int64) {
-	c, h := t.change(i), t.preview(i, resolved, granted)
-	c.record.Status, c.record.Hold, c.record.WaitingOn, c.record.At = journal.Held, h, nil, t.view.Seq()
-	if len(reads) > 0 {
-		c.record.Reads = reads
+func (t *tick) awaitApproval(i int, d sched.Decision) {
+	c, h := t.state.Change(i), t.preview(i, d.Arguments, d.Granted)
+	c.Record.Hold, c.Record.WaitingOn, c.Record.At = h, nil, t.view.Seq()
+	if len(d.Reads) > 0 {
+		c.Record.Reads = d.Reads
 	}
-	t.heldCalls[i] = true
+	t.state.Apply(sched.Event{Kind: sched.HeldBack, Call: i})
 	t.recordCall(i)
 }
 
@@ -35,39 +34,9 @@ func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
 	return h
 }
 
-// applyDecision goes on with a call as a person decided.
-func (t *tick) applyDecision(ctx context.Context, i int, h *journal.Hold) error {
-	if h.Decision == journal.Rejected {
-		failure := &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}
-		t.change(i).startedAt = t.runner.now()
-		return t.complete(ctx, &result{index: i, err: failure})
-	}
-	call := t.plan.Calls[i]
-	if fits, err := t.fits(ctx, i); !fits || err != nil {
-		return err
-	}
-	// The correction may have been checked against another version of the tool.
-	if len(h.Corrected) > 0 {
-		if err := call.Definition.Accepts(h.Arguments); err != nil {
-			t.change(i).startedAt = t.runner.now()
-			return t.complete(ctx, &result{index: i, err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("as corrected: %w", err)}})
-		}
-	}
-	resolved := make(map[string]any, len(call.Issued))
-	maps.Copy(resolved, h.Arguments)
-	call.WithMeta(resolved)
-	granted := map[string]any(h.Granted)
-	if granted == nil {
-		granted = map[string]any{}
-	}
-	c := t.change(i)
-	c.record.Reads = call.ReadsWithout(h.Arguments, h.Corrected, c.record.Reads)
-	return t.start(ctx, i, plan.Invocation{Call: resolved, Context: granted, Tool: call.Definition.Schema}, c.record.Reads)
-}
-
 // issuedCall is call i as issued, with the corrections that a person made.
 func (t *tick) issuedCall(i int) map[string]any {
-	call, h := t.plan.Calls[i], t.calls[i].record.Hold
+	call, h := t.plan.Calls[i], t.state.Calls[i].Record.Hold
 	if h == nil || len(h.Corrected) == 0 {
 		return call.Issued
 	}
@@ -87,7 +56,7 @@ func (t *tick) issuedCall(i int) map[string]any {
 // readDecisions finds what people have decided about held calls while the tick
 // runs.
 func (t *tick) readDecisions(ctx context.Context) error {
-	if len(t.heldCalls) == 0 {
+	if t.state.In(sched.Held) == 0 {
 		return nil
 	}
 	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
@@ -102,24 +71,28 @@ func (t *tick) readDecisions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if i := r.Position - 1; r.Tick == t.event.Tick && t.heldCalls[i] {
-			delete(t.heldCalls, i)
-			c := &t.calls[i]
-			if c.record.Status, c.record.Hold = journal.Ready, r.Hold; c.due() {
-				t.queue(i)
-			}
+		if i := r.Position - 1; r.Tick == t.event.Tick && t.isHeld(i) {
+			t.state.Apply(sched.Event{Kind: sched.Decided, Call: i, Hold: r.Hold})
 		}
 	}
 	return nil
 }
 
+// isHeld reports whether there is a call at a place, and a person is to decide about it.
+func (t *tick) isHeld(i int) bool {
+	return i >= 0 && i < len(t.state.Calls) && t.state.Calls[i].Phase == sched.Held
+}
+
 // isInteractive reports whether a held call may be decided about while the run waits.
 func (t *tick) isInteractive() bool {
-	if t.runner.Attend == nil {
+	if t.runner.Attend == nil || t.state.In(sched.Held) == 0 {
 		return false
 	}
-	for i := range t.heldCalls {
-		r := t.calls[i].record
+	for i := range t.state.Calls {
+		if !t.isHeld(i) {
+			continue
+		}
+		r := t.state.Calls[i].Record
 		r.Context = t.context
 		if t.runner.Attend(r) {
 			return true

@@ -57,8 +57,8 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 func (t *tick) question(i int, in plan.Invocation) *plan.Question {
 	call := t.plan.Calls[i]
 	q := &plan.Question{Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key}
-	for k := range t.calls[:i] {
-		r := &t.calls[k].record
+	for k := range t.state.Calls[:i] {
+		r := &t.state.Calls[k].Record
 		if r.Thought != nil && r.Status == journal.Done && plan.VisibleToModel(r.Instance, call.Instance) {
 			q.Thoughts = append(q.Thoughts, r.Thought)
 		}

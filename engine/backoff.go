@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"container/heap"
 	"time"
 
+	"obelus/engine/internal/sched"
 	"obelus/store"
 )
 
@@ -11,71 +11,63 @@ import (
 // slot; where the run is to end, the retry is left to the next resume.
 func (t *tick) backOff(res *result) {
 	i := res.index
-	c := t.change(i)
-	c.record.Attempts += res.attempts
-	c.record.Error = failureOf(res.err)
+	c := t.state.Change(i)
+	c.Record.Attempts += res.attempts
+	c.Record.Error = failureOf(res.err)
 	if t.stopping {
 		t.requeue(i)
 		return
 	}
-	t.release(i)
-	c.record.Rests, c.retry = true, res.retry
-	c.record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
-	c.record.MaxTries = 1 + res.retry.activity.Retries
-	t.backingOff++
+	c.Record.Rests = true
+	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
+	c.Record.MaxTries = 1 + res.retry.activity.Retries
+	if t.attempts == nil {
+		t.attempts = map[int]start{}
+	}
+	t.attempts[i] = res.retry.start
+	t.state.Apply(sched.Event{Kind: sched.Failing, Call: i, Due: time.Since(t.loop.opened) + res.retry.after})
 	t.recordCall(i)
-	t.retries = append(t.retries, res.retry)
+	t.pauses = true
 }
 
-// setTimers has calls tried again whose failures have been recorded.
-func (t *tick) setTimers(rests []*retryState) {
-	for _, again := range rests {
-		again.due = time.Since(t.loop.opened) + again.after
-		heap.Push(&t.retryQueue, again.queued())
-		again.timer = time.AfterFunc(again.after, func() { t.loop.leave(&result{tick: t, retryDue: true}) })
+// setTimer has the end of the first pause noticed.
+func (t *tick) setTimer() {
+	due, ok := t.state.NextDue()
+	if !ok {
+		return
 	}
+	t.stopTimer()
+	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
 }
 
-// requeueDue gives the calls their turn that are to be tried again by now. Those for which it is
-// time at once come in the order of the plan, whichever timer was first.
-func (t *tick) requeueDue() {
-	for now := time.Since(t.loop.opened); len(t.retryQueue) > 0 && t.retryQueue[0].rank.N <= int64(now); {
-		i := heap.Pop(&t.retryQueue).(queuedCall).index
-		c := t.change(i)
-		if c.retry == nil || c.retryDue || c.retry.due > now { // it was requeued meanwhile
-			continue
-		}
-		c.retryDue = true
-		t.backingOff--
-		t.queue(i)
-	}
+// endPauses gives the calls their turn that are to be tried again by now.
+func (t *tick) endPauses() {
+	t.state.ApplyTime(time.Since(t.loop.opened))
+	t.pauses = true // others may be left
 }
 
 // startRetry starts a call once more, with the arguments of its first start.
 func (t *tick) startRetry(i int) {
-	c := t.change(i)
-	s := c.retry.start
+	s := t.attempts[i]
 	s.speculative = nil
-	c.retry, c.retryDue, c.record.Rests, c.record.RetryAt = nil, false, false, ""
+	c := t.state.Change(i)
+	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.enqueueStart(s)
 }
 
-// stopTimers stops the timers of retries.
-func (t *tick) stopTimers() {
-	for i := range t.calls {
-		if again := t.calls[i].retry; again != nil && again.timer != nil {
-			again.timer.Stop()
-		}
+// stopTimer stops the timer of pauses.
+func (t *tick) stopTimer() {
+	if t.pauseTimer != nil {
+		t.pauseTimer.Stop()
 	}
 }
 
-// requeueBackedOff leaves calls that pause before a retry to the next resume.
-func (t *tick) requeueBackedOff() error {
-	t.stopTimers()
-	for i := range t.calls {
-		if t.calls[i].retry != nil {
+// requeuePaused leaves calls that pause between attempts to the next resume.
+func (t *tick) requeuePaused() {
+	t.stopTimer()
+	for i := range t.state.Calls {
+		if c := &t.state.Calls[i]; c.Phase == sched.Paused || c.Again {
 			t.requeue(i)
 		}
 	}
-	return nil
 }

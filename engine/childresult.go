@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -82,30 +83,28 @@ func (r *childRun) wait(ctx context.Context, waits []string) result {
 // requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
 // contexts, or in those of their own delegates.
 func (t *tick) requeueParents(ctx context.Context) error {
-	if len(t.waitingParents) == 0 {
+	if len(t.state.Parents()) == 0 {
 		return nil
 	}
 	after := int64(math.MaxInt64)
-	for _, i := range t.waitingParents {
-		after = min(after, t.calls[i].waitsSince)
+	for _, i := range t.state.Parents() {
+		after = min(after, t.state.Calls[i].WaitsSince)
 	}
 	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
 		if err != nil {
 			return err
 		}
-		for child, i := range t.waitingParents {
-			if entry.N <= t.calls[i].waitsSince {
+		for child, i := range t.state.Parents() {
+			if entry.N <= t.state.Calls[i].WaitsSince {
 				continue
 			}
-			t.calls[i].waitsSince = entry.N
+			t.state.Calls[i].WaitsSince = entry.N
 			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
 			if err != nil {
 				return err
 			}
 			if within {
-				delete(t.waitingParents, child)
-				t.calls[i].record.Status = journal.Blocked
-				t.queue(i)
+				t.state.Apply(sched.Event{Kind: sched.Arrived, Call: i})
 			}
 		}
 	}

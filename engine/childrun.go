@@ -126,16 +126,16 @@ type childRun struct {
 func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 	call := t.plan.Calls[i]
 	r := &childRun{
-		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.calls[i].record.Call},
-		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
+		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.state.Calls[i].Record.Call},
+		wanted: call.Output != nil, retry: t.state.Calls[i].Record.Retry,
 	}
 	r.runner.depth++
 	r.runner.Approve = plan.Policy{} // the run's own counts
 	r.runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	request := call.Request(in)
 	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
-	request = t.runner.script.Request(t.calls[i].record.Child, request)
-	r.opening = Start{Context: t.calls[i].record.Child, Request: request}
+	request = t.runner.script.Request(t.state.Calls[i].Record.Child, request)
+	r.opening = Start{Context: t.state.Calls[i].Record.Child, Request: request}
 	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
 		r.opening.Approve = t.event.Approve
 	}

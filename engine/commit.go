@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -85,9 +86,11 @@ func (t *tick) advanceFurther(ctx, run context.Context, until time.Time) error {
 // committed gives the calls of a step in the log that have begun, to be launched; not those
 // that are replayed. Of a run that was stopped meanwhile none has begun.
 func (t *tick) committed(run context.Context, m *made) (jobs []task, unbegun []*result) {
-	t.setTimers(m.retries)
+	if m.pauses {
+		t.setTimer()
+	}
 	starts := m.starts
-	m.retries, m.starts = nil, nil
+	m.pauses, m.starts = false, nil
 	switch {
 	case t.runner.script.Recorded():
 		t.recordedStarts = append(t.recordedStarts, starts...)
@@ -162,67 +165,24 @@ func (t *tick) recordResumed() {
 
 // save begins a step.
 func (t *tick) save() {
-	t.steps++
 	t.resumes = false
-	t.mark = undo{calls: t.mark.calls[:0], entries: len(t.entries), noted: len(t.observed)}
+	t.entriesBefore, t.observedBefore = len(t.entries), len(t.observed)
+	t.state.Begin(t.begun) // in a tick that has not begun nothing is undone: it begins anew
 }
 
 // undo has the step, and the one that is being written, never have been made.
 func (t *tick) undo() {
 	t.ended = nil
-	t.revert()
+	steps := []sched.Undo{t.state.Undo()}
 	if f := t.pending; f != nil {
 		t.made, t.pending = f.made, nil
-		t.revert()
+		steps = append(steps, f.changed)
 	}
-	t.entries, t.places = t.entries[:t.mark.entries], t.places[:t.mark.entries]
-	t.observed, t.starts, t.retries = t.observed[:t.mark.noted], nil, nil
+	t.entries, t.places = t.entries[:t.entriesBefore], t.places[:t.entriesBefore]
+	t.observed, t.starts, t.pauses = t.observed[:t.observedBefore], nil, false
 	t.view.Drop()
 	t.writers.dropAfter(t.view.Committed())
-	t.recount()
-	t.rebuildQueues()
-}
-
-// revert restores the calls to their states before the step.
-func (t *tick) revert() {
-	for _, c := range t.mark.calls {
-		t.calls[c.index] = c.before
-	}
-}
-
-// recount counts the calls that workers have.
-func (t *tick) recount() {
-	clear(t.busy)
-	t.running, t.detached, t.backingOff = 0, 0, 0
-	for i := range t.calls {
-		c := &t.calls[i]
-		if c.working {
-			t.occupy(i, 1)
-		}
-		if c.retry != nil && !c.retryDue {
-			t.backingOff++
-		}
-	}
-}
-
-// occupy counts a call that a worker gets, or, by -1, gives back.
-func (t *tick) occupy(i, n int) {
-	t.busy[t.plan.Calls[i].Activity] += n
-	if t.calls[i].record.Unstored {
-		t.detached += n
-	} else {
-		t.running += n
-	}
-}
-
-// change gives a call's state to be changed within the step.
-func (t *tick) change(i int) *callState {
-	c := &t.calls[i]
-	if c.saved != t.steps && t.begun { // else nothing is undone: the tick begins anew
-		t.mark.calls = append(t.mark.calls, savedCall{i, *c})
-		c.saved = t.steps
-	}
-	return c
+	t.state.Revert(steps...)
 }
 
 // appendEntry places an entry after the messages so far: a fork may separate the entries of a step
@@ -233,7 +193,7 @@ func (t *tick) appendEntry(e store.Entry) {
 }
 
 // recordCall writes a call's record to the journal.
-func (t *tick) recordCall(i int) { t.recordOf(&t.calls[i].record) }
+func (t *tick) recordCall(i int) { t.recordOf(&t.state.Calls[i].Record) }
 
 // recordOf writes a record to the journal, also that of a call of another tick.
 func (t *tick) recordOf(r *journal.Record) {

@@ -215,9 +215,9 @@ func (t *tick) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []stri
 			continue
 		}
 		writers := t.plan.Graph.SeenBy(instance, func(x *plan.WriterIndex) []int { return x.Above(path) })
-		writers = slices.DeleteFunc(slices.Clone(writers), func(w int) bool { return !t.wroteAbove(w, path) })
+		writers = slices.DeleteFunc(slices.Clone(writers), func(w int) bool { return !t.state.WroteAbove(w, path) })
 		if len(writers) == 1 {
-			return t.calls[writers[0]].record.Call, t.plan.Calls[writers[0]].Tool
+			return t.state.Calls[writers[0]].Record.Call, t.plan.Calls[writers[0]].Tool
 		}
 		if seq := journal.NewestSeq(resolved.From); len(writers) == 0 && seq <= t.event.Start {
 			if m, err := journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {

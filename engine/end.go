@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"obelus/engine/expr"
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -32,12 +32,12 @@ func (t *tick) endTick(ctx context.Context) error {
 
 // settled reports whether the tick has no call left to run or to wait for.
 func (t *tick) settled() bool {
-	return t.running+t.backingOff+t.detached == 0 && !t.needsPoll() && !t.hasQueued()
+	return t.state.IsOver()
 }
 
 // endsRun reports whether the run ends with the tick, without detached calls.
 func (t *tick) endsRun() bool {
-	return t.ended != nil && t.ended.Status != journal.RunContinued && t.detached+len(t.loop.detachedTicks) == 0
+	return t.ended != nil && t.ended.Status != journal.RunContinued && t.state.Detached()+len(t.loop.detachedTicks) == 0
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.
@@ -68,27 +68,21 @@ func (t *tick) concludeTick(ctx context.Context) error {
 }
 
 // hasDetached reports whether fire-and-forget calls of the run are at work.
-func (t *tick) hasDetached() bool { return t.detached > 0 || t.loop.hasDetached() }
+func (t *tick) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
 
 // hasDetached reports it for the calls of ticks that are over.
 func (l *loop) hasDetached() bool {
-	return slices.ContainsFunc(l.detachedTicks, func(t *tick) bool { return t.detached > 0 })
+	return slices.ContainsFunc(l.detachedTicks, func(t *tick) bool { return t.state.Detached() > 0 })
 }
 
 // detachedCalls is how many fire-and-forget calls of the tick are at work.
-func (t *tick) detachedCalls() int { return t.detached }
+func (t *tick) detachedCalls() int { return t.state.Detached() }
 
 // verdict stages the error messages of the tick, and returns its end.
 func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
-	end := journal.RunEvent{Tick: t.event.Tick, Status: journal.RunDone}
-	for i := range t.calls {
-		switch r := &t.calls[i].record; {
-		case r.Blamed():
-			end.Status = journal.RunFailed
-		case !r.Status.Settled() && !(r.Unstored && r.Status == journal.Running):
-			end.Status = journal.RunWaiting
-			return end, nil
-		}
+	end := journal.RunEvent{Tick: t.event.Tick, Status: t.state.Verdict()}
+	if end.Status == journal.RunWaiting {
+		return end, nil
 	}
 	if err := t.reportFailures(ctx); err != nil {
 		return end, err
@@ -107,12 +101,7 @@ func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
 // reportFailures stages the error messages of calls: in the order of the plan, or, in a recorded
 // run, as they came among foreign messages.
 func (t *tick) reportFailures(ctx context.Context) error {
-	var failed []*journal.Record
-	for i := range t.calls {
-		if r := &t.calls[i].record; r.Blamed() && !t.calls[i].reported {
-			failed = append(failed, r)
-		}
-	}
+	failed := t.state.Unreported()
 	if t.runner.script.Recorded() {
 		return t.reportRecorded(ctx, failed)
 	}
@@ -131,23 +120,19 @@ func (t *tick) reportFailure(r *journal.Record) {
 // down, nor if it repeated the solution refused just before.
 func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
-	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
-	limit := positive(t.runner.Ticks, DefaultTicks)
-	switch {
-	case again && t.repeated:
-		end.Status = journal.RunFailed
-		end.Error = "the planner gave the same solution again after it had been refused: " + problem.Error()
-	case again && t.event.Tick-t.event.First+1 < limit:
-		end.Status = journal.RunContinued
-	case again:
-		bound := fmt.Errorf("the planner has been asked %d times without giving an output: the setting ticks allows no more", limit)
-		if problem != nil {
-			bound = fmt.Errorf("%w; the last time: %s", bound, problem)
-		}
-		t.report(map[string]any{"error": map[string]any{"message": bound.Error(), "code": "ticks"}})
-		end.Status, end.Error = journal.RunFailed, bound.Error()
-	case problem != nil:
-		end.Status, end.Error = journal.RunFailed, problem.Error()
+	ending := sched.Ending{
+		Asks:     t.event.Planner && end.Output == nil && !errors.As(problem, &broken),
+		Repeated: t.repeated,
+		Asked:    t.event.Tick - t.event.First + 1,
+		Limit:    positive(t.runner.Ticks, DefaultTicks),
+		Problem:  problem,
+	}
+	status, wrong, exhausted := ending.Decide(end.Status)
+	if end.Status = status; wrong != nil {
+		end.Error = wrong.Error()
+	}
+	if exhausted {
+		t.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
 	}
 	return end
 }
@@ -176,10 +161,10 @@ func (t *tick) report(data map[string]any) {
 
 // givenOutput is the output of an anonymous delegate: what its one call gave back.
 func (t *tick) givenOutput() any {
-	if t.event.Plan != plan.Anonymous || len(t.calls) != 1 || t.calls[0].record.Status != journal.Done {
+	if t.event.Plan != plan.Anonymous || len(t.state.Calls) != 1 || t.state.Calls[0].Record.Status != journal.Done {
 		return nil
 	}
-	res := uncapture(t.calls[0].record.Given)
+	res := uncapture(t.state.Calls[0].Record.Given)
 	var failure *plan.Failure
 	if errors.As(res.err, &failure) {
 		return failure.Fields
@@ -240,7 +225,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 // foreign message since the tick began.
 func (t *tick) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
 	writers := t.plan.Graph.Writers[""].Above(path)
-	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.state.WroteAbove(i, path) }) {
 		return false, nil
 	}
 	staged := t.view.Staged()

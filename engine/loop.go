@@ -104,7 +104,7 @@ func (l *loop) close() {
 	l.dropResults()
 	l.releaseAll()
 	if l.current != nil {
-		l.current.stopTimers()
+		l.current.stopTimer()
 	}
 	l.stopRenewal()
 	if l.epoch != 0 {
@@ -261,7 +261,7 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 		case err != nil || outcome != nil:
 			return outcome, err
 		}
-		if t.detached > 0 {
+		if t.state.Detached() > 0 {
 			l.detachedTicks = append(l.detachedTicks, t)
 		}
 		t, conflicts = nil, 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/sched"
 	"obelus/store"
 )
 
@@ -13,7 +14,8 @@ import (
 // both are undone. Calls without visible effects begin at once: they may run in vain.
 type pendingCommit struct {
 	made
-	results  int // that it has of those that were taken
+	changed  sched.Undo // what it has changed of the calls
+	results  int        // that it has of those that were taken
 	done     chan struct{}
 	appended store.Appended
 	err      error
@@ -26,12 +28,12 @@ func (t *tick) canPipeline(run context.Context) bool {
 	switch {
 	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
 		return false
-	case t.needsPoll(), t.loop.halted, t.loop.hasDetached():
+	case t.state.AwaitsOutside(), t.loop.halted, t.loop.hasDetached():
 		return false
 	}
-	others := t.running
+	others := t.state.Running()
 	for _, s := range t.starts {
-		if s.speculative == nil && !t.calls[s.index].record.Unstored {
+		if s.speculative == nil && !t.state.Calls[s.index].Record.Unstored {
 			others--
 		}
 	}
@@ -70,7 +72,7 @@ func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 		return nil, err
 	}
 	t.launchPure(run)
-	f := &pendingCommit{made: t.made, results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
+	f := &pendingCommit{made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
 	t.pending, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {
@@ -128,6 +130,7 @@ func (t *tick) finishCommit(run context.Context, f *pendingCommit) (unbegun []*r
 	t.notifyObservers(&f.made)
 	jobs, unbegun := t.committed(run, &f.made)
 	t.loop.launch(jobs)
-	t.spare = made{entries: f.entries, places: f.places, observed: f.observed, mark: undo{calls: f.mark.calls}}
+	t.spare = made{entries: f.entries, places: f.places, observed: f.observed}
+	t.state.ReuseUndo(f.changed)
 	return unbegun
 }

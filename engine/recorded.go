@@ -67,11 +67,12 @@ func (t *tick) reportRecorded(ctx context.Context, failed []*journal.Record) err
 
 // awaitsRecorded reports whether a call that settled before the next one began in the record has
 // not been answered: the next call may join its writes.
-func (t *tick) awaitsRecorded(next queuedCall) bool {
+func (t *tick) awaitsRecorded(next int) bool {
 	if !t.runner.script.Recorded() {
 		return false
 	}
-	first := func(s start) bool { return t.recordedSpan(s.index).Settled.Before(next.rank) }
+	began := t.recordedSpan(next).Began
+	first := func(s start) bool { return t.recordedSpan(s.index).Settled.Before(began) }
 	return slices.ContainsFunc(t.recordedStarts, first) || slices.ContainsFunc(t.starts, first)
 }
 
@@ -103,14 +104,9 @@ func (t *tick) wroteAgain(ctx context.Context, call string) (bool, error) {
 // overtook.
 func (t *tick) takeRecorded() {
 	t.writers = writers{}
-	for i := range t.calls {
-		c := &t.calls[i]
-		c.record.Hold, c.record.Before, c.record.SupersededUpTo = t.recordedDecision(c.record.Call)
-		for _, e := range t.plan.Graph.Into[i] {
-			if t.overtook(e) {
-				c.waits--
-			}
-		}
+	for i := range t.state.Calls {
+		c := &t.state.Calls[i]
+		c.Record.Hold, c.Record.Before, c.Record.SupersededUpTo = t.recordedDecision(c.Record.Call)
 	}
 }
 
@@ -137,19 +133,9 @@ func (t *tick) byPerson(call string) string {
 	return ""
 }
 
-// overtook reports whether a recorded call did not wait for another: that one ran again when it had
-// long begun.
-func (t *tick) overtook(e plan.Edge) bool {
-	if !t.runner.script.Recorded() {
-		return false
-	}
-	began := t.recordedSpan(e.To).Began.N
-	return began != 0 && began < t.recordedSpan(e.From).Began.N
-}
-
 // recordedSpan is when a call that is replayed began and settled; zero for all else.
 func (t *tick) recordedSpan(i int) journal.Span {
-	return t.runner.script.Span(t.context, t.calls[i].record.Call)
+	return t.runner.script.Span(t.context, t.state.Calls[i].Record.Call)
 }
 
 // deliverRecorded brings the result of a call that is replayed: of those that have

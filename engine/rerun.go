@@ -65,8 +65,8 @@ func (t *tick) hideSuperseded(ctx context.Context) error {
 
 // settledCall finds a call of the tick that has settled.
 func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
-	for i := range t.calls {
-		r := t.calls[i].record
+	for i := range t.state.Calls {
+		r := t.state.Calls[i].Record
 		switch {
 		case r.Call != name:
 		case !r.Status.Settled():
@@ -96,7 +96,7 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 // downstream lists calls and those that read paths that they may write, and so on, in the order of
 // the plan.
 func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err error) {
-	g, again := t.plan.Graph, make([]bool, len(t.calls))
+	g, again := t.plan.Graph, make([]bool, len(t.state.Calls))
 	for _, i := range first {
 		again[i] = true
 	}
@@ -110,7 +110,7 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 			if !shown && !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), again) {
 				continue
 			}
-			if !shown && t.calls[i].record.Started != "" {
+			if !shown && t.state.Calls[i].Record.Started != "" {
 				looked, err := t.readPaths(ctx, i)
 				if err != nil {
 					return nil, err
@@ -132,7 +132,7 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 
 // hasNotRead reports whether a call has yet to read: it reads the values that exist then.
 func (t *tick) hasNotRead(i int) bool {
-	r := t.calls[i].record
+	r := t.state.Calls[i].Record
 	return r.At == 0 && !r.Status.Settled()
 }
 
@@ -140,7 +140,7 @@ func (t *tick) hasNotRead(i int) bool {
 // this time.
 func (t *tick) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 	call := t.plan.Calls[i]
-	paths, lookup := slices.Clone(call.ScopePaths), t.lookup(ctx, i, map[string]int64{})
+	paths, lookup := slices.Clone(call.ScopePaths), t.state.Lookup(i, &values{t, ctx}, map[string]int64{})
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
 		return lookup(path)
@@ -154,39 +154,39 @@ func (t *tick) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 
 // forget resets a call. Its delegate begins anew.
 func (t *tick) forget(i int) {
-	c := &t.calls[i]
-	attempts, before := c.record.Attempts, cmp.Or(c.record.Before, c.record.At, t.view.Seq())
-	c.record, c.reported, c.written = t.newRecord(i), false, nil
-	c.record.Attempts, c.record.Before, c.record.SupersededUpTo = attempts, before, t.view.Seq()
+	c := &t.state.Calls[i]
+	attempts, before := c.Record.Attempts, cmp.Or(c.Record.Before, c.Record.At, t.view.Seq())
+	c.Record, c.Reported, c.Written = t.newRecord(i), false, nil
+	c.Record.Attempts, c.Record.Before, c.Record.SupersededUpTo = attempts, before, t.view.Seq()
 	t.recordCall(i)
 }
 
 // applyCorrections applies a person's corrections to the arguments of a call that runs again.
 func (t *tick) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.Evaluate(ctx, t.lookup(ctx, i, reads), set)
+	resolved, lacking, err := call.Evaluate(ctx, t.state.Lookup(i, &values{t, ctx}, reads), set)
 	if err != nil {
-		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
 	}
 	if lacking != nil {
-		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", t.calls[i].record.Call, lacking)}
+		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", t.state.Calls[i].Record.Call, lacking)}
 	}
 	granted, err := grant(ctx, t.resolver(i), call.ScopePaths, call.Instance, reads)
 	if err != nil {
 		return err
 	}
 	if set, err = plan.NormalizeObject(set, ""); err != nil {
-		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
 	}
 	h := t.preview(i, resolved, granted)
 	h.Corrected = jsonvalue.SortedKeys(call.ReplacedBy(set))
 	arguments, err := h.With(set)
 	if err := cmp.Or(err, call.Definition.Correctable(h.Corrected, h.Arguments), call.Definition.Accepts(arguments)); err != nil {
-		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
 	}
 	h.Arguments, h.Decision, h.Who = arguments, journal.Approved, who
-	c := &t.calls[i]
-	c.record.Hold, c.record.Reads = h, reads
+	c := &t.state.Calls[i]
+	c.Record.Hold, c.Record.Reads = h, reads
 	t.recordCall(i)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -15,7 +16,7 @@ import (
 // ended.
 func (t *tick) complete(ctx context.Context, res *result) error {
 	i := res.index
-	c, call := t.change(i), t.plan.Calls[i]
+	c, call := t.state.Change(i), t.plan.Calls[i]
 	if log, broken := errors.AsType[*logError](res.err); broken {
 		return log.err
 	}
@@ -24,19 +25,18 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 			return err
 		}
 	}
-	t.release(i)
-	c.record.Attempts += res.attempts
-	if c.record.Reason != journal.ReasonGiven { // else its duration is known
-		c.record.Duration = t.since(c)
+	c.Record.Attempts += res.attempts
+	if c.Record.Reason != journal.ReasonGiven { // else its duration is known
+		c.Record.Duration = t.since(c)
 	}
 	if call.Captured {
-		c.record.Given = capture(res)
+		c.Record.Given = capture(res)
 	}
 	if res.waitsFor != nil {
 		t.waitForChild(i, res)
 		return nil
 	}
-	c.record.Retry = false
+	c.Record.Retry = false
 	if call.Output == nil {
 		t.conclude(i, t.discard(i, res))
 		return nil
@@ -46,7 +46,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		paths, value, err = call.Place(&res.value, res.err)
 	}
 	if err == nil {
-		c.record.Handled = handledFailure(call, res)
+		c.Record.Handled = handledFailure(call, res)
 		err = t.write(ctx, i, paths, value, res.value.Loose)
 		if err != nil && res.err != nil { // else the failure would be lost
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
@@ -61,21 +61,21 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 
 // since is how long a call has been at work, in milliseconds. The clock may have
 // been set back.
-func (t *tick) since(c *callState) float64 {
-	return float64(max(t.runner.now().Sub(c.startedAt), 0).Microseconds()) / 1000
+func (t *tick) since(c *sched.Call) float64 {
+	return float64(max(t.runner.now().Sub(c.Started), 0).Microseconds()) / 1000
 }
 
 // discard checks the result of a call without an output path against its tool. A thought keeps it,
 // for the latent calls after it.
 func (t *tick) discard(i int, res *result) error {
-	c, call := t.change(i), t.plan.Calls[i]
+	c, call := t.state.Change(i), t.plan.Calls[i]
 	switch {
 	case res.err != nil:
 		return res.err
-	case c.record.Thought != nil && !call.AsksModel && !call.Given.Set:
+	case c.Record.Thought != nil && !call.AsksModel && !call.Given.Set:
 		return nil // it is its parameters
-	case c.record.Thought != nil:
-		c.record.Thought = plan.Values{"call": c.record.Thought["call"], "output": res.value.Value}
+	case c.Record.Thought != nil:
+		c.Record.Thought = plan.Values{"call": c.Record.Thought["call"], "output": res.value.Value}
 	case res.value.To != "":
 		return plan.Faultf("output", "the result was sent to %s, and the call has no _outputPath", res.value.To)
 	case res.value.Message != nil || res.paths != nil:
@@ -87,14 +87,14 @@ func (t *tick) discard(i int, res *result) error {
 
 // waitForChild records that a call's delegate waits.
 func (t *tick) waitForChild(i int, res *result) {
-	c := t.change(i)
-	if c.record.Unstored { // a detached call is not resumed
-		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
+	c := t.state.Change(i)
+	if c.Record.Unstored { // a detached call is not resumed
+		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.Record.Child, "code": "delegate"})
 		return
 	}
-	c.record.Status, c.record.WaitingOn, c.waitsSince = journal.Waiting, res.waitsFor, res.waitsSince
-	c.record.Reason = "its delegate waits, in context " + c.record.Child
-	t.waitingParents[c.record.Child] = i
+	c.Record.WaitingOn, c.WaitsSince = res.waitsFor, res.waitsSince
+	c.Record.Reason = "its delegate waits, in context " + c.Record.Child
+	t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
 	t.recordCall(i)
 }
 
@@ -112,34 +112,25 @@ func unreadLog(ctx context.Context, err error) error {
 	return &logError{err}
 }
 
-// release gives back the place that a worker took.
-func (t *tick) release(i int) {
-	c := t.change(i)
-	if !c.working {
-		return
-	}
-	c.working = false
-	t.occupy(i, -1)
-	t.unpark(t.plan.Calls[i].Activity)
-}
-
 // conclude records how a call ended.
 func (t *tick) conclude(i int, err error) {
 	if err != nil {
 		t.fail(i, failureOf(err))
 		return
 	}
-	c := t.change(i)
-	c.record.Status, c.record.Error = journal.Done, nil
-	t.recordCall(i)
-	t.unblock(i, true)
+	t.state.Change(i).Record.Error = nil
+	t.settle(i, journal.Done)
 }
 
 func (t *tick) fail(i int, fields map[string]any) {
-	c := t.change(i)
-	c.record.Status, c.record.Error = journal.Failed, fields
+	t.state.Change(i).Record.Error = fields
+	t.settle(i, journal.Failed)
+}
+
+// settle records that a call has its outcome.
+func (t *tick) settle(i int, status journal.Status) {
+	t.state.Apply(sched.Event{Kind: sched.Finished, Call: i, Status: status})
 	t.recordCall(i)
-	t.unblock(i, true)
 }
 
 // failureOf gives an error the form that the journal and error messages have.
@@ -197,7 +188,7 @@ func handledFailure(c *plan.Call, res *result) plan.Values {
 
 // write stages the messages of a result, all or none.
 func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
-	c, call := t.change(i), t.plan.Calls[i]
+	c, call := t.state.Change(i), t.plan.Calls[i]
 	now, before := t.runner.date(), t.view.Seq()
 	data := func(path store.Path) any {
 		if values, ok := value.(plan.ValuesByPath); ok {
@@ -222,9 +213,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 		t.writers.dropAfter(before)
 		return err
 	}
-	c.written, c.record.Writes = paths, make([]string, len(paths))
+	c.Written, c.Record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {
-		c.record.Writes[n] = path.String()
+		c.Record.Writes[n] = path.String()
 	}
 	return nil
 }
@@ -242,7 +233,7 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	}
 	m = store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Some(store.Wrap(path, v)),
-		Producer: t.issuedCall(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
+		Producer: t.issuedCall(i), Call: t.state.Calls[i].Record.Call, Path: path, Method: call.Method,
 	}
 	if err := store.CheckDepth(m.Data.Value); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -123,8 +124,8 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		}
 	}
 	// Again, in a tick that was over.
-	runs := func(c callState) bool { return !c.record.Status.Settled() }
-	if last.Over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
+	runs := func(c sched.Call) bool { return !c.Record.Status.Settled() }
+	if last.Over && !s.decides() && !slices.ContainsFunc(t.state.Calls, runs) {
 		t = nil
 	}
 	if s.Begun != nil {
@@ -356,10 +357,10 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 // doubt.
 func (t *tick) restoreCall(record journal.Record, twice bool) {
 	i := record.Position - 1
-	if i < 0 || i >= len(t.calls) {
+	if i < 0 || i >= len(t.state.Calls) {
 		return
 	}
-	c, call := &t.calls[i], t.plan.Calls[i]
+	c, call := &t.state.Calls[i], t.plan.Calls[i]
 	record.Context = ""
 	// The process died meanwhile.
 	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
@@ -368,28 +369,28 @@ func (t *tick) restoreCall(record journal.Record, twice bool) {
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
 	switch {
 	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
-		c.record = record
+		c.Record = record
 		for _, text := range record.Writes {
 			if path, err := store.ParsePath(text); err == nil {
-				c.written = append(c.written, path)
+				c.Written = append(c.Written, path)
 			}
 		}
 		if record.Status == journal.Held {
 			t.observed = append(t.observed, record)
 		}
 	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
-		c.record = record
-		c.record.Status = journal.InDoubt
+		c.Record = record
+		c.Record.Status = journal.InDoubt
 		t.recordCall(i)
 	default:
-		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
-		c.record.Before, c.record.SupersededUpTo = record.Before, record.SupersededUpTo
-		c.before = record.Status
+		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
+		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
+		c.Before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
-			c.record.At = record.At
+			c.Record.At = record.At
 		}
 		if record.Hold != nil {
-			c.record.Reads = record.Reads
+			c.Record.Reads = record.Reads
 		}
 	}
 }
@@ -405,9 +406,9 @@ func (t *tick) restoreReported(ctx context.Context) error {
 			reported[call] = string(store.EncodeJSON(failure))
 		}
 	}
-	for i := range t.calls {
-		r := &t.calls[i].record
-		t.calls[i].reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
+	for i := range t.state.Calls {
+		r := &t.state.Calls[i].Record
+		t.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (t *tick) journalDecisions(s Resume) {
 // correctionsOf are the arguments of a call that a person has put in the place of others.
 func (t *tick) correctionsOf(call string) plan.Values {
 	i, _ := journal.IndexInTick(t.event.Tick, call)
-	h := t.calls[i].record.Hold
+	h := t.state.Calls[i].Record.Hold
 	if h == nil {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		if err != nil {
 			return err
 		}
-		c := &t.calls[i]
-		c.record.Status, c.record.Reason = journal.Skipped, journal.ReasonSkipped
+		c := &t.state.Calls[i]
+		c.Record.Status, c.Record.Reason = journal.Skipped, journal.ReasonSkipped
 		t.recordCall(i)
 	}
 	t.journalDecisions(s)
@@ -77,7 +77,7 @@ func (t *tick) rerunDecided(ctx context.Context, retry []string, known map[strin
 	if err != nil {
 		return err
 	}
-	revived, first := make([]bool, len(t.calls)), []int(nil)
+	revived, first := make([]bool, len(t.state.Calls)), []int(nil)
 	for _, res := range given {
 		t.completeGiven(res)
 		revived[res.index], first = true, append(first, res.index)
@@ -103,8 +103,8 @@ func (t *tick) rerunDecided(ctx context.Context, retry []string, known map[strin
 		return err
 	}
 	for _, i := range behind { // calls that have run without them, by another alternative perhaps
-		if !revived[i] && t.calls[i].record.Status == journal.Done {
-			t.stale = append(t.stale, t.calls[i].record.Call)
+		if !revived[i] && t.state.Calls[i].Record.Status == journal.Done {
+			t.stale = append(t.stale, t.state.Calls[i].Record.Call)
 		}
 	}
 	t.requeueSkipped(revived)
@@ -113,12 +113,12 @@ func (t *tick) rerunDecided(ctx context.Context, retry []string, known map[strin
 
 func (t *tick) decidable(name string) (int, error) {
 	i, ok := journal.IndexInTick(t.event.Tick, name)
-	if !ok || i >= len(t.calls) {
+	if !ok || i >= len(t.state.Calls) {
 		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 	}
-	status := t.calls[i].record.Status
+	status := t.state.Calls[i].Record.Status
 	if status != journal.Failed && status != journal.InDoubt {
-		status = cmp.Or(t.calls[i].before, status)
+		status = cmp.Or(t.state.Calls[i].Before, status)
 		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried, skipped or given a result", name, status)}
 	}
 	return i, nil
@@ -126,16 +126,16 @@ func (t *tick) decidable(name string) (int, error) {
 
 // span names the calls that there are.
 func (t *tick) span() string {
-	if len(t.calls) == 0 {
+	if len(t.state.Calls) == 0 {
 		return ", which has none"
 	}
-	return fmt.Sprintf(": its calls are %s to %s", journal.CallID(t.event.Tick, 1), journal.CallID(t.event.Tick, len(t.calls)))
+	return fmt.Sprintf(": its calls are %s to %s", journal.CallID(t.event.Tick, 1), journal.CallID(t.event.Tick, len(t.state.Calls)))
 }
 
 // retry has a call run again, unless what its delegate has begun must not run twice: then
 // it is in doubt.
 func (t *tick) retry(ctx context.Context, i int) (runs bool, err error) {
-	twice, err := t.restartChild(ctx, &t.calls[i].record)
+	twice, err := t.restartChild(ctx, &t.state.Calls[i].Record)
 	switch {
 	case err != nil:
 		return false, err
@@ -151,20 +151,20 @@ func (t *tick) retry(ctx context.Context, i int) (runs bool, err error) {
 // that was in doubt, or whose delegate goes on, keeps the values that it read and the arguments
 // that a person approved.
 func (t *tick) requeueFresh(i int) {
-	c := &t.calls[i]
-	was := c.record
-	c.record, c.reported = t.newRecord(i), false
-	c.record.Attempts, c.record.Child, c.record.Retry = was.Attempts, was.Child, was.Child != ""
-	c.record.Before, c.record.SupersededUpTo = was.Before, was.SupersededUpTo
+	c := &t.state.Calls[i]
+	was := c.Record
+	c.Record, c.Reported = t.newRecord(i), false
+	c.Record.Attempts, c.Record.Child, c.Record.Retry = was.Attempts, was.Child, was.Child != ""
+	c.Record.Before, c.Record.SupersededUpTo = was.Before, was.SupersededUpTo
 	if was.Status == journal.Failed {
-		c.record.SupersededUpTo = t.view.Seq() // the messages that reported its failure
+		c.Record.SupersededUpTo = t.view.Seq() // the messages that reported its failure
 	}
 	switch {
 	case was.Status == journal.InDoubt || was.Child != "":
-		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
+		c.Record.At, c.Record.Reads, c.Record.Hold = was.At, was.Reads, was.Hold
 	// The correction has not taken effect.
 	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.Holds(t.plan.Calls[i]):
-		c.record.Reads, c.record.Hold = was.Reads, was.Hold
+		c.Record.Reads, c.Record.Hold = was.Reads, was.Hold
 	}
 	t.recordCall(i)
 }
@@ -195,7 +195,7 @@ func (t *tick) checkGiven(ctx context.Context, known map[string]any) (given []*r
 			return nil, log.err
 		}
 		if err != nil {
-			return nil, &journal.CorrectionError{Call: t.calls[res.index].record.Call, Err: err}
+			return nil, &journal.CorrectionError{Call: t.state.Calls[res.index].Record.Call, Err: err}
 		}
 	}
 	return given, nil
@@ -203,11 +203,11 @@ func (t *tick) checkGiven(ctx context.Context, known map[string]any) (given []*r
 
 // checkGivenResult reports why a call does not accept a result, and leaves its messages staged.
 func (t *tick) checkGivenResult(ctx context.Context, i int, v any) error {
-	call, c := t.plan.Calls[i], t.calls[i]
+	call, c := t.plan.Calls[i], t.state.Calls[i]
 	v, err := call.CheckResult(v, false)
 	if err == nil && call.Output != nil {
 		err = t.write(ctx, i, call.Output.Alternatives[0], v, false)
-		t.calls[i] = c
+		t.state.Calls[i] = c
 	}
 	return err
 }
@@ -215,24 +215,23 @@ func (t *tick) checkGivenResult(ctx context.Context, i int, v any) error {
 // completeGiven has a call settle, in the first step, with the result that a person gives. Its
 // reads and its start stay recorded.
 func (t *tick) completeGiven(res *result) {
-	c := &t.calls[res.index]
-	was := c.record
+	c := &t.state.Calls[res.index]
+	was := c.Record
 	t.requeueFresh(res.index)
-	c.startedAt = t.runner.now()
-	c.record.Status, c.record.Reason = journal.Running, journal.ReasonGiven
-	c.record.At, c.record.Reads, c.record.Started, c.record.NotIdempotent, c.record.Thought = was.At, was.Reads, was.Started, was.NotIdempotent, was.Thought
-	c.record.Duration = was.Duration
-	c.record.Script, c.record.SHA256, c.record.Generation = was.Script, was.SHA256, was.Generation
+	c.Started = t.runner.now()
+	c.Record.Status, c.Record.Reason = journal.Running, journal.ReasonGiven
+	c.Record.At, c.Record.Reads, c.Record.Started, c.Record.NotIdempotent, c.Record.Thought = was.At, was.Reads, was.Started, was.NotIdempotent, was.Thought
+	c.Record.Duration = was.Duration
+	c.Record.Script, c.Record.SHA256, c.Record.Generation = was.Script, was.SHA256, was.Generation
 	t.givenResults = append(t.givenResults, res)
 }
 
 // answerGiven completes a recorded call with the result that a person gave, however it began.
 func (t *tick) answerGiven(i int) {
-	c := t.change(i)
-	c.startedAt = t.runner.now()
-	c.record.Status, c.record.Reason, c.record.Started = journal.Running, journal.ReasonGiven, store.FormatDate(t.runner.dated(c.startedAt))
-	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.record.Call}})
-	t.unblock(i, c.record.Unstored)
+	c := t.state.Change(i)
+	c.Started = t.runner.now()
+	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
+	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
 }
 
 // requeueSkipped requeues calls that were skipped because of calls that run again.
@@ -240,7 +239,7 @@ func (t *tick) requeueSkipped(again []bool) {
 	for more := true; more; {
 		more = false
 		for i, call := range t.plan.Calls {
-			r := &t.calls[i].record
+			r := &t.state.Calls[i].Record
 			if r.Status == journal.Skipped && r.Reason != journal.ReasonSkipped && !again[i] && t.plan.Graph.DependsOnAny(i, call.Refs, again) {
 				t.requeueFresh(i)
 				again[i], more = true, true
@@ -252,9 +251,9 @@ func (t *tick) requeueSkipped(again []bool) {
 // hasOvertaken reports whether a call is to run although a call that waits for it has settled, or
 // whether calls run again: then calls must not see all messages.
 func (t *tick) hasOvertaken() bool {
-	settled := func(e plan.Edge) bool { return t.calls[e.To].record.Status.Settled() }
-	for i := range t.calls {
-		r := &t.calls[i].record
+	settled := func(e plan.Edge) bool { return t.state.Calls[e.To].Record.Status.Settled() }
+	for i := range t.state.Calls {
+		r := &t.state.Calls[i].Record
 		if r.Before != 0 || r.SupersededUpTo != 0 || !r.Status.Settled() && slices.ContainsFunc(t.plan.Graph.OutOf[i], settled) {
 			return true
 		}

@@ -31,7 +31,7 @@ func (t *tick) writersIn(ctx context.Context, log store.Reader, began int64) (wr
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := journal.IndexInTick(t.event.Tick, m.Call); ok && i < len(t.calls) {
+		if i, ok := journal.IndexInTick(t.event.Tick, m.Call); ok && i < len(t.state.Calls) {
 			all[m.Seq] = i
 		}
 		failed, _ := journal.ReportedFailure(m)
@@ -73,11 +73,11 @@ func (a writers) dropAfter(last int64) {
 // resolver reads paths for call i: as of now, or as of when it started first.
 func (t *tick) resolver(i int) store.Resolver {
 	r := t.view.Resolver()
-	r.At = t.calls[i].record.At
+	r.At = t.state.Calls[i].Record.At
 	if t.writers == nil && !t.runner.script.Recorded() {
 		return r
 	}
-	known, record := t.writers, t.calls[i].record
+	known, record := t.writers, t.state.Calls[i].Record
 	if s := t.runner.script; s.Recorded() {
 		// An unreadable record counts as none.
 		record, _, _ = s.Record(context.Background(), t.context, record.Call)
@@ -118,7 +118,7 @@ func (t *tick) checkJoin(ctx context.Context, i int, check func(store.Resolver) 
 		err = check(r)
 	}
 	if misfit && t.runner.script.Recorded() {
-		again, wrong := t.wroteAgain(ctx, t.calls[i].record.Call)
+		again, wrong := t.wroteAgain(ctx, t.state.Calls[i].Record.Call)
 		if again || wrong != nil {
 			err = wrong // its recorded write did fit
 		}

@@ -29,7 +29,7 @@ func (t *tick) mustPersist(res *result) bool {
 	if res.retryDue {
 		return false
 	}
-	activity, once := t.plan.Calls[res.index].Activity, t.calls[res.index].record.NotIdempotent
+	activity, once := t.plan.Calls[res.index].Activity, t.state.Calls[res.index].Record.NotIdempotent
 	if activity == nil || once {
 		return true
 	}
@@ -41,7 +41,7 @@ func (t *tick) mustPersist(res *result) bool {
 // that it reads, where that has no visible effect: so a chain of calls takes one commit, not one
 // for each. A call that can't run so is started once the step is in the log, as all others are.
 func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
-	alone := len(t.starts) == 1 && t.running == 1 && t.starts[0].speculative != nil
+	alone := len(t.starts) == 1 && t.state.Running() == 1 && t.starts[0].speculative != nil
 	if !alone || run.Err() != nil || !time.Now().Before(until) {
 		return nil, false
 	}
@@ -64,7 +64,7 @@ func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran b
 // as it has no visible effect: its outcome then records the start too. It is nil for a call that
 // must not run in vain, whose reads others wait for, or that has too little time.
 func (t *tick) speculativeOf(s start) plan.Speculative {
-	call, record := t.plan.Calls[s.index], &t.calls[s.index].record
+	call, record := t.plan.Calls[s.index], &t.state.Calls[s.index].Record
 	ahead, can := s.activity.Activity.(plan.Speculative)
 	edges := t.plan.Graph.OutOf[s.index]
 	awaited := func(e plan.Edge) bool { // by a call that does not wait for its outcome

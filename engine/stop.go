@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -21,13 +22,14 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	t.stopping = true
 	end := t.loop.earlyEnd(run)
 	end.Tick, t.loop.interruptedAs = t.event.Tick, end.Status
-	drains := t.running+t.detached > 0
+	drains := t.state.In(sched.Running) > 0
 	err := t.commitStep(ctx, func() error {
 		// So that killing the process meanwhile does not make it a crash.
 		if drains && !end.Stopped {
 			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
 		}
-		return t.requeueBackedOff()
+		t.requeuePaused()
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -35,7 +37,7 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	if drains {
 		t.loop.interruptRecorded()
 	}
-	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
+	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.state.In(sched.Running) }); err != nil {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
@@ -191,8 +193,8 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 // cutOffAll records that the calls that are left were stopped.
 func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
 	return t.commitStep(ctx, func() error {
-		for i := range t.calls {
-			if left(t) > 0 && t.calls[i].record.Status == journal.Running {
+		for i := range t.state.Calls {
+			if left(t) > 0 && t.state.Calls[i].Record.Status == journal.Running {
 				attempts := 1
 				if t.plan.Calls[i].Delegate != nil {
 					attempts = 0 // counted when it began
@@ -206,35 +208,29 @@ func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
 
 // cutOff records that a call was stopped.
 func (t *tick) cutOff(i, attempts int) {
-	c := t.change(i)
-	c.record.Attempts += attempts
-	c.record.Duration = t.since(c)
-	t.release(i)
-	if c.record.Unstored {
+	c := t.state.Change(i)
+	c.Record.Attempts += attempts
+	c.Record.Duration = t.since(c)
+	if c.Record.Unstored {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
 	}
+	status := journal.Interrupted
 	switch {
-	case c.record.NotIdempotent:
-		c.record.Status = journal.InDoubt
+	case c.Record.NotIdempotent:
+		status = journal.InDoubt
 	case t.loop.interruptedAs == journal.RunCancelled:
-		c.record.Status = journal.Cancelled
-	default:
-		c.record.Status = journal.Interrupted
+		status = journal.Cancelled
 	}
+	t.state.Apply(sched.Event{Kind: sched.Cut, Call: i, Status: status})
 	t.recordCall(i)
 }
 
 // requeue records that a call that was to start has not begun: it is next when the run is resumed,
 // and needs no decision.
 func (t *tick) requeue(i int) {
-	t.release(i)
-	c := t.change(i)
-	if c.retry != nil && !c.retryDue {
-		t.backingOff--
-	}
-	c.retry, c.retryDue, c.record.Rests, c.record.RetryAt = nil, false, false, ""
-	c.record.Status = journal.Blocked
+	c := t.state.Change(i)
+	c.Record.Rests, c.Record.RetryAt = false, ""
+	t.state.Apply(sched.Event{Kind: sched.Returned, Call: i})
 	t.recordCall(i)
-	t.queue(i)
 }

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
 	"time"
 
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -33,25 +33,16 @@ type tick struct {
 
 	repeated bool // the planner repeated the solution that had just been refused
 
-	calls      []callState
-	readyQueue callQueue // calls that can run as soon as there is a slot
-	// Fire-and-forget calls among these, which take no slot from others.
-	looseQueue callQueue
-	parked     map[*plan.Registered][]int // calls among these whose activity is at its limit
-	// Calls that wait for paths that no call of the plan writes.
-	waiting   waitIndex
-	heldCalls map[int]bool // calls that are held for a person
-	// Calls whose delegates wait, by the delegates' contexts.
-	waitingParents map[string]int
+	state *sched.State // where the calls stand
+	// Starts of calls that pause between attempts, by their places.
+	attempts map[int]start
+	// Brings the end of the first pause; nil before there was one.
+	pauseTimer *time.Timer
+
 	// Of the tick in the log of the recorded run, once they were asked for; else nil.
 	recordedWriters writers
 	// Of the tick's messages, if the reads of calls depend on them; else nil.
 	writers        writers
-	busy           map[*plan.Registered]int
-	running        int               // workers that the tick waits for
-	detached       int               // workers of fire-and-forget calls
-	backingOff     int               // calls that pause before a retry
-	retryQueue     callQueue         // calls that pause before a retry, the first due first
 	stopping       bool              // the run is to end early
 	polling        bool              // the goroutine of the loop polls the log
 	recordedStarts []start           // starts of a recorded run, to be answered one by one
@@ -62,8 +53,8 @@ type tick struct {
 	journalled int64 // the journal's position up to which decisions were read
 
 	made                   // by the step
-	steps   int            // how many there were
 	pending *pendingCommit // the step before, while it is being written
+	values  values         // what its calls read, while one is evaluated
 	spare   made           // room for another step's
 	text    []byte         // to write records to, again and again
 }
@@ -75,40 +66,10 @@ type made struct {
 	observed []journal.Record // records in the entries, for observers
 	resumes  bool             // an entry says that the run is under way again
 	starts   []start          // to be launched then
-	retries  []*retryState    // to be retried after that
+	pauses   bool             // a call pauses before another attempt
 	code     []*store.Code    // scripts of started calls that the log may lack
-	mark     undo             // state before the step
-}
 
-// undo is the state before a step.
-type undo struct {
-	calls   []savedCall
-	entries int
-	noted   int
-}
-
-// callState is what changes of a call.
-type callState struct {
-	record     journal.Record
-	waits      int  // edges into it that still hold it
-	started    bool // calls that wait for its reads have been unblocked
-	settled    bool // calls that wait for it to settle have been unblocked
-	reported   bool // its failure was reported when the run ended before
-	written    []store.Path
-	startedAt  time.Time
-	working    bool           // a worker has it
-	step       int            // in which it was started last
-	retry      *retryState    // it has failed, and is retried
-	retryDue   bool           // it is time for that
-	before     journal.Status // before the run was resumed
-	waitsSince int64          // the journal's position when its delegate began to wait
-	saved      int            // the number of the step that has saved it
-}
-
-// due reports whether a call can run: it has not begun, a decision that it needs has been made, and
-// no call that it waits for is left.
-func (c *callState) due() bool {
-	return c.waits == 0 && (c.record.Status == journal.Blocked || c.record.Status == journal.Ready)
+	entriesBefore, observedBefore int // numbers of both before the step
 }
 
 // start is a call that is about to run.
@@ -125,80 +86,32 @@ type start struct {
 	slot        slot      // of any other
 }
 
-// retryState is a call that is tried again after a while.
-type retryState struct {
-	start
-	after time.Duration
-	due   time.Duration // since its run was opened
-	timer *time.Timer   // nil before its failure is recorded
-}
-
-// queued is its turn among those that are tried again, which come as they are due.
-func (a *retryState) queued() queuedCall {
-	return queuedCall{journal.Position{N: int64(a.due)}, a.index}
-}
-
-// savedCall is the state of a call before the step changed it.
-type savedCall struct {
-	index  int
-	before callState
-}
-
-// callQueue is a heap: calls come in the order of the plan, or, when they are
-// replayed, in that in which they began.
-type callQueue []queuedCall
-
-// queuedCall is a call that may have its turn.
-type queuedCall struct {
-	rank  journal.Position
-	index int
-}
-
-func (p callQueue) Len() int { return len(p) }
-
-func (p callQueue) Less(i, j int) bool {
-	return p[i].rank.Before(p[j].rank) || p[i].rank == p[j].rank && p[i].index < p[j].index
-}
-
-func (p callQueue) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-
-func (p *callQueue) Push(x any) { *p = append(*p, x.(queuedCall)) }
-
-func (p *callQueue) Pop() any {
-	old := *p
-	x := old[len(old)-1]
-	*p = old[:len(old)-1]
-	return x
-}
-
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	t := &tick{
 		loop: l, runner: l.runner, context: l.context, plan: compiled, view: l.view, event: event,
-		calls:          make([]callState, len(compiled.Calls)),
-		parked:         map[*plan.Registered][]int{},
-		waiting:        waitIndex{},
-		heldCalls:      map[int]bool{},
-		waitingParents: map[string]int{},
-		busy:           map[*plan.Registered]int{},
-
 		journalled: l.n,
 	}
-	t.preallocate()
-	for i := range t.calls {
-		t.calls[i] = callState{record: t.newRecord(i), waits: len(compiled.Graph.Into[i])}
+	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
+	if l.runner.script.Recorded() {
+		config.Order = t
 	}
+	t.state = sched.New(config, t.newRecord)
+	t.preallocate()
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
 	}
 	return t
 }
 
+// Span implements [sched.Order] for a recorded run.
+func (t *tick) Span(call string) journal.Span { return t.runner.script.Span(t.context, call) }
+
 // maxPreallocated bounds the calls for which a tick preallocates.
 const maxPreallocated = 16
 
 // preallocate allocates the space for the steps of a short plan at once.
 func (t *tick) preallocate() {
-	n := min(len(t.calls), maxPreallocated)
+	n := min(len(t.state.Calls), maxPreallocated)
 	t.view.Grow(n + 1)
 	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 }
@@ -224,7 +137,7 @@ func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
 	if held, err := t.isHeldWhole(kept); held || err != nil {
 		return t.recordLazy(kept, err)
 	}
-	t.restoreQueues()
+	t.state.Restore()
 	t.loop.current = t
 	looking := time.NewTicker(pollInterval)
 	defer looking.Stop()
@@ -246,12 +159,12 @@ func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
 		if t.ended != nil {
 			return t.outcome(kept)
 		}
-		if t.needsPoll() {
+		if t.state.AwaitsOutside() {
 			if err := t.poll(kept); err != nil {
 				return nil, err
 			}
 		}
-		if t.hasQueued() {
+		if t.state.HasQueued() {
 			if ctx.Err() != nil {
 				return t.interrupted(ctx)
 			}
@@ -268,13 +181,14 @@ func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
 
 // isActive reports whether results or decisions are to come before the tick as a whole can end.
 func (t *tick) isActive() bool {
-	return t.ended == nil && (t.running+t.backingOff > 0 || t.detached > 0 && t.hasQueued() || t.isInteractive())
+	s := t.state
+	return t.ended == nil && (s.Running()+s.In(sched.Paused) > 0 || s.Detached() > 0 && s.HasQueued() || t.isInteractive())
 }
 
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.deliverRecorded(ctx)
-	if t.polling = t.needsPoll(); !t.polling {
+	if t.polling = t.state.AwaitsOutside(); !t.polling {
 		looking = nil
 	}
 	res, err := t.loop.wait(ctx, looking)
@@ -284,7 +198,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 		return err
 	case res != nil:
 		jobs, err = t.stepWith(kept, ctx, res, true)
-	case ctx.Err() == nil && t.isActive() && t.needsPoll():
+	case ctx.Err() == nil && t.isActive() && t.state.AwaitsOutside():
 		if err := t.poll(kept); err != nil {
 			return err
 		}
@@ -297,7 +211,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 // isHeldWhole reports whether the plan waits for its release.
 func (t *tick) isHeldWhole(ctx context.Context) (bool, error) {
 	// Else there is nothing to approve.
-	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil)
+	lazy := t.event.Mode == plan.ModeLazy && (len(t.state.Calls) > 0 || t.plan.Output == nil)
 	if !lazy || !t.begun {
 		return lazy, nil
 	}
@@ -323,87 +237,6 @@ func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, err
 // and others run.
 const pollInterval = 100 * time.Millisecond
 
-// needsPoll reports whether a call waits for others: for messages, decisions, or either in a
-// delegate's context.
-func (t *tick) needsPoll() bool { return len(t.waiting)+len(t.heldCalls)+len(t.waitingParents) > 0 }
-
-// restoreQueues unblocks the dependants of restored calls, and finds the calls that can run. The
-// dependants of a settled call stay blocked as long as a call that it waits for is to run again.
-func (t *tick) restoreQueues() {
-	for i := range t.calls {
-		switch c := &t.calls[i]; {
-		case c.record.Status.Settled():
-			if c.waits == 0 {
-				t.unblock(i, true)
-			}
-		case c.record.At != 0: // it has read
-			t.unblock(i, false)
-		}
-	}
-	t.rebuildQueues()
-}
-
-// rebuildQueues finds what can run from the states of the calls.
-func (t *tick) rebuildQueues() {
-	t.readyQueue, t.looseQueue, t.parked, t.waiting, t.heldCalls = nil, nil, map[*plan.Registered][]int{}, waitIndex{}, map[int]bool{}
-	t.waitingParents, t.retryQueue = map[string]int{}, nil
-	for i := range t.calls {
-		c := &t.calls[i]
-		if c.retry != nil && !c.retryDue && c.retry.timer != nil {
-			heap.Push(&t.retryQueue, c.retry.queued())
-		}
-		switch {
-		case c.record.Status == journal.Waiting && c.record.Child != "":
-			t.waitingParents[c.record.Child] = i
-		case c.record.Status == journal.Waiting:
-			t.waiting.add(i, c.record.WaitingOn)
-		case c.record.Status == journal.Held:
-			t.heldCalls[i] = true
-		case c.due() || c.retryDue:
-			t.queue(i)
-		}
-	}
-}
-
-// queue lets a call have its turn.
-func (t *tick) queue(i int) {
-	queue := &t.readyQueue
-	if t.plan.Calls[i].FireAndForget() {
-		queue = &t.looseQueue
-	}
-	heap.Push(queue, queuedCall{t.recordedSpan(i).Began, i})
-}
-
-// hasQueued reports whether queued calls are left.
-func (t *tick) hasQueued() bool {
-	for _, parked := range t.parked {
-		if len(parked) > 0 {
-			return true
-		}
-	}
-	return len(t.readyQueue)+len(t.looseQueue) > 0
-}
-
-// unblock lets go of the calls that wait for call i: those that wait until it
-// has read, and, once it has settled, all.
-func (t *tick) unblock(i int, settled bool) {
-	c := t.change(i)
-	for _, e := range t.plan.Graph.OutOf[i] {
-		free := e.Kind == plan.ReadEdge && !c.started || e.Kind != plan.ReadEdge && settled && !c.settled
-		if !free || t.overtook(e) {
-			continue
-		}
-		next := t.change(e.To)
-		if next.waits--; next.due() {
-			t.queue(e.To)
-		} else if next.waits == 0 && next.record.Status.Settled() {
-			defer t.unblock(e.To, true)
-		}
-	}
-	c.started = true
-	c.settled = c.settled || settled
-}
-
 // poll reads foreign messages and decisions, and requeues the calls that wait for them.
 func (t *tick) poll(ctx context.Context) error {
 	news, err := t.view.Refresh(ctx)
@@ -416,10 +249,7 @@ func (t *tick) poll(ctx context.Context) error {
 			continue
 		}
 		for _, path := range op.Touches() {
-			for _, i := range t.waiting.take(path) {
-				t.calls[i].record.Status = journal.Blocked
-				t.queue(i)
-			}
+			t.state.ApplyMessage(path)
 		}
 	}
 	if err := t.readDecisions(ctx); err != nil {
@@ -430,9 +260,9 @@ func (t *tick) poll(ctx context.Context) error {
 
 // all gives the calls as they stand.
 func (t *tick) all() []journal.Record {
-	all := make([]journal.Record, len(t.calls))
-	for i := range t.calls {
-		all[i] = t.calls[i].record
+	all := make([]journal.Record, len(t.state.Calls))
+	for i := range t.state.Calls {
+		all[i] = t.state.Calls[i].Record
 		all[i].Context = t.context
 	}
 	return all

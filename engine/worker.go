@@ -22,7 +22,7 @@ type result struct {
 	value      plan.Result
 	err        error
 	attempts   int
-	retry      *retryState  // it failed, and is tried again
+	retry      *retry       // it failed, and is tried again
 	pure       bool         // the log does not have that it ran
 	unstarted  *start       // no result: the call is to run once the log has its start
 	retryDue   bool         // no result: it is time for that
@@ -30,6 +30,12 @@ type result struct {
 	waitsFor   []string     // references that a delegate waits for; not nil if it waits
 	waitsSince int64        // the journal's position when it began to wait
 	release    func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
+}
+
+// retry is a call that is tried again after a while.
+type retry struct {
+	start
+	after time.Duration
 }
 
 func (r *Runner) now() time.Time {
@@ -150,7 +156,7 @@ func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 	}()
 	// Its call goes on at once.
 	jobs, wrong := t.stepWith(context.WithoutCancel(run), run, res, false)
-	back = wrong != nil || !t.isActive() || t.needsPoll() && !t.polling
+	back = wrong != nil || !t.isActive() || t.state.AwaitsOutside() && !t.polling
 	err = wrong
 	return jobs
 }
@@ -187,7 +193,7 @@ func (r *result) drop() {
 // runCall does one call.
 func (t *tick) runCall(run context.Context, s start) result {
 	working := t.loop.working
-	if s.child != nil && t.runner.script.RunsInside(working, t.context, t.calls[s.index].record.Call) {
+	if s.child != nil && t.runner.script.RunsInside(working, t.context, t.state.Calls[s.index].Record.Call) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
@@ -200,7 +206,7 @@ func (t *tick) runCall(run context.Context, s start) result {
 		return res
 	}
 	if t.runner.script.Recorded() {
-		res := t.recordedResult(working, t.calls[s.index].record.Call)
+		res := t.recordedResult(working, t.state.Calls[s.index].Record.Call)
 		res.index, res.attempts = s.index, 1
 		return res
 	}
@@ -275,7 +281,7 @@ func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do pl
 		}
 		pause := s.backoff(t.runner.jitter)
 		if !t.plan.Calls[s.index].FireAndForget() {
-			res.retry = &retryState{start: s, after: pause}
+			res.retry = &retry{start: s, after: pause}
 			return res
 		}
 		timer := time.NewTimer(pause)
@@ -352,7 +358,7 @@ func timedOut(after time.Duration, said error) error {
 // undone reports whether the start of a result has been undone. Only calls without visible effects
 // are launched before their step is in the log, and the call may have begun anew since.
 func (t *tick) undone(res *result) bool {
-	return res.step != 0 && res.step != t.calls[res.index].step
+	return res.step != 0 && res.step != t.state.Calls[res.index].Step
 }
 
 // receive settles calls that have ended, or records that they were cut off.
@@ -362,11 +368,11 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			continue
 		}
 		if res.pure {
-			t.notify(&t.calls[res.index].record)
+			t.notify(&t.state.Calls[res.index].Record)
 		}
 		switch {
 		case res.retryDue:
-			t.requeueDue()
+			t.endPauses()
 		case res.retry != nil:
 			t.backOff(res)
 		case res.unstarted != nil && t.stopping:

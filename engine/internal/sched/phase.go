@@ -1,0 +1,102 @@
+package sched
+
+import "fmt"
+
+// Phase is where a call of a tick stands.
+type Phase uint8
+
+// The phases of calls.
+const (
+	Blocked Phase = iota // it waits for other calls of the plan
+	Queued               // it can begin, or go on, as soon as there is room
+	Parked               // it could begin, but its activity is at its limit
+	Waiting              // it waits for messages from outside the plan, or for its delegate
+	Held                 // it waits for a person's decision
+	Running              // it is at work
+	Paused               // it has failed, and pauses before the next attempt
+	Settled              // it has its outcome
+	Stopped              // it was cut off, or is in doubt: it goes on only in a run that is resumed
+	phases
+)
+
+func (p Phase) String() string {
+	return [phases]string{"blocked", "queued", "parked", "waiting", "held", "running", "paused", "settled", "stopped"}[p]
+}
+
+// EventKind says what has happened.
+type EventKind uint8
+
+// What happens to calls. The runner applies all but the first two, which the scheduler makes itself.
+const (
+	Released EventKind = iota // nothing that the call waited for is left
+	AtLimit                   // its activity is at its limit
+	Started                   // it begins an attempt
+	HeldBack                  // a person is to decide about it
+	Lacks                     // values that it needs are missing, or its delegate waits
+	Arrived                   // messages or decisions have come that it waited for
+	Decided                   // a person has decided about it
+	Failing                   // an attempt has failed, and another is due after a pause
+	Due                       // the pause before the next attempt is over
+	Returned                  // it has not begun after all: its turn comes again
+	Finished                  // it has its outcome
+	Cut                       // it was cut off
+	eventKinds
+)
+
+func (k EventKind) String() string {
+	return [eventKinds]string{"released", "parked", "started", "held", "lacks", "arrived", "decided", "paused", "due", "returned", "settled", "stopped"}[k]
+}
+
+// transition is one line of the table of phases.
+type transition struct {
+	from Phase
+	on   EventKind
+	to   Phase
+}
+
+// transitions lists every change of phase that there is, in the order of the package's page.
+var transitions = []transition{
+	{Blocked, Released, Queued},
+	{Queued, AtLimit, Parked},
+	{Queued, Started, Running},
+	{Queued, HeldBack, Held},
+	{Queued, Lacks, Waiting},
+	{Queued, Finished, Settled},
+	{Queued, Returned, Queued},
+	{Parked, Released, Queued},
+	{Waiting, Arrived, Blocked},
+	{Held, Decided, Blocked},
+	{Running, Lacks, Waiting},
+	{Running, Failing, Paused},
+	{Running, Returned, Queued},
+	{Running, Finished, Settled},
+	{Running, Cut, Stopped},
+	{Paused, Due, Queued},
+	{Paused, Returned, Queued},
+}
+
+// none marks an event that does not happen in a phase.
+const none = phases
+
+// next is the table by phase and event.
+var next = func() (table [phases][eventKinds]Phase) {
+	for from := range table {
+		for on := range table[from] {
+			table[from][on] = none
+		}
+	}
+	for _, t := range transitions {
+		table[t.from][t.on] = t.to
+	}
+	return table
+}()
+
+// after returns the phase after an event. It panics if the event does not happen in the phase: the
+// runner would go on with a state that is wrong.
+func (p Phase) after(on EventKind, call string) Phase {
+	to := next[p][on]
+	if to == none {
+		panic(fmt.Sprintf("call %s is %s, where %q does not happen", call, p, on))
+	}
+	return to
+}

@@ -1,0 +1,234 @@
+package sched
+
+import (
+	"time"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Config is what a tick is decided by.
+type Config struct {
+	Plan     *plan.Plan
+	Approve  plan.Policy // calls to hold for a person
+	Parallel int         // number of calls at work at once, and of fire-and-forget calls besides
+
+	// Order is the order of a recorded run, which goes before all limits; nil for a live one.
+	Order Order
+}
+
+// Order is the order in which the calls of a recorded run began and settled.
+type Order interface {
+	// Span returns when a call began and settled.
+	Span(call string) journal.Span
+}
+
+// State is where the calls of a tick stand. The zero State is not usable. One goroutine at a time
+// may use a State.
+type State struct {
+	Calls []Call // by their places in the plan; changed through Apply and Change alone
+	Config
+
+	ready    queue                      // queued calls
+	detached queue                      // queued fire-and-forget calls, which take no room from others
+	paused   queue                      // paused calls, the first due first
+	parked   map[*plan.Registered][]int // parked calls, by their activities
+	waiting  waitIndex                  // waiting calls, by what they wait for
+	parents  map[string]int             // waiting calls, by the contexts of their delegates
+
+	number          [phases]int              // of calls, by phase
+	detachedRunning int                      // running fire-and-forget calls
+	busy            map[*plan.Registered]int // running calls, by their activities, where these have a limit
+
+	step  int
+	keep  bool
+	undo  Undo
+	spare Undo // room for another step's
+}
+
+// Call is the state of one call.
+type Call struct {
+	Record  journal.Record
+	Phase   Phase
+	Written []store.Path  // paths that it wrote
+	Step    int           // in which its newest attempt began
+	Started time.Time     // when its first attempt did
+	Due     time.Duration // of a paused call: when its next attempt is due, since the run was opened
+	Again   bool          // it has failed, and its next attempt is due
+	// Of a call that waits for its delegate: the journal's position when that began to wait.
+	WaitsSince int64
+	Before     journal.Status // before the run was resumed
+	Reported   bool           // an error message reported its failure when the run ended before
+
+	waits   int  // edges into it that still hold it
+	read    bool // calls that wait for its reads have been released
+	settled bool // calls that wait for its outcome have been released
+	saved   int  // number of the step that has kept its state before
+}
+
+// Undo is the states of calls before a step changed them.
+type Undo []savedCall
+
+type savedCall struct {
+	index  int
+	before Call
+}
+
+// New returns the state of a tick in which nothing has happened yet, but that the calls without
+// dependencies are not queued before [State.Restore].
+func New(c Config, record func(i int) journal.Record) *State {
+	s := &State{Config: c, Calls: make([]Call, len(c.Plan.Calls))}
+	for i := range s.Calls {
+		s.Calls[i] = Call{Record: record(i), waits: len(c.Plan.Graph.Into[i])}
+	}
+	s.number[Blocked] = len(s.Calls)
+	if c.Order != nil {
+		for i := range s.Calls {
+			for _, e := range c.Plan.Graph.Into[i] {
+				if s.overtook(e) {
+					s.Calls[i].waits--
+				}
+			}
+		}
+	}
+	return s
+}
+
+// overtook reports whether a recorded call did not wait for another: that one ran again when it had
+// long begun.
+func (s *State) overtook(e plan.Edge) bool {
+	if s.Order == nil {
+		return false
+	}
+	began := s.span(e.To).Began.N
+	return began != 0 && began < s.span(e.From).Began.N
+}
+
+// span is when a recorded call began and settled; zero in a live run.
+func (s *State) span(i int) (none journal.Span) {
+	if s.Order == nil {
+		return none
+	}
+	return s.Order.Span(s.Calls[i].Record.Call)
+}
+
+// Restore takes the records of calls for what has happened before: it releases the calls behind
+// those that have settled, as long as these need not run again, and queues the calls that can run.
+func (s *State) Restore() {
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		switch c.Record.Status {
+		case journal.Done, journal.Failed, journal.Skipped:
+			c.Phase = Settled
+		case journal.Waiting:
+			c.Phase = Waiting
+		case journal.Held:
+			c.Phase = Held
+		case journal.Running: // a person gives its result
+			c.Phase = Running
+		case journal.InDoubt, journal.Interrupted, journal.Cancelled:
+			c.Phase = Stopped
+		default:
+			c.Phase = Blocked
+		}
+	}
+	for i := range s.Calls {
+		switch c := &s.Calls[i]; {
+		case c.Phase == Settled && c.waits == 0:
+			s.release(i, true)
+		case c.Phase != Settled && c.Record.At != 0:
+			s.release(i, false)
+		}
+	}
+	for i := range s.Calls {
+		if c := &s.Calls[i]; c.Phase == Blocked && c.waits == 0 {
+			c.Phase = Queued
+		}
+	}
+	s.rebuild()
+}
+
+// rebuild finds all that can be told from the phases of the calls.
+func (s *State) rebuild() {
+	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
+	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
+	s.number, s.detachedRunning = [phases]int{}, 0
+	for i := range s.Calls {
+		if s.Calls[i].Phase == Parked {
+			s.Calls[i].Phase = Queued
+		}
+		s.enter(i)
+	}
+}
+
+// Begin begins a step. Where keep is set, the states of the calls that the step changes are kept,
+// see [State.Revert].
+func (s *State) Begin(keep bool) {
+	s.step++
+	s.keep, s.undo = keep, s.undo[:0]
+}
+
+// Step is the number of the step.
+func (s *State) Step() int { return s.step }
+
+// Undo is what the step has changed so far. It is valid until the next step begins.
+func (s *State) Undo() Undo { return s.undo }
+
+// TakeUndo returns what the step has changed, to be kept while other steps are made.
+func (s *State) TakeUndo() Undo {
+	taken := s.undo
+	s.undo, s.spare = s.spare[:0], nil
+	return taken
+}
+
+// ReuseUndo gives back what [State.TakeUndo] returned, once it is of no more use.
+func (s *State) ReuseUndo(u Undo) { s.spare = u }
+
+// Revert restores the calls as they were before some steps, the newest first.
+func (s *State) Revert(steps ...Undo) {
+	for _, undo := range steps {
+		for _, c := range undo {
+			s.Calls[c.index] = c.before
+		}
+	}
+	s.rebuild()
+}
+
+// Change returns a call to be changed within the step.
+func (s *State) Change(i int) *Call {
+	c := &s.Calls[i]
+	if s.keep && c.saved != s.step {
+		s.undo = append(s.undo, savedCall{i, *c})
+		c.saved = s.step
+	}
+	return c
+}
+
+// Running is the number of calls at work that the tick waits for.
+func (s *State) Running() int { return s.number[Running] - s.detachedRunning }
+
+// Detached is the number of fire-and-forget calls at work.
+func (s *State) Detached() int { return s.detachedRunning }
+
+// In is the number of calls in a phase.
+func (s *State) In(p Phase) int { return s.number[p] }
+
+// HasQueued reports whether calls can run as soon as there is room.
+func (s *State) HasQueued() bool { return s.number[Queued]+s.number[Parked] > 0 }
+
+// AwaitsOutside reports whether calls wait for messages, delegates or people.
+func (s *State) AwaitsOutside() bool { return s.number[Waiting]+s.number[Held] > 0 }
+
+// IsOver reports whether no call is left to run or to wait for.
+func (s *State) IsOver() bool {
+	return s.number[Running]+s.number[Paused] == 0 && !s.AwaitsOutside() && !s.HasQueued()
+}
+
+// NextDue is when the first pause between attempts ends, since the run was opened.
+func (s *State) NextDue() (due time.Duration, ok bool) {
+	if len(s.paused) == 0 {
+		return 0, false
+	}
+	return time.Duration(s.paused[0].rank.N), true
+}
