@@ -209,10 +209,10 @@ func (c *Call) parseOutput() error {
 		return err
 	}
 	c.Method = store.Method(method)
-	switch {
-	case method != "" && !slices.Contains(store.Methods, c.Method):
-		return Faultf(CodeSchema, "_outputMethod: unknown method %q (one of set, merge, assign, push, concat)", method)
-	case method != "" && path == "":
+	if err := c.Method.Check("method"); err != nil {
+		return Faultf(CodeSchema, "_outputMethod: %w", err)
+	}
+	if method != "" && path == "" {
 		return Faultf(CodeSchema, "_outputMethod: there is no _outputPath for it")
 	}
 	return nil

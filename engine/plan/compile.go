@@ -131,9 +131,9 @@ type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
-	hints    int  // that were looked for
-	circular bool // calls wait for each other, so that none comes first
-	unsure   bool // the writes of a call are unknown
+	hints    int          // that were looked for
+	circular bool         // calls wait for each other, so that none comes first
+	unsure   bool         // the writes of a call are unknown
 	checker  *typeChecker // see checkTypes; nil where no type is known
 	problems []Problem
 }

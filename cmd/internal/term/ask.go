@@ -30,10 +30,10 @@ type Asker struct {
 
 	mu        sync.Mutex
 	queue     []journal.Record
-	postponed map[string]bool                // calls that the person leaves held, by context/call
-	busy      bool                           // a question is on the terminal
-	asking    string                         // the call of the question, as context/call
-	overtaken chan journal.Record     // receives the record if another decision releases the call of the question first
+	postponed map[string]bool     // calls that the person leaves held, by context/call
+	busy      bool                // a question is on the terminal
+	asking    string              // the call of the question, as context/call
+	overtaken chan journal.Record // receives the record if another decision releases the call of the question first
 }
 
 // typedLine is a line, or the error of reading it.
