@@ -63,6 +63,7 @@ func (f *Fault) Error() string { return f.Err.Error() }
 
 func (f *Fault) Unwrap() error { return f.Err }
 
+// Faultf returns a [*Fault] whose error is made as by [fmt.Errorf].
 func Faultf(code, format string, args ...any) error {
 	return &Fault{code, fmt.Errorf(format, args...)}
 }

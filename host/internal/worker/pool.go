@@ -165,8 +165,8 @@ func (w *Pool) deathError(call *Call, p *Process) error {
 // WorkerTries is the number of attempts to start a worker.
 const WorkerTries = 3
 
-// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
-// busy one.
+// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits
+// for a busy one.
 func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 	for tries := 1; ; tries++ {
 		p, freed := w.takeIdle()
@@ -218,8 +218,8 @@ func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
 	return nil, w.freed
 }
 
-// recordFailedStart records that a worker was not started, and reports whether there may be one when freed
-// is closed.
+// recordFailedStart records that a worker was not started, and reports whether there may be one
+// when freed is closed.
 func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -344,12 +344,12 @@ type Process struct {
 	said  *untilFatal     // its messages for people
 	Ended chan struct{}   // closed when the process has ended
 	setUp *setUp          // message that it has not been sent yet
-	seen  map[string]bool // scripts that it has, see [job.script]
+	seen  map[string]bool // scripts that it has, see job.script
 }
 
-// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
-// sends the first message, since a worker that has just started may be slow to read and only a call
-// has a deadline.
+// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It
+// also sends the first message, since a worker that has just started may be slow to read and only a
+// call has a deadline.
 func (p *Process) run(j *job, project *sandbox.Project) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
@@ -381,8 +381,8 @@ func (p *Process) kill() {
 	_ = p.pipe.Close()
 }
 
-// awaitReady waits until a process reports that it is a worker. Until then a signal to all processes of
-// a service may end it.
+// awaitReady waits until a process reports that it is a worker. Until then a signal to all
+// processes of a service may end it.
 func (p *Process) awaitReady(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	_, err := receive(p.out)

@@ -132,7 +132,7 @@ func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 type worker struct {
 	execute Executor
 	source  int                        // longest script in bytes
-	scripts map[string]*sandbox.Script // that hold activities, see [job.script]
+	scripts map[string]*sandbox.Script // that hold activities, see job.script
 }
 
 func newWorker(s setUp, out io.Writer, open func(Setup) Executor) *worker {
