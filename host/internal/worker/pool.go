@@ -350,7 +350,7 @@ type Process struct {
 	in     io.WriteCloser
 	out    *bufio.Reader
 	pipe   io.Closer       // source of out
-	stderr *stderrFilter   // passes on what the process writes to its stderr
+	stderr *stderrFilter   // passes on the output of the process on stderr
 	Ended  chan struct{}   // closed when the process has ended
 	setup  *setupMessage   // the first message, until it has been sent
 	sent   map[string]bool // scripts whose source it has, by job.scriptID
@@ -407,7 +407,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("it ended as it started (%s)", p.Cmd.ProcessState)
 }
 
-// stderrFilter passes on what a worker writes to its stderr, until the Go runtime reports a fatal
+// stderrFilter passes on the output of a worker on stderr, until the Go runtime reports a fatal
 // error: the stacks of all goroutines that follow are of no use to people.
 type stderrFilter struct {
 	w       io.Writer
