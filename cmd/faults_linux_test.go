@@ -168,8 +168,8 @@ func TestLease_InAnotherTimeNamespace(t *testing.T) {
 	}
 }
 
-// TestSynchronous_EachCommitWaitsForTheDisk: in a project that says nothing each of a run's commits is flushed, and in one that
-// says normal few are.
+// TestSynchronous_EachCommitWaitsForTheDisk: in a project that says nothing each of a run's commits
+// is flushed, and in one that says normal few are.
 func TestSynchronous_EachCommitWaitsForTheDisk(t *testing.T) {
 	failing(t)
 	for settings, fails := range map[string]bool{"return {}": true, "return { synchronous = 'normal' }": false} {

@@ -310,8 +310,8 @@ func TestServe_LogMoved(t *testing.T) {
 	}
 }
 
-// TestProject_PipeForAScript holds that what is called a script and is a pipe is told of: reading it
-// would never end.
+// TestProject_PipeForAScript holds that what is called a script and is a pipe is told of: reading
+// it would never end.
 func TestProject_PipeForAScript(t *testing.T) {
 	dir := project(t, map[string]string{
 		"obelus.lua":  "return {}",

@@ -7,10 +7,10 @@
 //		os.Exit(cmd.Main(cmd.Config{Host: host.Config{Activities: activities, Tools: tools}}))
 //	}
 //
-// Each command is a file: a function that returns it, with its help and flags, and the functions that
-// carry it out. They share an app, which finds the project and opens the log and the terminal. The
-// packages below cmd/internal do the rest: term writes and reads the terminal, view and human make
-// text of results, cli reads the words of a command line, exit holds the statuses.
+// Each command is a file: a function that returns it, with its help and flags, and the functions
+// that carry it out. They share an app, which finds the project and opens the log and the terminal.
+// The packages below cmd/internal do the rest: term writes and reads the terminal, view and human
+// make text of results, cli reads the words of a command line, exit holds the statuses.
 package cmd
 
 import (

@@ -189,7 +189,8 @@ func TestInterrupt_WhileReading(t *testing.T) {
 	}
 }
 
-// TestKill_Resumed holds what [TestInterrupt_Resumed] does, of a process that had no chance to say goodbye.
+// TestKill_Resumed holds what [TestInterrupt_Resumed] does, of a process that had no chance to say
+// goodbye.
 func TestKill_Resumed(t *testing.T) {
 	dir, _ := stopped(t, syscall.SIGKILL)
 	resumed(t, dir)

@@ -76,7 +76,8 @@ func TestPrompt_Pasted(t *testing.T) {
 	}
 }
 
-// TestPrompt_Interrupted holds that Ctrl-C ends what runs, and that the session goes on; a second one ends it, and leaves the terminal as it was.
+// TestPrompt_Interrupted holds that Ctrl-C ends what runs, and that the session goes on; a second
+// one ends it, and leaves the terminal as it was.
 func TestPrompt_Interrupted(t *testing.T) {
 	said, status, restored := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "print('on') while true do end\r"},

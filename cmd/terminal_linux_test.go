@@ -167,8 +167,8 @@ func TestAsked_Decides(t *testing.T) {
 	says(t, said, "‖ call 1.1 pay wants to run\n    amount = 12\n  it may see state.limit: {\"state\":{\"limit\":100}}\n", "1.1 pay done", "call 1.2 pay wants to run", "\n\"too much\"\n")
 }
 
-// TestAsked_SomebodyElseDecides holds that a question about which somebody else decides goes away, and
-// that who sits there is told who did, and what; and that the next one is asked as ever.
+// TestAsked_SomebodyElseDecides holds that a question about which somebody else decides goes away,
+// and that who sits there is told who did, and what; and that the next one is asked as ever.
 func TestAsked_SomebodyElseDecides(t *testing.T) {
 	dir := project(t, paying)
 	said, status := atTerminal(t, dir, []reply{

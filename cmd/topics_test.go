@@ -17,6 +17,7 @@ import (
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/scripts"
+	"obelus/store"
 )
 
 // section is what a topic says from a heading to the next empty line but one.
@@ -65,6 +66,23 @@ func annotated(t *testing.T, class string) (names []string) {
 	return names
 }
 
+// methods are the output methods, sorted. The annotations of globals must have them in this order.
+func methods(t *testing.T) (names []string) {
+	t.Helper()
+	for _, method := range store.Methods {
+		names = append(names, string(method))
+	}
+	text, err := os.ReadFile("../scripts/types/globals.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `---@field _outputMethod? "` + strings.Join(names, `"|"`) + "\"\n"; !strings.Contains(string(text), want) {
+		t.Errorf("scripts/types/globals.lua lacks the line %s", want)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // TestTopics_NameAllFields holds what help tells to what there is.
 func TestTopics_NameAllFields(t *testing.T) {
 	serving := fieldsOf(host.Serving{})
@@ -82,7 +100,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
 		{"options", terms(section(t, topics.Activities, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
 		{"arguments", terms(section(t, topics.Activities, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
-		{"methods", terms(section(t, topics.Plans, "METHODS.")), []string{"assign", "concat", "merge", "push", "set"}},
+		{"methods", terms(section(t, topics.Plans, "METHODS.")), methods(t)},
 	} {
 		if diff := cmp.Diff(c.are, c.told); diff != "" {
 			t.Errorf("%s (-there are +help tells of):\n%s", c.what, diff)

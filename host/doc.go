@@ -13,12 +13,13 @@
 // Config.Objects; examples/embed does both. Package host/web serves a host, package host/luatest
 // runs a project's Lua tests, and package host/repl is a prompt.
 //
-// # Means of scripts
+// # What scripts can use
 //
 // Scripts are Lua 5.1 with the globals Tool, Activity, Delegate, Output, Message and json.
-// Everything else is required: modules of the project, and the modules of package luastd, which do
-// as much as [luastd.Grants] allow. Functions that reach outside are left out or have no effect, so
-// that libraries in Lua alone work unchanged from lib/: io writes to the output of print and reads
+// Everything else is required: modules of the project, and the modules of package luastd, which
+// read files, environment and network only as far as [luastd.Grants] allow. In Lua's own libraries
+// functions that would do so are absent or have no effect; the rest is there, so that libraries
+// written in Lua work unchanged from lib/: io writes to the output of print and reads
 // nothing, os knows the time and no variable of the environment, debug changes nothing,
 // package.loaded has the modules of this run. load and loadstring take text, bounded as files are,
 // and run it in the script's own environment or a table of its own. Coroutines work, and can yield
@@ -47,19 +48,19 @@
 // Go collects a small heap very often under load: a program that mainly runs Obelus calls
 // [KeepHeap] once, as the command does.
 //
-// An activity with reuse = true keeps its states warm: the locals and globals of its script may
-// still have their values at a later call.
+// An activity with reuse = true keeps the LState of a call for later calls, without loading the
+// script again: its locals and globals may still have the values of an earlier call.
 //
-// Consecutive calls that only compute are recorded together ([plan.Speculative]). This excludes
+// Consecutive calls that only compute are committed together ([plan.Speculative]). This excludes
 // activities with reuse = true, programs that give Config.Objects or a Config.Clock, and isolate =
-// "process": the host does not see the effects of those.
+// "process": the host can't tell whether those calls have effects.
 //
-// # Loading anew
+// # Reloading
 //
-// Host.Watch loads the scripts anew whenever their files change, and Host.Reload when it is called.
-// They are loaded separately, and if every file loads the new Generation replaces the old one,
-// whole and at once. Calls end with the generation that they began with. Each attempt, good or bad,
-// is reported as a Reload.
+// Host.Watch loads the scripts again whenever their files change, and Host.Reload when it is
+// called. If every file loads, the new Generation replaces the old one, whole and at once;
+// otherwise the old one stays. A call ends with the generation that it began with. Each attempt,
+// successful or not, is reported as a Reload.
 //
 // # Values
 //

@@ -50,7 +50,8 @@ func TestGlobals_Accidental(t *testing.T) {
 func TestGlobals_Known(t *testing.T) {
 	s := bareSession()
 	for _, name := range append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...) {
-		// A function that assigns text has forgotten a local, as it did before there was such a global.
+		// A function that assigns text has forgotten a local, as it did before there was such a
+		// global.
 		ours := slices.ContainsFunc(luacall.ReferenceFuncs, func(f sandbox.StateEntry) bool { return f.Name == name })
 		if name[0] != 0 && sandbox.KnownGlobals()[name] == ours {
 			t.Errorf("%s: known is %t", name, !ours)

@@ -114,9 +114,9 @@ func (h *Host) Reload() Reload {
 	}
 }
 
-// readFiles reads the files. They have settled if none was read half written and none has just become
-// empty, since its text follows in a moment. If overdue is set, it takes them anyway, except that a
-// newly empty file keeps its earlier text.
+// readFiles reads the files. They have settled if none was read half written and none has just
+// become empty, since its text follows in a moment. If overdue is set, it takes them anyway, except
+// that a newly empty file keeps its earlier text.
 func (h *Host) readFiles(overdue bool) (from projectfs.Set, settled bool) {
 	from, settled = projectfs.TakeAll(h.config.FS, h.files...)
 	settled = settled || overdue
@@ -145,8 +145,8 @@ func (h *Host) readFiles(overdue bool) (from projectfs.Set, settled bool) {
 	return from, settled
 }
 
-// beginWatch begins the only watch: changes that a second one found would be missing from the reports of
-// the first.
+// beginWatch begins the only watch: changes that a second one found would be missing from the
+// reports of the first.
 func (h *Host) beginWatch(files []string) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()

@@ -203,8 +203,8 @@ func (l *loader) loadFolder(folder string, load func(name string) (*sandbox.Scri
 	return scripts
 }
 
-// latestRegistry returns the function by which calls of a project's activity find the newest version, or
-// nil for an activity of a plan's file, which goes with its plan.
+// latestRegistry returns the function by which calls of a project's activity find the newest
+// version, or nil for an activity of a plan's file, which goes with its plan.
 func (l *loader) latestRegistry(sc *sandbox.Script) func() *plan.Registry {
 	if l.g.project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil

@@ -55,9 +55,9 @@ func linkedPlaces(dir, place string) (places []string) {
 // scriptPlaces are the places below the project that decide what runs.
 var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
 
-// guardedPlaces returns the places that a permission to write must name: the scripts, also behind links,
-// and the log with the files beside it. A log in the project's own folder has only the files of its
-// name.
+// guardedPlaces returns the places that a permission to write must name: the scripts, also behind
+// links, and the log with the files beside it. A log in the project's own folder has only the files
+// of its name.
 func (g *Generation) guardedPlaces() (places []string) {
 	dir := g.config.Dir
 	if dir != "" {

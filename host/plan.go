@@ -71,10 +71,10 @@ func (g *Generation) nearPlan(name string) string {
 	return files[spell.Nearest(stem, slices.Sorted(maps.Keys(files)))]
 }
 
-// PlanOf reads the plan of a run again, a plan's file or a delegate, as [journal.Context.RootPlan]
-// names it, and returns it with its registry. unread is the reason why that is not possible:
-// resuming can do without the request, unless a function is to be asked again, and without the
-// registry that a plan's file would add to.
+// PlanOf reads the plan of a run again, a plan's file or a delegate, and returns it with its
+// registry. [obelus/engine/journal.Context.RootPlan] returns its name. unread is the reason why
+// that is not possible: resuming can do without the request, unless a function is to be asked
+// again, and without the registry that a plan's file would add to.
 func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.Registry, unread error) {
 	if name == "" || name == plan.Anonymous {
 		return nil, g.registry, nil
@@ -236,8 +236,8 @@ func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 	return request, err
 }
 
-// readFields reads a table with calls and other fields, or a list of calls. It leaves the calls to be
-// read once the tools beside them are known. calls is nil if they are a function.
+// readFields reads a table with calls and other fields, or a list of calls. It leaves the calls to
+// be read once the tools beside them are known. calls is nil if they are a function.
 func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
@@ -368,7 +368,8 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	return r, err
 }
 
-// readPlannerFields reads the fields that only a function may have, and refuses those that it may not have.
+// readPlannerFields reads the fields that only a function may have, and refuses those that it may
+// not have.
 func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (err error) {
 	for _, name := range []string{"calls", "plan"} {
 		if fn, ok := fields[name].(*planner); ok {

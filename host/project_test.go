@@ -113,12 +113,12 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Libraries from elsewhere may bring files that nobody requires.
+// TestRequire_BrokenModule holds that a broken file in lib/ is no error until it is required.
 func TestRequire_BrokenModule(t *testing.T) {
 	open(t, map[string]string{"obelus.lua": "", "lib/c.lua": "goto nowhere", "activities/a.lua": "require('d')", "lib/d.lua": "return 1"})
 }
 
-// A setting that is taken and does nothing would deceive.
+// TestSettings_NotSupported holds that a setting without an effect is refused.
 func TestSettings_NotSupported(t *testing.T) {
 	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  \n  model = {},\n}"})})
 	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:4: model is not supported yet: leave it out"

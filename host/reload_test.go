@@ -492,7 +492,8 @@ func TestReload_PinnedCalls(t *testing.T) {
 	}
 }
 
-// TestReload_PinnedInWorkers: so it is in processes of their own, and the call after it has the new scripts, all of them.
+// TestReload_PinnedInWorkers: so it is in processes of their own, and the call after it has the new
+// scripts, all of them.
 func TestReload_PinnedInWorkers(t *testing.T) {
 	f := watched(t, nil, map[string]string{
 		"obelus.lua": `return { isolate = "process", timeout = 30, allow = { read = { "." }, write = { "." } } }`,
@@ -671,7 +672,8 @@ func (w *torn) Open(name string) (fs.File, error) {
 	return w.whole.Open(name)
 }
 
-// TestReload_HalfWritten: a file is not loaded that changes while it is read, also if half of it would do.
+// TestReload_HalfWritten: a file is not loaded that changes while it is read, also if half of it
+// would do.
 func TestReload_HalfWritten(t *testing.T) {
 	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
 	for _, reload := range []bool{false, true} {

@@ -69,8 +69,8 @@ func runAhead(a plan.Speculative) (plan.Result, bool, error) {
 	return a.Speculate(ctx, plan.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"})
 }
 
-// What reaches beyond a script's memory ends its call before it has, however the script
-// comes to it.
+// TestSpeculative_LeavesNoTrace holds that a speculated call gives up before it has an effect
+// outside its memory, in whatever way the script reaches the function.
 func TestSpeculative_LeavesNoTrace(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666); err != nil {
@@ -115,7 +115,8 @@ func TestSpeculative_LeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Every function of every module is known to reach beyond a script's memory, or not to.
+// TestSpeculative_FunctionsReach holds, for every function of every module, whether a speculated
+// call gives up before it.
 func TestSpeculative_FunctionsReach(t *testing.T) {
 	for _, m := range luastd.Modules {
 		for _, f := range m.Funcs {
@@ -151,7 +152,8 @@ func TestSpeculative_Computes(t *testing.T) {
 	}
 }
 
-// What can reach out without the host's knowing, or outlives its call, stays behind.
+// TestSpeculative_NotAllowed holds that no call is speculated on where objects or a clock could
+// have effects that the host does not see, or where states are reused.
 func TestSpeculative_NotAllowed(t *testing.T) {
 	for name, c := range map[string]Config{"objects": {Objects: map[string]any{"o": 1}}, "a clock": {Clock: ownClock{}}} {
 		if openAhead(t, c, "", "return 1") != nil {
@@ -171,8 +173,8 @@ func TestSpeculative_NotAllowed(t *testing.T) {
 	}
 }
 
-// Long work that can't be interrupted is better not done ahead: it would be in the way of
-// what waits to be recorded.
+// TestSpeculative_LongWork holds that a speculated call gives up before long work that can't be
+// interrupted: commits would wait for it.
 func TestSpeculative_LongWork(t *testing.T) {
 	for _, body := range []string{
 		`return #("x"):rep(1e6)`,
@@ -186,7 +188,7 @@ func TestSpeculative_LongWork(t *testing.T) {
 	}
 }
 
-// What is not done in time is not done, whatever it came to.
+// TestSpeculative_Late holds that a call has not run whose speculation ends after its time.
 func TestSpeculative_Late(t *testing.T) {
 	a := openAhead(t, Config{}, "", `while true do end`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -140,8 +140,8 @@ func (w *watch) concerns(e fsnotify.Event) bool {
 	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod)
 }
 
-// foldersAbove returns the folders of the further files, and the folders above them: moving one of them
-// changes a further file.
+// foldersAbove returns the folders of the further files, and the folders above them: moving one of
+// them changes a further file.
 func (w *watch) foldersAbove() (folders []string) {
 	for _, file := range w.files {
 		for folder := path.Dir(file); folder != path.Dir(folder); folder = path.Dir(folder) {
@@ -184,8 +184,8 @@ func (w *watch) watchFolders() error {
 	return nil
 }
 
-// watchFolder watches a folder of the project, if it exists. The attempt reports a folder that may not be
-// read, and a chmod is an event of the folder above.
+// watchFolder watches a folder of the project, if it exists. The attempt reports a folder that may
+// not be read, and a chmod is an event of the folder above.
 func (w *watch) watchFolder(folder string, closed bool) error {
 	err := w.watcher.Add(filepath.Join(w.host.config.Dir, folder))
 	if errors.Is(err, fs.ErrNotExist) || closed && errors.Is(err, fs.ErrPermission) {

@@ -111,6 +111,7 @@ type Codec interface {
 
 // Clock tells the time and waits.
 type Clock interface {
+	// Now returns the present time.
 	Now() time.Time
 	// Sleep waits for d, or until ctx is done, whose error it returns then.
 	Sleep(ctx context.Context, d time.Duration) error

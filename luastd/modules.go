@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Modules lists all modules, sorted by name. It is not changed.
+// Modules lists all modules. It is sorted by name, since [Find] searches it by halves, and must not
+// be changed.
 var Modules = []Module{
 	{Name: "base64", Funcs: base64Funcs},
 	{Name: "csv", Funcs: csvFuncs},
@@ -25,7 +26,7 @@ var Modules = []Module{
 	{Name: "yaml", Funcs: yamlFuncs},
 }
 
-// Find is the module of that name.
+// Find returns the module of a name, and false if there is none.
 func Find(name string) (Module, bool) {
 	i, ok := slices.BinarySearchFunc(Modules, name, func(m Module, name string) int { return strings.Compare(m.Name, name) })
 	if !ok {

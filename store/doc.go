@@ -1,7 +1,8 @@
-// Package store is the append-only log of a context, and the values that it denotes.
+// Package store keeps contexts, and computes the values that their messages denote.
 //
-// A context is a log of messages. Each message that holds data is one operation at one path, and
-// the value of a path is the fold of the operations that bear on it:
+// A [Log] keeps any number of contexts. A context is an append-only list of messages, numbered from
+// 1 ([Message.Seq]), with a journal beside it. Each message that holds data is one operation at one
+// path, and the value of a path is the fold of the operations that bear on it:
 //
 //	log := memory.New() // or sqlite.Open(file, sqlite.Options{})
 //	messages, err := store.ParseMessages([]byte(`{"type": "state", "user": {"name": "Ada"}}`))
@@ -9,9 +10,8 @@
 //	r := store.Resolver{Log: log, Context: "c"}
 //	name, err := r.Resolve(ctx, store.MustParsePath("†state.user.name"), "")
 //
-// [Path] names a value, [Message] is one entry, [Log] keeps them, [Resolver] returns the value of a
-// path as of any seq, with the messages that it is made of. [View] is a context as its one writer
-// sees it.
+// [Path] names a value, and [Resolver] returns the value of a path as of any seq, with the messages
+// that it is made of. [View] is a context as its one writer sees it.
 //
 // The package knows nothing of plans or calls: a message carries the call that wrote it as plain
 // JSON, and the journal beside the messages holds events that other packages define. The process

@@ -15,8 +15,9 @@ import (
 // <, > and & as themselves. The value must be one that JSON has.
 func EncodeJSON(v any) []byte { return AppendJSON(make([]byte, 0, 64), v) }
 
-// AppendJSON appends a value to b as [EncodeJSON] writes it. It is what
-// encoding/json gives, without its reflection for the types of [Values].
+// AppendJSON appends a value to b as [EncodeJSON] writes it: as encoding/json does, but without
+// reflection for the types that values of the store have (nil, bool, string, [json.Number], []any,
+// map[string]any) and for plain numbers.
 func AppendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

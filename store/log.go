@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Log is a set of contexts, each an append-only log of messages with a journal beside it. All
+// Log is a set of contexts, each an append-only list of messages with a journal beside it. All
 // methods may be called from several goroutines at once. An append is visible to every read that
 // begins after it.
 //
@@ -92,6 +92,7 @@ type Admin interface {
 	// one way in which a log forgets.
 	Prune(ctx context.Context, contexts ...ContextInfo) error
 
+	// Close ends the log: later calls give [ErrClosed].
 	Close() error
 }
 
@@ -243,6 +244,8 @@ type JournalFilter struct {
 	Newest  bool // newest first
 }
 
+// Picks reports whether an entry is of the filter's event and call. It does not look at the
+// filter's context and positions.
 func (f JournalFilter) Picks(e Entry) bool {
 	if f.Event != "" && (e.Event != f.Event || f.Call == "" && e.Call != "") {
 		return false
@@ -395,7 +398,7 @@ func (e *NeededError) Error() string {
 // Class implements the interface of [ClassOf].
 func (e *NeededError) Class() Class { return Refused }
 
-// Picks tests everything but the path.
+// Picks reports whether the filter picks a message, apart from its context and path.
 func (f *Filter) Picks(m *Message) bool {
 	return m.Seq > f.After && (f.At == 0 || m.Seq <= f.At) &&
 		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || m.Kind == f.Kind) &&

@@ -12,8 +12,8 @@ import (
 	"obelus/store/memory"
 )
 
-// TestView_MaterializedValues: what a view keeps of values is what they are, whatever comes, and changes
-// no message.
+// TestView_MaterializedValues: what a view keeps of values is what they are, whatever comes, and
+// changes no message.
 func TestView_MaterializedValues(t *testing.T) {
 	values := []any{1, nil, "x", map[string]any{}, map[string]any{"b": map[string]any{"c": 2}}, map[string]any{"b": map[string]any{"d": []any{1}}, "l": 1}, []any{}, []any{3, map[string]any{"e": 4}}}
 	rapid.Check(t, func(t *rapid.T) {

@@ -198,12 +198,17 @@ func (t Type) Valid() bool {
 	return ok
 }
 
-// check refuses a method that there is none of, which the error calls by name.
-func (m Method) check(name string) error {
-	if m != "" && !slices.Contains(Methods, m) {
-		return fmt.Errorf("unknown %s %q (one of set, merge, assign, push, concat)", name, m)
+// Check returns an error with the list of [Methods] if m is neither empty nor one of them. name is
+// the word for m in the error.
+func (m Method) Check(name string) error {
+	if m == "" || slices.Contains(Methods, m) {
+		return nil
 	}
-	return nil
+	known := make([]string, len(Methods))
+	for i, method := range Methods {
+		known[i] = string(method)
+	}
+	return fmt.Errorf("unknown %s %q (one of %s)", name, m, strings.Join(known, ", "))
 }
 
 // CheckDate refuses a time that no log can hold, since [FormatDate] does not write it as it
@@ -251,7 +256,7 @@ func (m *Message) checkProducer() error {
 	if _, ok := m.Producer.(map[string]any); !ok {
 		return fmt.Errorf("its producer must be an object, not %s", article(TypeName(m.Producer)))
 	}
-	if err := m.Method.check("method"); err != nil {
+	if err := m.Method.Check("method"); err != nil {
 		return err
 	}
 	if _, ok := Dig(m.Data.Value, m.Path); !ok || m.Path.Kind() != m.Kind {

@@ -284,7 +284,7 @@ func (p *parser) producer(m *Message) {
 		}
 	}
 	m.Producer, m.Method = call, method
-	if err := method.check(`"_outputMethod"`); err != nil {
+	if err := method.Check(`"_outputMethod"`); err != nil {
 		p.fail("%w", err)
 	}
 	if !m.Data.Set {

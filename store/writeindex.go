@@ -163,6 +163,7 @@ func (s *WriteSearch) Begin(root *writeNode, path Path, at int64) {
 	s.pushTree(n, true)
 }
 
+// Next returns the seq of the next older write, and false after the last.
 func (s *WriteSearch) Next() (seq int64, ok bool) {
 	for len(s.heap) > 0 {
 		p := s.pop()

@@ -117,6 +117,7 @@ func (t *Template) Reads() []store.Path {
 	return all
 }
 
+// Each calls f for every expression in the template, in the order of keys and indices.
 func (t *Template) Each(f func(e *Expr)) {
 	if t.Expr != nil {
 		f(t.Expr)
@@ -163,6 +164,7 @@ func (t *Template) Eval(ctx context.Context, lookup Lookup) (any, *Missing, erro
 	return t.Value, nil, nil
 }
 
+// And returns the references that are missing in m or in another; nil stands for none.
 func (m *Missing) And(other *Missing) *Missing {
 	switch {
 	case m == nil:

@@ -9,8 +9,8 @@ import (
 	"obelus/store"
 )
 
-// Context is one context of a log: what its journal and messages say is read by the methods.
-// It is a plain value; its methods may be called from several goroutines at once.
+// Context is one context of a log. Its methods read the journal and the messages, and may be called
+// from several goroutines at once.
 type Context struct {
 	Log  store.Reader
 	Name string
@@ -23,8 +23,8 @@ func In(log store.Reader, name string) Context { return Context{log, name} }
 func (c Context) Sibling(name string) Context { return Context{c.Log, name} }
 
 // Lineage names the plan that a context runs, last, and before it the plans of the contexts around
-// it, the root's first. A fork counts as the context that it began as. A later run in a delegate's
-// context has no context around it.
+// it, the root's first. A fork has the lineage of the context that it was made of. A later run in a
+// delegate's context has no context around it.
 func (c Context) Lineage(ctx context.Context) ([]string, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil {
@@ -49,7 +49,8 @@ func (c Context) Lineage(ctx context.Context) ([]string, error) {
 // OfDelegate reports whether an event may be of a delegate's own run: the first in its context.
 func (e *PlanEvent) OfDelegate() bool { return e.First <= 1 }
 
-// firstOrigin is the origin of a context, or for a fork that of the context that it began as.
+// firstOrigin returns the origin of a context, and for a fork the origin of the context that was
+// forked first.
 func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
 	for seen := map[string]bool{}; !seen[c.Name]; {
 		seen[c.Name] = true
@@ -79,8 +80,8 @@ func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error)
 
 // RootPlan names the plan of the run that a context is part of: a plan's file, or a delegate that
 // was called by itself. It is empty where nothing has run. The registry that goes with this plan is
-// the one for a [engine.Runner] that is asked about the context; registries of delegates are found
-// from there.
+// the one for a [obelus/engine.Runner] that is asked about the context; registries of delegates are
+// found from there.
 func (c Context) RootPlan(ctx context.Context) (string, error) {
 	plans, err := c.Lineage(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func damaged(entry store.Entry, format string, args ...any) error {
 	return &DamagedError{entry.Context, fmt.Sprintf("entry %d ", entry.N) + fmt.Sprintf(format, args...)}
 }
 
-// unread is an entry whose data is not what its event has.
+// unread returns a [*DamagedError] for an entry whose data could not be decoded.
 func unread(entry store.Entry, err error) error {
 	var form *json.UnmarshalTypeError
 	switch {

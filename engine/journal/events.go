@@ -68,6 +68,7 @@ func ReadEntry(entry store.Entry) (any, error) {
 	return nil, nil
 }
 
+// ReadPlanEvent decodes the data of a plan event. Its error is a [*DamagedError].
 func ReadPlanEvent(entry store.Entry) (plan PlanEvent, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &plan); err != nil {
 		return plan, unread(entry, err)
@@ -117,10 +118,10 @@ func IsEnd(entry store.Entry) bool {
 	return err == nil && (end.Status == RunDone || end.Status == RunFailed || end.Stopped)
 }
 
-// HasInput reports whether a context has input that its run may wait for and has not taken up: it
-// came after the run halted, or is a decision that came just then. That includes the input of a
-// delegate that the run waits for; and a delegate that ended under another holder, or that has no
-// holder any more.
+// HasInput reports whether a context has input that its waiting run has not read yet: messages or a
+// decision that were recorded after, or just before, the run halted. The input of a delegate that
+// the run waits for counts too, and so does a delegate that ended under another holder, or that has
+// no holder any more.
 func (c Context) HasInput(ctx context.Context) (bool, error) {
 	return c.isInput(ctx, true)
 }
@@ -131,7 +132,7 @@ func (c Context) ChildDone(ctx context.Context) (bool, error) {
 	return c.isInput(ctx, false)
 }
 
-// isInput is ChildDone, and with besides HasInput.
+// isInput is [Context.HasInput] with besides, and [Context.ChildDone] without.
 func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting {
@@ -206,8 +207,8 @@ func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
 	return slices.ContainsFunc(records, Record.LeftBehind), err
 }
 
-// FailedBefore lists the calls that failed in the rounds of a context's newest run before the
-// last: its planner went on whatever became of them, so that the run does not fail of it.
+// FailedBefore lists the calls that failed in the ticks of a context's newest run before its last:
+// the run does not fail because of them, since its planner was asked again.
 func (c Context) FailedBefore(ctx context.Context) ([]Record, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Event.First >= last.Tick {
@@ -219,8 +220,8 @@ func (c Context) FailedBefore(ctx context.Context) ([]Record, error) {
 	}), err
 }
 
-// Root is the context at the top, whose run the newest run of a context is part of:
-// itself, if it is no delegate's, or if a plan was run there after the delegate's.
+// Root returns the outermost context whose run the newest run of a context is part of: the context
+// itself if it is no delegate's, or if a plan was run in it after the delegate's.
 func (c Context) Root(ctx context.Context) (string, error) {
 	for range plan.MaxDepth + 1 {
 		origin, ok, err := c.OriginOf(ctx)

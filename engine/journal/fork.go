@@ -8,7 +8,7 @@ import (
 	"obelus/store"
 )
 
-// eventFork is where a fork leaves the context that it was made of.
+// eventFork is the event with which the own journal of a fork begins; data is a forkEvent.
 const eventFork = "fork"
 
 // forkEvent is the origin of a fork in its journal.
@@ -38,8 +38,8 @@ func Fork(ctx context.Context, log store.Log, from string, at int64, name string
 	return at, err
 }
 
-// RanNonIdempotent reports whether a call that must not run twice has run in the context of a
-// delegate, or in those of its own delegates.
+// RanNonIdempotent reports whether a call that must not run twice has run in the context, or in a
+// context of one of its delegates, however deep.
 func (c Context) RanNonIdempotent(ctx context.Context) (bool, error) {
 	seen := map[string]bool{}
 	for names := []string{c.Name}; len(names) > 0; {
@@ -61,8 +61,8 @@ func (c Context) RanNonIdempotent(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// OwnChild is the context that the delegate of a context's call goes on in, empty
-// if there is none.
+// OwnChild returns the context of a call's delegate as long as the call has not settled, and "" if
+// there is none or it belongs to the context that this one was forked from.
 func (c Context) OwnChild(ctx context.Context, r *Record) (string, error) {
 	if r.Child == "" || r.Status.Settled() {
 		return "", nil

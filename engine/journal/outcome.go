@@ -15,8 +15,8 @@ import (
 	"obelus/store"
 )
 
-// NewestSeq is the newest of the messages that a value is made of: an instance's
-// own stand before the global ones, whichever are newer.
+// NewestSeq returns the greatest of the seqs of the messages that a value is made of, 0 without
+// any. They need not be sorted: an instance's own messages come before the global ones.
 func NewestSeq(from []int64) int64 {
 	if len(from) == 0 {
 		return 0
@@ -30,7 +30,7 @@ const (
 	Rejected = "rejected"
 )
 
-// Who names the person or program that decided (engine/PROTOCOL.md, "Decisions have a name").
+// Who names the person or program that decided (protocol §7, Decisions have a name).
 type Who struct {
 	By string `json:"by,omitempty"` // as the host knows them: a login name, a token
 	// As they called themselves, where the host can't tell.
@@ -141,7 +141,7 @@ func (c Context) heldAmong(ctx context.Context, records []Record) ([]Record, err
 	return all, nil
 }
 
-// HeldCall finds a held call by its number in a context, or else in the delegates of it. A call of
+// HeldCall finds a held call by its number in a context, or else in its delegates. A call of
 // the context itself that was held and decided about takes precedence, so that a second decision
 // does not reach a delegate's call. Its error is a [*NoSuchCallError] where none is held, or
 // several delegates hold one.
@@ -190,7 +190,8 @@ func (r *Record) Decidable() error {
 	return &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", r.Call, r.Status)}
 }
 
-// SeveralContexts is a decision that may be meant for one of several contexts.
+// SeveralContexts returns a [*NoSuchCallError] for a decision that may be meant for any of several
+// contexts, with those as its hint.
 func SeveralContexts(what string, contexts []string) error {
 	return &NoSuchCallError{Message: what, Hint: Hint{Contexts: contexts}}
 }
@@ -203,7 +204,7 @@ type LazyPlan struct {
 	Since   string `json:"since"`
 }
 
-// Lazy lists the plans that wait to be released, in a context and in those of its delegates.
+// Lazy lists the plans that wait to be released, in a context and in its delegates' contexts.
 func (c Context) Lazy(ctx context.Context) ([]LazyPlan, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil {
@@ -244,9 +245,10 @@ type releaseEvent struct {
 	Who
 }
 
-// released reports whether the run's newest plan was released, up to a position in the journal; 0
-// for all of it. A release of the plan before may come after this plan, from a person who was shown
-// that one.
+// released reports whether the journal has a release of the run's newest plan up to a position, or
+// with 0 anywhere. A release names the tick of its plan: a person who was shown the plan of an
+// earlier tick may release it when this plan is recorded already, and that does not release this
+// one.
 func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: eventRelease, After: r.After, At: at}) {
 		if err != nil {
@@ -265,7 +267,8 @@ func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
 	return false, nil
 }
 
-// CutSum is how many bytes of a sum stand for a name that would be too long.
+// CutSum is the number of bytes of a digest that replaces the beginning of a name that would be too
+// long, written in hex.
 const CutSum = 16
 
 // isCut reports whether a name may belong to a delegate's context whose parents' names were too
@@ -276,8 +279,8 @@ func isCut(name string) bool {
 	return err == nil && hex.DecodedLen(len(sum)) == CutSum
 }
 
-// Unblamed is why a run failed, unless that but follows from a call that did. With a
-// planner it never does: that is asked again, whatever has failed.
+// Unblamed returns the reason why a run failed, or "" if a failed call of its tick is the reason.
+// The failure of a call never ends a run with a planner: the planner is asked again.
 func Unblamed(why string, event PlanEvent, calls []Record) string {
 	if !event.Planner && slices.ContainsFunc(calls, Record.Blamed) {
 		return ""
@@ -288,8 +291,8 @@ func Unblamed(why string, event PlanEvent, calls []Record) string {
 // Blamed reports whether the call makes its run fail.
 func (r Record) Blamed() bool { return r.Status == Failed && !r.Unstored }
 
-// ReportedFailure is the call whose failure an error message reports, and that;
-// empty where it is about no call.
+// ReportedFailure returns the call whose failure an error message reports, and the failure; both
+// are empty if the message is about no call.
 func ReportedFailure(m *store.Message) (call string, failure any) {
 	if m.Kind != store.KindError {
 		return "", nil
@@ -299,7 +302,8 @@ func ReportedFailure(m *store.Message) (call string, failure any) {
 	return call, data["error"]
 }
 
-// IndexInTick is the place of a tick's call that a message names, if it does.
+// IndexInTick returns the index in a tick, from 0, of a call such as "1.2"; ok is false if the call
+// is not one of the tick.
 func IndexInTick(tick int, call string) (i int, ok bool) {
 	position, ok := strings.CutPrefix(call, strconv.Itoa(tick)+".")
 	if !ok {
@@ -315,18 +319,18 @@ type TickOf struct {
 	Tick    int
 }
 
-// Span is the time from a call's start to its settling. A call that was refused or skipped began
-// when it settled; the zero Span is for one that did not settle.
+// Span is the time from a call's start to its settling. For a call that was refused or skipped both
+// are the same; the zero Span is for one that did not settle.
 type Span struct{ Began, Settled Position }
 
-// Outcome is how it stands, by what its context's journal has of calls.
+// Outcome returns the state of the run as an [Outcome]. records are all records of its context.
 func (r *Run) Outcome(name string, records []Record) *Outcome {
 	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
 	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, Calls: calls}
 }
 
-// LeftBehind reports whether the record is of a fire-and-forget call that was at work when its
-// process ended, if that has.
+// LeftBehind reports whether the record is of a fire-and-forget call that has no outcome: it is at
+// work, or was when its process ended.
 func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
 
 // DecisionEvent is a person's decision about a call that had failed, was in doubt or, in a
@@ -344,8 +348,8 @@ const ReasonSkipped = "skipped by a person"
 // ReasonGiven is the reason of a call whose result a person gave.
 const ReasonGiven = "its result was given by a person"
 
-// IsWithin reports whether a context is another one, or that of a delegate in it, however deep.
-// Their names show it, except names that childOf had to cut.
+// IsWithin reports whether a context is another one, or is the context of a delegate in it, however
+// deep. Their names show it, except names that were too long and had to be cut.
 func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 	for range plan.MaxDepth + 1 {
 		if c.Name == other || strings.HasPrefix(c.Name, other+".") {
@@ -363,6 +367,7 @@ func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 	return false, nil
 }
 
+// OriginOf returns the origin of the context; ok is false if there is no such context.
 func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, err error) {
 	info, err := c.Log.Info(ctx, c.Name)
 	if errors.Is(err, store.ErrNoContext) {
@@ -371,8 +376,8 @@ func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, er
 	return info.Origin, err == nil, err
 }
 
-// Outcome is the end of a run, or its state. Its values are shared, as those of a [plan.Invocation]
-// are, and must not be changed.
+// Outcome is the end of a run, or its state. Its values are shared, like the values of a
+// [plan.Invocation], and must not be changed.
 type Outcome struct {
 	// Empty where the run was stopped before its planner gave a first plan: nothing of it is in the
 	// log.
@@ -380,11 +385,12 @@ type Outcome struct {
 	Status  RunStatus
 	Output  any    // null without one
 	Error   string // why the run failed, where no single call is to blame
-	// It was interrupted as its host stopped ([engine.ErrStopped]): a server resumes it.
+	// It was interrupted as its host stopped ([obelus/engine.ErrStopped]): a server resumes it.
 	Stopped bool
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
-	// Calls that ran without the result of a call in [engine.Resume].Retry, and keep their outcome.
+	// Calls that ran without the result of a call in [obelus/engine.Resume.Retry], and keep their
+	// outcome.
 	Stale []string
 }
 

@@ -119,7 +119,8 @@ type Record struct {
 	Retry bool `json:"retry,omitempty"`
 	// It has begun, and its activity must not run twice.
 	NotIdempotent bool `json:"once,omitempty"`
-	// Of a call that runs again: the seq as of which it reads values of calls that do not.
+	// Of a call that runs again: the seq as of which it reads what calls that do not run again
+	// wrote.
 	Before int64 `json:"before,omitempty"`
 	// Of a call that runs again or is retried: the seq up to which its earlier messages are
 	// superseded.
@@ -128,13 +129,14 @@ type Record struct {
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Entry is the record as the journal has it, which knows the context.
+// Entry returns the journal entry with the record as its data. The context is left out there: the
+// entry has it.
 func (r Record) Entry() store.Entry {
 	r.Context = ""
 	return store.Entry{Call: r.Call, Event: string(r.Status), Data: r.JSON()}
 }
 
-// JSON is the record as encoding/json writes it.
+// JSON returns the record as encoding/json would write it.
 func (r *Record) JSON() string { return string(r.AppendJSON(nil)) }
 
 // AppendJSON appends the record to b. One or two are written for each call, so it is done
@@ -228,19 +230,19 @@ func appendReads(b []byte, reads map[string]int64) []byte {
 	return append(b, '}')
 }
 
-// Records gives the calls of a context as they stand, in the order of their
-// plans, those that have not begun among them.
+// Records returns the calls of a context in their present state and in the order of its plans,
+// including calls that have not begun.
 func (c Context) Records(ctx context.Context) ([]Record, error) {
 	return c.RecordsAt(ctx, 0)
 }
 
-// RecordsAt returns them as they were when the context had reached a seq; 0 for now.
+// RecordsAt is [Context.Records] as of a seq; 0 for now.
 func (c Context) RecordsAt(ctx context.Context, at int64) ([]Record, error) {
 	return c.RecordsFrom(ctx, 0, 0, at)
 }
 
-// RecordsFrom returns those of a tick and later ones, from the entries after a position in the
-// journal.
+// RecordsFrom is [Context.RecordsAt] for the calls of a tick and of later ones. It reads the
+// journal after position n.
 func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Record, error) {
 	if err := store.CheckStoredContext(c.Name); err != nil { // as for the last run
 		return nil, err
@@ -293,6 +295,7 @@ func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Reco
 	return all, nil
 }
 
+// ReadRecord decodes the data of a call's entry. Its error is a [*DamagedError].
 func ReadRecord(entry store.Entry) (r Record, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &r); err != nil {
 		return r, unread(entry, err)
@@ -306,7 +309,7 @@ func ReadRecord(entry store.Entry) (r Record, err error) {
 	return r, nil
 }
 
-// plannedCalls gives a plan's calls before anything has happened to them.
+// plannedCalls returns the records of a plan's calls before any of them has begun.
 func (c Context) plannedCalls(ctx context.Context, entry store.Entry) ([]Record, error) {
 	plan, err := ReadPlanEvent(entry)
 	if err != nil {
@@ -329,6 +332,7 @@ func (c Context) plannedCalls(ctx context.Context, entry store.Entry) ([]Record,
 	return records, nil
 }
 
+// CallID returns the name of a call, as in "1.2": the second call of tick 1.
 func CallID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
 
 // PlanMessage reads the calls of the plan message at a seq.

@@ -68,7 +68,7 @@ type PlanEvent struct {
 	Refused *Refusal `json:"refused,omitempty"`
 }
 
-// Refusal is a planner's solution that was refused, as far as it takes to know it again.
+// Refusal identifies a planner's solution that was refused, so that a repetition is recognized.
 type Refusal struct {
 	Digest string `json:"digest"`
 	Next   int64  `json:"next"` // the seq after the messages about it
@@ -89,7 +89,7 @@ func DecodeJSON(text json.RawMessage) (any, error) {
 	return store.DecodeWithin(text, plan.JournalDepth)
 }
 
-// RunEvent is how a run ended, or where it stands.
+// RunEvent describes how a tick of a run ended or halted.
 type RunEvent struct {
 	Tick   int       `json:"tick"`
 	Status RunStatus `json:"status"`
@@ -99,11 +99,12 @@ type RunEvent struct {
 	Over     bool `json:"over,omitempty"`
 	Stopped  bool `json:"stopped,omitempty"` // it was interrupted as its host was stopped
 	Detached bool `json:"behind,omitempty"`  // fire-and-forget calls went on
-	Drains   bool `json:"drains,omitempty"`  // it is about to end so: its calls may still end
-	Who           // has cancelled it
+	// Status is the one that it is about to get: its running calls may still end.
+	Drains bool `json:"drains,omitempty"`
+	Who         // has cancelled it
 }
 
-// RunStatus is how a run stands.
+// RunStatus is the status of a run (protocol §7, Run status).
 type RunStatus string
 
 // The statuses of runs. A context in which no run has begun has none.
@@ -115,13 +116,14 @@ const (
 	RunInterrupted RunStatus = "interrupted" // it stopped before it ended or halted
 	RunCancelled   RunStatus = "cancelled"   // a person or program cancelled it
 
-	// runContinued ends a tick after which the planner is asked again.
+	// RunContinued is only in the journal: a tick has ended, and the run goes on with the next one,
+	// for which its planner is asked. The status of such a run is [RunRunning].
 	RunContinued RunStatus = "continued"
 )
 
 var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunInterrupted, RunCancelled, RunRunning}
 
-// RunStatuses lists them.
+// RunStatuses lists the statuses that a run may have.
 func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
 
 // Finished reports whether a tick has ended, so that another can begin.
@@ -135,14 +137,14 @@ type Run struct {
 	Output any
 	Error  string
 
-	// Stopped reports that it was interrupted as its host stopped ([engine.ErrStopped]) or died: a
-	// server resumes it by itself.
+	// Stopped reports that it was interrupted as its host stopped ([obelus/engine.ErrStopped]) or
+	// died: a server resumes it by itself.
 	Stopped bool
 
 	// Planner reports that its plan is a function, which is asked at every tick.
 	Planner bool
 
-	// Held reports that its plan is lazy, and has not been released by [engine.Release].
+	// Held reports that its plan is lazy, and has not been released by [obelus/engine.Release].
 	Held bool
 
 	Event    PlanEvent
@@ -152,7 +154,7 @@ type Run struct {
 	Detached bool      // fire-and-forget calls went on when its newest tick ended
 }
 
-// Unwanted reports whether it goes on only if it is resumed, and not by itself: it was cancelled or
+// Unwanted reports whether no server goes on with the run by itself: it was cancelled or
 // interrupted on purpose, or it is in an untouched fork.
 func (r *Run) Unwanted() bool {
 	return r.Status == RunCancelled || r.Status == RunInterrupted && !r.Stopped
@@ -199,9 +201,9 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 	return run, nil
 }
 
-// Repeats reports whether a solution is refused that equals the one refused before it, where
-// nothing but that refusal has been appended meanwhile. start is the seq as the planner was
-// asked.
+// Repeats reports whether the refused solution equals the one that was refused just before it, and
+// nothing but the messages about that refusal has been appended meanwhile. start is the context's
+// seq when the planner was asked.
 func (r *Refusal) Repeats(before *Refusal, start int64) bool {
 	return r != nil && before != nil && r.Digest == before.Digest && start == before.Next
 }

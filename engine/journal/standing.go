@@ -8,7 +8,7 @@ import (
 )
 
 // CurrentRun is [Context.LastRun] as of now: an unfinished run without a holder is interrupted, and
-// one that is still being interrupted or cancelled is running (engine/PROTOCOL.md, "Interrupted").
+// one that is still being interrupted or cancelled is running (protocol §7, Run status).
 func (c Context) CurrentRun(ctx context.Context) (last Run, err error) {
 	rests := func() bool { return last.Status.Finished() || last.Status == RunWaiting }
 	if last, err = c.LastRun(ctx); err != nil || rests() { // the usual case

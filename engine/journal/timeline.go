@@ -16,20 +16,23 @@ type Timeline struct {
 	Events []Arrival        // in their order
 	Starts map[int]Position // starts of ticks
 	Ends   map[int]Position // ends of ticks
-	// By call, and by tick: in their order, when it was to run again; its messages up to the seq
-	// are superseded since.
+	// By call ("1.2") and by tick ("1"): where each decision to run it again stands, in order. N is
+	// the position of the decision, and the messages of the call or tick up to Seq are superseded
+	// from there on.
 	Reruns map[string][]Position
 }
 
-// Position is a place in a context's history: the seq to which it had come, and a position
+// Position is a place in a context's history: the seq of the newest message there, and a position
 // in the journal.
 type Position struct{ Seq, N int64 }
 
+// Before reports whether a position is earlier than another one.
 func (m Position) Before(other Position) bool {
 	return m.Seq < other.Seq || m.Seq == other.Seq && m.N < other.N
 }
 
-// Arrival is a position at which a tick ended, or foreign messages were appended.
+// Arrival is an event that adds messages to a context: the end of a tick, or an append of foreign
+// messages.
 type Arrival struct {
 	Seq      int64
 	Tick     int   // that ended, 0 for an append
@@ -75,8 +78,9 @@ func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) 
 	return p, nil
 }
 
-// noteRerun notes that a call was to run again at a position in the journal, if it was, or to
-// be tried again in a run that began with a tick.
+// noteRerun adds a record's decision to run its call again to the timeline, if it is one: a rerun
+// in a fork, or a retry in a run whose first tick is first. n is the record's position in the
+// journal.
 func (p *Timeline) noteRerun(r *Record, n int64, first int) {
 	if r.SupersededUpTo != 0 && (r.Before != 0 || r.Tick >= first) {
 		tick := strconv.Itoa(r.Tick)
@@ -128,8 +132,8 @@ func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64
 	return all, nil
 }
 
-// SupersededFor finds the superseded messages for a run that began with a tick and some calls of
-// which run again by their records, which need not be in the journal yet.
+// SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls
+// run again, as records say, which need not be in the journal yet.
 func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (map[int64]int64, error) {
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
 		return nil, nil

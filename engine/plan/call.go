@@ -63,6 +63,7 @@ func (f *Fault) Error() string { return f.Err.Error() }
 
 func (f *Fault) Unwrap() error { return f.Err }
 
+// Faultf returns a [*Fault] whose error is made as by [fmt.Errorf].
 func Faultf(code, format string, args ...any) error {
 	return &Fault{code, fmt.Errorf(format, args...)}
 }
@@ -209,10 +210,10 @@ func (c *Call) parseOutput() error {
 		return err
 	}
 	c.Method = store.Method(method)
-	switch {
-	case method != "" && !slices.Contains(store.Methods, c.Method):
-		return Faultf(CodeSchema, "_outputMethod: unknown method %q (one of set, merge, assign, push, concat)", method)
-	case method != "" && path == "":
+	if err := c.Method.Check("method"); err != nil {
+		return Faultf(CodeSchema, "_outputMethod: %w", err)
+	}
+	if method != "" && path == "" {
 		return Faultf(CodeSchema, "_outputMethod: there is no _outputPath for it")
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 // It is immutable.
 type Plan struct {
 	Calls []*Call
-	// Set where the plan is compiled for display, by [Compile] or [engine.Runner.Check].
+	// Set where the plan is compiled for display, by [Compile] or [obelus/engine.Runner.Check].
 	Warnings []Problem
 
 	Output *expr.Template // the final output; nil without one
@@ -26,6 +26,7 @@ type Plan struct {
 	Graph  *graph
 }
 
+// Empty returns a plan without calls.
 func Empty() *Plan { return &Plan{Graph: &graph{Writers: map[string]*WriterIndex{}}} }
 
 // Exists reports whether a path has a value in an instance when the plan's tick begins.
@@ -38,8 +39,9 @@ func NothingExists(store.Path, string) (bool, error) { return false, nil }
 // stands after it.
 func EverythingExists(store.Path, string) (bool, error) { return true, nil }
 
-// Compile makes a plan of a request's calls. Its error is a [*PlanError] with all faults at once,
-// warnings after the errors.
+// Compile normalizes a request ([Request.Normalize]: its Go values become JSON) and makes a plan of
+// its calls, with warnings. Its error is a [*PlanError] with all faults at once, warnings after the
+// errors.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	request, err := request.Normalize()
 	if err != nil {
@@ -48,8 +50,7 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 	return CompileForDisplay(request, registry, exists)
 }
 
-// CompileForDisplay adds warnings, which cost more than all else and are of no use where a plan
-// runs.
+// CompileForDisplay is [Compile] of a request that [Request.Normalize] has returned.
 func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	c := &planCompiler{file: request.Name}
 	p, err := c.compile(request, registry, exists)
@@ -78,7 +79,8 @@ func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Pl
 	return p, nil
 }
 
-// CompileRequest is Compile of a request that has been received, to be run.
+// CompileRequest makes a plan, to be run, of a request that [Request.Normalize] has returned. It
+// looks for no warnings: they cost more than all else, and are of no use where a plan runs.
 func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	p, err := (&planCompiler{file: request.Name}).compile(request, registry, exists)
 	if err != nil {
@@ -87,7 +89,8 @@ func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan,
 	return p, nil
 }
 
-// compile gives the plan also where it is refused, as far as it was understood.
+// compile returns the plan also where it is refused, as far as it was understood. The request is
+// normalized.
 func (c *planCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	registry = c.tools(request, registry)
 	p := &Plan{}
@@ -421,6 +424,7 @@ func ExpandInstances(calls []Source, instances []string) []Source {
 	return all
 }
 
+// EveryInstance reports whether one of the calls is for every instance (_instance "*").
 func EveryInstance(calls []Source) bool {
 	return slices.ContainsFunc(calls, func(src Source) bool {
 		call, _ := src.Call.(map[string]any)

@@ -21,11 +21,10 @@ const (
 	ThoughtEdge                 // it is latent, and the other a thought before it
 )
 
-// Edge is a wire of the graph: call `to` waits for call `from`. Calls are
-// numbered from 0.
+// Edge is a wire of the graph: call To waits for call From. Calls are numbered from 0.
 type Edge struct {
 	From, To int
-	path     store.Path // read by `to`; of a ReadEdge, read by `from`
+	path     store.Path // read by To; of a ReadEdge, read by From
 	Kind     edgeKind
 }
 

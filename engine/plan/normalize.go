@@ -120,6 +120,7 @@ func normalizeFields(given map[string]any) (map[string]any, error) {
 	return fields, nil
 }
 
+// ValidText returns a text in which U+FFFD replaces the bytes that are not valid UTF-8.
 func ValidText(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // validTexts is the JSON value of one whose texts are not valid UTF-8, if nothing
@@ -142,6 +143,8 @@ func validTexts(given any) (any, bool) {
 	return v, err == nil
 }
 
+// NormalizeObject makes JSON of the values of an object; nil becomes an empty one. An error calls
+// the object by name.
 func NormalizeObject(given map[string]any, name string) (map[string]any, error) {
 	if given == nil {
 		return map[string]any{}, nil
@@ -166,7 +169,9 @@ func (s *Solution) Normalize() (*Solution, error) {
 	return &out, err
 }
 
-// Normalize returns the request as it is run. Its error is a [*PlanError].
+// Normalize returns the request with JSON in place of the values of a Go program ([store.FromGo]),
+// in messages, calls, tools, schema and output, and checks its mode and the form of its messages.
+// Its error is a [*PlanError].
 func (r *Request) Normalize() (*Request, error) {
 	out, c := *r, &planCompiler{file: r.Name}
 	if r.Mode != "" && r.Mode != ModeEager && r.Mode != ModeLazy {

@@ -59,7 +59,7 @@ func (p Problem) Error() string {
 }
 
 // PlanError is a plan that is refused whole, with all of its faults. From [Compile] and
-// [engine.Runner.Check] warnings follow the errors; Error names errors alone.
+// [obelus/engine.Runner.Check] warnings follow the errors; Error names errors alone.
 type PlanError struct{ Problems []Problem }
 
 // maxTold is how many problems a text names: what writes plans makes some mistakes in

@@ -58,7 +58,7 @@ func (f ActivityFunc) Run(ctx context.Context, in Invocation) (Result, error) { 
 
 // Invocation is the input of an activity. Its values are JSON as package store has it, wherever
 // they come from: nil, bool, string, [json.Number], []any and map[string]any. A number is a
-// [json.Number] with the text that it was written with, so an integer that a Go activity returned
+// json.Number with the text that it was written with, so an integer that a Go activity returned
 // as an int is one too. The values are shared and must not be changed; an adapter to scripts makes
 // copies.
 type Invocation struct {
@@ -135,17 +135,16 @@ func (f *Failure) Error() string {
 	return string(store.EncodeJSON(f.Fields))
 }
 
-// Registered is an activity under its name, with how it wants to be run.
+// Registered is an activity under its name, with the options by which its calls are run.
 type Registered struct {
 	Name     string // for lists; in a [Registry] its key is its name
 	Activity Activity
 
-	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
-	// context is done, and the attempt has failed of it, whatever it gives back
-	// later. A goroutine can't be ended from outside: an activity in Go that does
-	// not heed its context is waited for, keeps its place among those that run at
-	// once, and is tried again, or fails, only once it has returned. Where its run
-	// is stopped it is left behind; see [engine.Runner.Run].
+	// Timeout is how long one attempt may take; 0 for DefaultTimeout. After that its context is
+	// done, and the attempt has failed, whatever it returns. A goroutine can't be ended from
+	// outside: an activity in Go that does not heed its context still counts as one of the calls
+	// that run at once, and the call is retried, or fails, only when it has returned. If its run is
+	// stopped, it is not waited for; see [obelus/engine.Runner.Run].
 	Timeout time.Duration
 
 	Retries int // further attempts after a failure
@@ -154,21 +153,20 @@ type Registered struct {
 	NotIdempotent bool // in doubt after a crash, instead of run again
 	// How many calls of it one run, with its delegates, makes at once; 0 for no limit of its own.
 	Concurrency int
-	// In a test: it runs its tool's calls also where they name another activity or a delegate.
+	// For tests: it runs the calls of the tool of its name, even if the tool has another activity,
+	// or the call a delegate.
 	StandIn bool
 
-	// It returns no value where it does not fail, so that its calls write null: check warns of
-	// them.
+	// It never returns a value, so its calls write null: check warns of a call with an output path.
 	ReturnsNothing bool
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file
 	Code   *store.Code // the scripts that its calls run, that file among them; nil for Go
 
-	// Latest gives the registry that was loaded last, where scripts are loaded
-	// anew while runs go on; nil for an activity that stays as it is. A call
-	// begins with the newest version of its activity, as long as its tool is
-	// still the one that its plan was checked by.
+	// Latest returns the registry that was loaded last, if scripts are loaded anew while runs go
+	// on; nil for an activity that never changes. A call begins with the newest version of its
+	// activity, as long as the schema of its tool is still the one that its plan was checked with.
 	Latest func() *Registry
 
 	skipped, backoff int32 // see SkipsSpeculation; accessed by sync/atomic
@@ -187,8 +185,8 @@ type Registry struct {
 	Activities map[string]*Registered
 	Delegates  map[string]*Delegate
 
-	// File reads the delegate in a file below the project, "lib/sum.lua"; nil
-	// where there are no files.
+	// File reads the delegate in a file below the project, such as "lib/sum.lua"; nil without a
+	// project.
 	File func(name string) (*Delegate, error)
 
 	// Model answers latent calls; nil where there is none.
@@ -326,9 +324,10 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// maxSkipped is how many calls of an activity do not run ahead after one that would have been
-// seen: its work was in vain. After one that was late it is one, and more with each that
-// is, less with each that is not: it may have waited for a processor.
+// maxSkipped is the number of calls of an activity that are not speculated on after a speculation
+// gave up before a visible effect. After one that took too long, perhaps since it waited for a
+// processor, it is one call, and the number doubles with each further one, up to this bound; every
+// success halves it.
 const maxSkipped = 127
 
 // SkipsSpeculation reports whether the next call of the activity is not speculated on.
@@ -336,7 +335,8 @@ func (r *Registered) SkipsSpeculation() bool {
 	return atomic.LoadInt32(&r.skipped) > 0 && atomic.AddInt32(&r.skipped, -1) >= 0
 }
 
-// NoteSpeculation notes what became of a call that was to run ahead.
+// NoteSpeculation records the outcome of a speculation: whether the call ran to its end, and if
+// not, whether it took too long.
 func (r *Registered) NoteSpeculation(ran, late bool) {
 	n := atomic.LoadInt32(&r.backoff)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"obelus/store"
 )
 
+// Message returns the plan message of a request, as it is stored before the first call starts.
 func Message(request *Request) store.Message {
 	calls := make([]any, len(request.Calls))
 	for i, src := range request.Calls {

@@ -13,8 +13,7 @@ import (
 	"obelus/store"
 )
 
-// typeChecker compares the types that a plan's tools and schemas declare (engine/PROTOCOL.md,
-// "Types across calls").
+// typeChecker compares the types that a plan's tools and schemas declare (protocol §7).
 type typeChecker struct {
 	plan     *Plan
 	exists   Exists

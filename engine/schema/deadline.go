@@ -89,7 +89,7 @@ type schemaCompiler struct {
 	*jsonschema.Compiler
 	patience *patience
 	patterns map[string]*patientPattern // each is compiled twice, once to check it
-	left     int                        // of mostInstructions
+	left     int                        // of regex.MaxInstructions, for further patterns
 
 	ignoreFormats bool
 }

@@ -46,7 +46,7 @@ func forests(n int) (all []string) {
 	return all
 }
 
-// No schema and value keep the host from its work: a check has an end.
+// TestSchema_TooSlow holds that a check ends after a time, whatever its schema and value.
 func TestSchema_TooSlow(t *testing.T) {
 	defer schema.BoundPatience(100 * time.Millisecond)()
 	const tooLong = "takes more than"
@@ -102,7 +102,7 @@ func TestLists_TimeIsBounded(t *testing.T) {
 	}
 }
 
-// What does not take long passes, however large or deep it is.
+// TestSchema_SlowButInTime holds that large and deep values pass whose check takes little time.
 func TestSchema_SlowButInTime(t *testing.T) {
 	tree := `{"anyOf": [{"type": "number"}, {"type": "array", "items": {"$ref": "#"}}, {"type": "object", "additionalProperties": {"$ref": "#"}}]}`
 	list := `{"if": {"required": ["last"]}, "then": {"properties": {"next": {"$ref": "#"}}}, "else": {"properties": {"next": {"$ref": "#"}}}}`
@@ -142,7 +142,7 @@ func TestSchema_SlowButInTime(t *testing.T) {
 	}
 }
 
-// A schema is shared by all who hold values against it at the same time.
+// TestSchema_UsedByMany holds that goroutines may check values against one schema at the same time.
 func TestSchema_UsedByMany(t *testing.T) {
 	schema, err := schema.New(decoded(t, `{"$schema": "http://json-schema.org/draft-07/schema#",
 		"properties": {"a": {"format": "regex", "pattern": "^[^x]*$"}, "b": {"enum": [1, 2]}, "l": {"items": {"uniqueItems": true}, "type": "array"},
@@ -169,7 +169,7 @@ func TestSchema_UsedByMany(t *testing.T) {
 	all.Wait()
 }
 
-// Who takes long holds up nobody else.
+// TestSchema_InUse holds that a slow check does not delay other checks against the same schema.
 func TestSchema_InUse(t *testing.T) {
 	defer schema.BoundPatience(time.Second)()
 	schema, err := schema.New(decoded(t, `{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "patternProperties": {"^x": {"type": "array"}}}`))

@@ -178,6 +178,7 @@ func isArray(v any) bool {
 	return ok
 }
 
+// IsEmptyObject reports whether a value is {}.
 func IsEmptyObject(v any) bool {
 	object, ok := v.(map[string]any)
 	return ok && len(object) == 0

@@ -132,6 +132,7 @@ func (s Node) childWithin(segment string, depth int) Node {
 	return Node{}
 }
 
+// TypesOfValues returns what is known of a value that is one of some values.
 func TypesOfValues(values []any) (k Possible) {
 	for _, v := range values {
 		if name := store.TypeName(v); !slices.Contains(k.Types, name) {
@@ -174,6 +175,7 @@ func (k Possible) Excludes(types ...string) bool {
 	})
 }
 
+// String names the types, as in "number or string".
 func (k Possible) String() string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(k.Types))), " or ")
 }

@@ -60,7 +60,7 @@ func MisspeltKeywords(schema any, location ...string) (all []string) {
 	return all
 }
 
-// keywords are those of JSON Schema 2020-12, by its vocabularies.
+// keywords are the keywords of JSON Schema 2020-12, by its vocabularies.
 var keywords = strings.Fields(`
 	$id $schema $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment $defs
 	prefixItems items contains additionalProperties properties patternProperties dependentSchemas propertyNames
@@ -70,4 +70,5 @@ var keywords = strings.Fields(`
 	title description default deprecated readOnly writeOnly examples
 	format contentEncoding contentMediaType contentSchema`)
 
+// IsKeyword reports whether a key of a schema is a keyword of JSON Schema 2020-12.
 func IsKeyword(key string) bool { return slices.Contains(keywords, key) }

@@ -1,6 +1,5 @@
-// Command embed is a Go program with Obelus inside: it brings an activity in Go,
-// hands an object to its Lua scripts, keeps its log in a file, runs a plan and
-// reads back its history.
+// Command embed is a Go program with Obelus inside: it brings an activity in Go and an object for
+// its Lua scripts, runs a plan over a log in a file, and prints the status of the plan's calls.
 //
 //	go run ./examples/embed
 //

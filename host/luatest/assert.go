@@ -182,8 +182,8 @@ func messageOf(r *testFile, L *lua.LState, name string, c check) string {
 	return reasonText(r, L.Get(at))
 }
 
-// reasonText returns a value as a reason: the message of a table, such as the fields of a failure, else
-// its text.
+// reasonText returns a value as a reason: the message of a table, such as the fields of a failure,
+// else its text.
 func reasonText(r *testFile, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
 		if fields, err := sandbox.FailureFields(r.s, t); err == nil {

@@ -170,8 +170,8 @@ func endsEarly(text string) (early bool) {
 	return errors.As(err, &at) && at.Pos.Line == parse.EOF
 }
 
-// moveError moves an error to its place in the typed text, which has typed where the compiled text has
-// prefix.
+// moveError moves an error to its place in the typed text, which has typed where the compiled text
+// has prefix.
 func moveError(err error, prefix, typed string, line int) error {
 	var e *luaerr.ScriptError
 	if errors.As(err, &e) && e.Line == line {

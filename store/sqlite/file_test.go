@@ -572,8 +572,8 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// TestCreate_FoldersAreFlushed: a power failure takes nothing of a log that was made, and none of the
-// folders that were made for it.
+// TestCreate_FoldersAreFlushed: a power failure takes nothing of a log that was made, and none of
+// the folders that were made for it.
 func TestCreate_FoldersAreFlushed(t *testing.T) {
 	above := t.TempDir()
 	var flushed []string

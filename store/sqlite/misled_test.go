@@ -13,7 +13,8 @@ import (
 	"obelus/store"
 )
 
-// written makes a log of two contexts, each with messages of calls at †state.s1 … †state.s6, and closes it.
+// writtenLog makes a log of two contexts, each with messages of calls at †state.s1 … †state.s6, and
+// closes it.
 func writtenLog(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "log.db")

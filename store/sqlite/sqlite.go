@@ -93,7 +93,7 @@ var _ store.Log = (*Log)(nil)
 // that is not a log of obelus is refused and left as it is ([ErrNotOurs]); so is one that a newer
 // obelus made ([ErrNewer]). A file that an older obelus made is migrated.
 //
-// SQLite's :memory: is refused too: a log in memory is a [memory.Log].
+// SQLite's :memory: is refused too: a log in memory is a [obelus/store/memory.Log].
 func Open(path string, o Options) (*Log, error) {
 	if path == ":memory:" {
 		return nil, explain(path, &problem{ErrNotOurs, "is no file, and a log of obelus is one (./:memory: is a file of that name)"})
@@ -158,7 +158,7 @@ func (l *Log) Close() error {
 		l.writer.releaseLeases()
 	}
 	l.readers.close()
-	// Last, for the last connection to go takes the write-ahead log with it.
+	// Last: SQLite removes the write-ahead log with the last connection.
 	return explain(l.path, l.stopWriter())
 }
 
@@ -170,8 +170,9 @@ func (l *Log) stopWriter() error {
 	return l.writer.close()
 }
 
-// Between does something while the process is at no commit, and none begins: what stops the
-// whole process there leaves other processes free to write. The end of ctx ends the wait.
+// Between calls do while no commit of the process is under way, and lets none begin meanwhile. If
+// do suspends the process, other processes can still write to the file. Between returns the error
+// of ctx if that ends before do is called.
 func (l *Log) Between(ctx context.Context, do func()) error {
 	return l.exclusively(ctx, func(*writer) error {
 		do()
@@ -243,7 +244,7 @@ func (l *Log) enqueue(ctx context.Context, r *request) error {
 			return nil
 		default:
 		}
-		if l.lock.tryAcquire() { // those whose appends fill the queue may all have left
+		if l.lock.tryAcquire() { // the callers of the appends in the queue may all have given up
 			l.writer.run(l.queue)
 			l.lock.release()
 		}

@@ -440,8 +440,8 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestWriterLock_OneAtATime: one at a time has the turn, all who wait for it get it, and nobody has it whose
-// context ends before.
+// TestWriterLock_OneAtATime: one at a time has the turn, all who wait for it get it, and nobody has
+// it whose context ends before.
 func TestWriterLock_OneAtATime(t *testing.T) {
 	turn, held, had := newWriterLock(), 0, 0
 	var all errgroup.Group
@@ -501,8 +501,8 @@ func TestGroupCommit_Locked(t *testing.T) {
 	}
 }
 
-// TestAppend_QueueOfAbandonedRequests: who waits for room in the queue gets it though all have left whose
-// appends are in it.
+// TestAppend_QueueOfAbandonedRequests: who waits for room in the queue gets it though all have left
+// whose appends are in it.
 func TestAppend_QueueOfAbandonedRequests(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
@@ -518,8 +518,8 @@ func TestAppend_QueueOfAbandonedRequests(t *testing.T) {
 	}
 }
 
-// TestGroupCommit_BatchSize: a group takes as many appends as are written in the time of four flushes, within
-// bounds, and what is more waits for the next.
+// TestGroupCommit_BatchSize: a group takes as many appends as are written in the time of four
+// flushes, within bounds, and what is more waits for the next.
 func TestGroupCommit_BatchSize(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)

@@ -20,13 +20,13 @@ type writer struct {
 	file    *location
 	timeout time.Duration
 	commits *atomic.Int64
-	// Of the last append, so that the next is later, also if the clock was set back.
+	// Time of the last append: the next gets a later one, even if the clock was set back.
 	last      time.Time
-	values    []driver.Value
+	values    []driver.Value  // reused for the parameters of statements
 	dated     []time.Time     // see dates
 	kept      map[string]bool // code that is known to be in the file
 	schema    int             // the version that it writes
-	batchSize int             // how many appends a group takes
+	batchSize int             // most appends of the next group
 	rows      int             // messages and entries that it has written, up to manyRows
 
 	holding map[string]int64 // epochs of the leases that were taken and not given back, by context
@@ -41,22 +41,22 @@ type writer struct {
 	touched []touched            // by the group
 }
 
-// writing is how the writer's connection differs from others: pages that are
-// written again and again stay in memory.
+// writing has the settings of the writer's connection: it does not wait for locks by itself, and
+// has a larger cache, since it writes the same pages again and again.
 var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000"}
 
-// A write-ahead log that grows takes longer to flush than one that is written
-// over, so where every commit flushes it, it is kept short at first. Once so many rows
-// have been written the length that SQLite gives it is worth its growth: it has to be
-// carried over less often.
+// Flushing the write-ahead log takes longer while its file grows than when it is overwritten. If
+// every commit flushes it, a writer begins with frequent checkpoints (writingShort), after which
+// the file is written from its start again. After manyRows rows it changes to SQLite's own interval
+// (writingLonger): for many rows, fewer checkpoints save more than a file that grows costs.
 const (
 	manyRows      = 1000
 	writingShort  = "PRAGMA wal_autocheckpoint = 128"
 	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
 )
 
-// always are the statements that every run needs. They are prepared before the first
-// append comes.
+// always has the statements that nearly every append needs. They are prepared when the file is
+// opened.
 var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease,
 	insertContext, insertMessage, insertWrite, insertJournal, insertScript, insertGeneration, updateContext}
 
@@ -83,7 +83,8 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	return w, nil
 }
 
-// ready does what can be done before the first append.
+// ready prepares the connection for the first append: settings, statements, and the write-ahead
+// log.
 func (w *writer) ready(o Options) error {
 	pragmas := slices.Clone(writing)
 	if o.Synchronous == "full" {
@@ -106,14 +107,15 @@ func (w *writer) ready(o Options) error {
 	return nil
 }
 
-// tailLength is how long a write-ahead log is made: about as long as it is kept short.
+// tailLength is the length in bytes to which makeWAL writes the file: a little more than the 128
+// pages that writingShort lets it have.
 const tailLength = 136 * (4096 + 24)
 
-// makeWAL makes the write-ahead log where there is none, for speed alone: the name of a new file
-// has to be on the disk before its contents count, and flushing a file that grows takes twice as
-// long as one that is overwritten. It begins as SQLite begins every log; the rest, which exists
-// where every commit is flushed, counts for nothing until it is written. Meanwhile no other process
-// can write to it.
+// makeWAL creates the write-ahead log if there is none. This is for speed alone: the first flush of
+// a new file also flushes its folder, and flushing a file that grows takes twice as long as one
+// that is overwritten. If every commit is flushed, the file is first filled with zeros, which
+// SQLite does not take for contents; then a transaction makes SQLite write the beginning. The file
+// is locked against other processes meanwhile.
 func (w *writer) makeWAL(flushed bool) {
 	path := w.file.path + "-wal"
 	missing := func() bool {
@@ -136,7 +138,7 @@ func (w *writer) makeWAL(flushed bool) {
 	})
 }
 
-// lengthen gives an empty write-ahead log its length.
+// lengthen fills an empty write-ahead log with tailLength zeros.
 func lengthen(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -161,7 +163,7 @@ func (w *writer) run(queue <-chan *request) {
 	}
 }
 
-// gather takes a group from the queue, of at most so many.
+// gather takes a group of at most enough appends from the queue.
 func gather(queue <-chan *request, enough int) (group []*request) {
 	for len(group) < enough {
 		select {
@@ -174,7 +176,7 @@ func gather(queue <-chan *request, enough int) (group []*request) {
 	return group
 }
 
-// inPlace does something atomically, unless the file has gone from its place.
+// inPlace calls do in a transaction, which is rolled back if the file is no longer at its path.
 func (w *writer) inPlace(do func() error) error {
 	return w.atomically(w.timeout, func() error {
 		if err := do(); err != nil {
@@ -184,9 +186,10 @@ func (w *writer) inPlace(do func() error) error {
 	})
 }
 
-// shouldYield reports whether others append too, and could not queue while a group was written, as
-// there is only one processor. Without others, letting them run first could mean waiting for a
-// computation.
+// shouldYield reports whether to let other goroutines run before the append r is written, so that
+// their appends join its group: on a single processor they could not queue while the last group was
+// written. It is false if the last group was an append to the same context alone: then probably no
+// other goroutine appends, and yielding could mean waiting for a computation.
 func (w *writer) shouldYield(r *request) bool {
 	return w.alone != r.batch.Context && runtime.GOMAXPROCS(0) == 1
 }
@@ -199,8 +202,8 @@ func (r *request) joinGroup(group []*request) []*request {
 	return group
 }
 
-// settle commits a group, and each of it alone if that fails: one append that
-// can't be written must not take the others with it.
+// settle commits a group, or, if that fails, each of its appends in a transaction of its own: one
+// append that can't be written must not make the others fail.
 func (w *writer) settle(group []*request) {
 	err := w.commit(group)
 	if err != nil && len(group) > 1 && !isBusy(err) {
@@ -222,8 +225,8 @@ func (w *writer) settle(group []*request) {
 	}
 }
 
-// commit writes a group in one transaction. Its error is that of the whole; the error of one append
-// alone is in its err.
+// commit writes a group in one transaction. Its error concerns all of the group; an error that
+// concerns one append alone is in the err of its request.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
 	var began, written time.Time // without the wait for another process's lock
@@ -324,7 +327,7 @@ func (w *writer) checkSchema() error {
 	return nil
 }
 
-// maxKnown is of how many contexts a writer knows where their logs end.
+// maxKnown bounds the number of contexts of which a writer keeps the ends.
 const maxKnown = 1024
 
 // forget makes the writer read the file's state anew.

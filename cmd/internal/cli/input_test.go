@@ -8,8 +8,8 @@ import (
 	"obelus/store"
 )
 
-// TestReadInputs_Merged holds what several -i come to: objects are merged, what a dotted key leads to
-// is put there, and nothing that was given is lost.
+// TestReadInputs_Merged holds what several -i come to: objects are merged, what a dotted key leads
+// to is put there, and nothing that was given is lost.
 func TestReadInputs_Merged(t *testing.T) {
 	for _, test := range []struct{ inputs, want string }{
 		{`a=1 b.c:=2 b.d:=[3]`, `{"a":"1","b":{"c":2,"d":[3]}}`},

@@ -7,8 +7,8 @@ import (
 	"regexp/syntax"
 )
 
-// Pattern is a regular expression, and how much of the budget it takes to look at
-// patternBytes of a text.
+// Pattern is a regular expression, and how many units of the budget a search takes for each
+// [MaxBytes] of a text.
 type Pattern struct {
 	*regexp.Regexp
 	Price int
@@ -18,12 +18,14 @@ type Pattern struct {
 // unit of the budget: in the worst case an instruction at a byte takes some ten nanoseconds.
 const MaxBytes = 16
 
-// MaxInstructions bounds what patterns take together in a schema: memory for as long as it
-// is known. x{1000} is a thousand.
+// MaxInstructions bounds the instructions of a pattern, and of all patterns of a schema together:
+// they take memory as long as the schema is known. x{1000} has a thousand.
 const MaxInstructions = 300_000
 
+// ErrTooLarge is the error for patterns beyond [MaxInstructions].
 var ErrTooLarge = fmt.Errorf("it takes too much: with what it repeats, it is more than %d characters", MaxInstructions)
 
+// Compile compiles a pattern of package regexp. Its error may be [ErrTooLarge].
 func Compile(text string) (*Pattern, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

@@ -1,5 +1,7 @@
-// Package script drives runs: a live run by the calls themselves, a recorded one by the log of the
-// run that is replayed.
+// Package script defines how package engine is driven: a live run by its calls themselves, a replay
+// by the log of the recorded run. It is internal, and so the exported method RunRecorded of
+// engine.Runner, which takes a [Script], is of use to package engine/replay alone: a program that
+// embeds the engine replays a run by replay.Run.
 package script
 
 import (

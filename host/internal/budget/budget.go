@@ -62,13 +62,13 @@ type LimitError struct{ Message string }
 
 func (e *LimitError) Error() string { return e.Message }
 
-// checkMemoryEvery is the number of units between two looks at the memory, which cost more than looks at
-// the clock. A call that ends earlier has used little.
+// checkMemoryEvery is the number of units between two looks at the memory, which cost more than
+// looks at the clock. A call that ends earlier has used little.
 const checkMemoryEvery = 8 * CheckEvery
 
-// checkMemory returns an error if the process has grown too much since the call began. It counts the
-// memory of other calls too, since within one process memory has no owner. If enough of it may be
-// garbage, that is collected first.
+// checkMemory returns an error if the process has grown too much since the call began. It counts
+// the memory of other calls too, since within one process memory has no owner. If enough of it may
+// be garbage, that is collected first.
 func (b *Budget) checkMemory() error {
 	// Without it, this call could take as much again.
 	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) {

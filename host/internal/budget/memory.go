@@ -114,7 +114,7 @@ func IsCrowded(most int) bool {
 
 // Admit blocks a call while the process holds more than most bytes, unless it is the only one:
 // others end and results reach the log, which frees memory. ok is false if ctx ends first. The
-// caller must call done when the call has ended. See [engine.Runner.Acquire].
+// caller must call done when the call has ended. See [obelus/engine.Runner.Acquire].
 func Admit(ctx context.Context, most int) (done func(), ok bool) {
 	if !IsCrowded(most) {
 		callsAtWork.Add(1)
@@ -139,7 +139,7 @@ func Admit(ctx context.Context, most int) (done func(), ok bool) {
 
 func endCall() { callsAtWork.Add(-1) }
 
-// collectForWaiting collects garbage for calls that wait, at most every collectAgain: an idle
+// collectForWaiting collects garbage for calls that wait, at most once in collectEvery: an idle
 // process would not collect any by itself.
 func collectForWaiting() {
 	if !collecting.TryLock() {

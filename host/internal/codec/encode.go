@@ -26,8 +26,8 @@ const (
 
 // Encode returns the JSON value of a value from a script. The schema, which may be nil, decides
 // whether the digits of a long integer are text or a number; place names the value in errors:
-// "result". An empty table is an object unless it is marked as an array; [schema.Schema.Lists]
-// decides about other empty tables. The error is an [*Error].
+// "result". An empty table is an object unless it is marked as an array; Lists of package
+// engine/schema decides about other empty tables. The error is an [*Error].
 func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{c: c, place: place, root: schema, maxBytes: maxTextBytes}
 	return e.value(v, schema)
@@ -365,8 +365,8 @@ func numberSize(n json.Number) int {
 	return len(n)
 }
 
-// textSize returns the bytes that a text counts for. For a result these are the bytes that the log's
-// JSON takes: six times its length for a text of control characters.
+// textSize returns the bytes that a text counts for. For a result these are the bytes that the
+// log's JSON takes: six times its length for a text of control characters.
 func (e *encoder) textSize(text string) int {
 	if e.limited {
 		return store.StringSize(text)

@@ -146,7 +146,7 @@ func (c *Codec) lazyNewIndex(L *lua.LState) int {
 // kept has the parts of a JSON value that a table can't hold: null fields, and numbers whose text
 // in Lua is another one. Encoding restores them, so that reading a value does not change it: a
 // number while its entry is still the one made for it, null fields while the table has at least as
-// many other fields as it had, and in an array all numbers or none. It hides where a [lazyValue]
+// many other fields as it had, and in an array all numbers or none. It hides where a lazyValue
 // does.
 type kept struct {
 	nulls   []string

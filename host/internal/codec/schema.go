@@ -55,7 +55,8 @@ func (n *schemaNode) resolve(object map[string]any) (target map[string]any, ok b
 	return ResolveRef(n.root, ref)
 }
 
-// mayDescribe reports whether a schema may describe a table, by the fields that the table has and lacks.
+// mayDescribe reports whether a schema may describe a table, by the fields that the table has and
+// lacks.
 func (n *schemaNode) mayDescribe(object map[string]any, t *lua.LTable, depth int) bool {
 	if t == nil || depth > 8 {
 		return true
@@ -162,8 +163,8 @@ func ResolveRef(root any, ref string) (map[string]any, bool) {
 	return object, ok
 }
 
-// wantsNumber reports whether digits stand for a number, by the first alternative that allows a number
-// or a text.
+// wantsNumber reports whether digits stand for a number, by the first alternative that allows a
+// number or a text.
 func (n schemaNode) wantsNumber() bool {
 	for _, object := range n.alternatives {
 		one := schemaNode{alternatives: []map[string]any{object}}

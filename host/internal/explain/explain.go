@@ -158,8 +158,8 @@ func (n *Names) explainCall() string {
 	return "for … in wants a function: " + remedy
 }
 
-// suggest returns a hint to the global, or to the field of a library, that a name of a nil value may
-// be a misspelling of; empty for none.
+// suggest returns a hint to the global, or to the field of a library, that a name of a nil value
+// may be a misspelling of; empty for none.
 func (n *Names) suggest(name string) string {
 	if n == nil {
 		return ""

@@ -29,7 +29,7 @@ func Compile(name string, source []byte, functions Functions) (*lua.FunctionProt
 	return proto, err
 }
 
-// errUnpooled asks to compile a file again without a [constantPool].
+// errUnpooled asks to compile a file again without a constantPool.
 var errUnpooled = errors.New("the constants can't be put back")
 
 func compileWithPool(name string, source []byte, functions Functions, pool *constantPool) (proto *lua.FunctionProto, err error) {
@@ -97,8 +97,8 @@ func compileError(name, text string, err error) *luaerr.ScriptError {
 // Functions holds the functions that rewritten code calls, by the names below.
 type Functions map[string]*lua.LFunction
 
-// loadFunctionsAsConstants makes constants of the functions that rewritten code calls, so that the code finds them
-// in any environment that setfenv gives it.
+// loadFunctionsAsConstants makes constants of the functions that rewritten code calls, so that the
+// code finds them in any environment that setfenv gives it.
 func loadFunctionsAsConstants(proto *lua.FunctionProto, functions Functions) {
 	at := map[string]int{}
 	for i, instruction := range proto.Code {

@@ -70,7 +70,8 @@ func (p *constantPool) replaceLiterals(chunk []ast.Stmt, depth int) {
 	}.Stmts(chunk, depth)
 }
 
-// replaceLiteral reports whether a literal is replaced, and stores the number of its value in its line.
+// replaceLiteral reports whether a literal is replaced, and stores the number of its value in its
+// line.
 func (p *constantPool) replaceLiteral(e ast.Expr, value lua.LValue, seen map[lua.LValue]bool) bool {
 	if len(seen) < unpooledConstants {
 		seen[value] = true

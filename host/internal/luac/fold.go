@@ -92,7 +92,7 @@ func formatNumeral(n float64) string {
 	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
-// literalNumber returns the number that a literal stands for, as [formatNumeral] wrote it.
+// literalNumber returns the number that a literal stands for, as formatNumeral wrote it.
 func literalNumber(e ast.Expr) (float64, bool) {
 	number, ok := e.(*ast.NumberExpr)
 	if !ok {
@@ -120,7 +120,8 @@ func coerceBounds(s *ast.NumberForStmt) {
 	}
 }
 
-// adaptAssignedOperators makes a function of a callable object that is assigned to a field such as __add.
+// adaptAssignedOperators makes a function of a callable object that is assigned to a field such as
+// __add.
 func adaptAssignedOperators(s *ast.AssignStmt) {
 	for i, e := range s.Lhs {
 		field, ok := e.(*ast.AttrGetExpr)

@@ -11,13 +11,13 @@ import (
 )
 
 // CompiledGlobals is the number of globals of a file that are compiled as such. The compiler
-// searches the constants of a function for each name, and a [constantPool] can't hide names, so
+// searches the constants of a function for each name, and a constantPool can't hide names, so
 // further globals are compiled as fields: name as getfenv().name.
 const CompiledGlobals = 512
 
-// findGlobalFields returns the globals beyond the first CompiledGlobals that the top level of a file
-// assigns. Other globals stay as they are, so that [AccidentalGlobal] finds assignments to them in
-// the compiled code.
+// findGlobalFields returns the globals beyond the first CompiledGlobals that the top level of a
+// file assigns. Other globals stay as they are, so that [AccidentalGlobal] finds assignments to
+// them in the compiled code.
 func findGlobalFields(chunk []ast.Stmt, text string) map[string]bool {
 	var assigned []ast.Expr
 	for _, stmt := range chunk {

@@ -36,8 +36,8 @@ func ParseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	return chunk, nil
 }
 
-// findLargeEscape returns the line of the first string with an escape such as \300, which the parser
-// would make a character beyond one byte; 0 without one.
+// findLargeEscape returns the line of the first string with an escape such as \300, which the
+// parser would make a character beyond one byte; 0 without one.
 func findLargeEscape(text string) int {
 	if !strings.Contains(text, `\`) {
 		return 0
@@ -65,8 +65,8 @@ func findLargeEscape(text string) int {
 	return found
 }
 
-// trimPreamble removes the parts that may precede Lua: a byte order mark, and a first line for Unix.
-// Lines keep their numbers.
+// trimPreamble removes the parts that may precede Lua: a byte order mark, and a first line for
+// Unix. Lines keep their numbers.
 func trimPreamble(text string) string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.HasPrefix(text, "#") {
@@ -183,8 +183,8 @@ func scan(text string, word, quoted func(text string, line int)) {
 	}
 }
 
-// longBracketLength returns the length of the [[long bracket]] at the start of text, or 0 if there is
-// none.
+// longBracketLength returns the length of the [[long bracket]] at the start of text, or 0 if there
+// is none.
 func longBracketLength(text string) int {
 	level := 1
 	for level < len(text) && text[level] == '=' {

@@ -22,8 +22,8 @@ func ReturnsNothing(fn *lua.LFunction) bool {
 	return empty
 }
 
-// isUnreachable reports whether a return is unreachable: the instruction before it returns or raises an
-// error, and nothing jumps to it.
+// isUnreachable reports whether a return is unreachable: the instruction before it returns or
+// raises an error, and nothing jumps to it.
 func isUnreachable(proto *lua.FunctionProto, at int) bool {
 	if at == 0 || isJumpTarget(proto.Code, at, at) {
 		return false

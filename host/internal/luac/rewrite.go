@@ -106,9 +106,9 @@ func padIterator(s *ast.GenericForStmt) {
 	}
 }
 
-// evaluateIteratorFirst evaluates the expressions of a loop into locals first, if a call stands before a
-// called, indexed or chosen value in them: the compiler would take the registers of the loop for
-// the results of that call.
+// evaluateIteratorFirst evaluates the expressions of a loop into locals first, if a call stands
+// before a called, indexed or chosen value in them: the compiler would take the registers of the
+// loop for the results of that call.
 func evaluateIteratorFirst(s *ast.GenericForStmt) ast.Stmt {
 	if !slices.ContainsFunc(s.Exprs, mayCallBefore) {
 		return s
@@ -224,7 +224,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 }
 
 // defineMethodAsField writes function object:name(…) as function object.name(self, …), whose name a
-// [constantPool] can hide.
+// constantPool can hide.
 func defineMethodAsField(s *ast.FuncDefStmt) {
 	key := &ast.StringExpr{Value: s.Name.Method}
 	field := &ast.AttrGetExpr{Object: s.Name.Receiver, Key: key}
@@ -408,12 +408,12 @@ func hasField(e *ast.TableExpr, name string) bool {
 	return false
 }
 
-// assignViaLocals evaluates the right side into new locals first, wherever it would be compiled into the
-// register of a variable that is still to be read: for a logical expression, for a call or ... that
-// is not the last of several expressions, and for several variables at once, so that a, b = b, a
-// swaps. The tables and keys of assigned fields are evaluated first too, so that t.next, t = a, a
-// links the old table. Each variable is assigned by itself, the last one first, since together they
-// would get each other's values.
+// assignViaLocals evaluates the right side into new locals first, wherever it would be compiled
+// into the register of a variable that is still to be read: for a logical expression, for a call or
+// ... that is not the last of several expressions, and for several variables at once, so that a, b
+// = b, a swaps. The tables and keys of assigned fields are evaluated first too, so that t.next, t =
+// a, a links the old table. Each variable is assigned by itself, the last one first, since together
+// they would get each other's values.
 func assignViaLocals(s *ast.AssignStmt) ast.Stmt {
 	needed, alone := len(s.Lhs) > 1, len(s.Lhs) == 1 && len(s.Rhs) == 1
 	for _, e := range s.Rhs {

@@ -8,10 +8,10 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// splitElements gives each element of a table the place that it has in the source. The compiler sets
-// fifty elements at a time. If a field with a key follows, it sets the last fifty once more, from
-// registers that have changed by then; if the results of a last call alone follow the fifty, it
-// sets them over the first elements; and it has no room for more than 25,550. So the table ends
+// splitElements gives each element of a table the place that it has in the source. The compiler
+// sets fifty elements at a time. If a field with a key follows, it sets the last fifty once more,
+// from registers that have changed by then; if the results of a last call alone follow the fifty,
+// it sets them over the first elements; and it has no room for more than 25,550. So the table ends
 // there, and a call sets the rest. All values have been computed by then: only an error for a nil
 // key comes later than it would.
 func splitElements(e *ast.TableExpr) ast.Expr {
@@ -59,8 +59,8 @@ const (
 	layoutKey     = 'k'
 )
 
-// countCompiledElements returns the number of fields that the compiler handles correctly, and the number
-// of elements among them.
+// countCompiledElements returns the number of fields that the compiler handles correctly, and the
+// number of elements among them.
 func countCompiledElements(fields []*ast.Field) (elements, end int) {
 	for i, field := range fields {
 		full := elements > 0 && elements%putInAtOnce == 0

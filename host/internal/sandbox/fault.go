@@ -155,7 +155,8 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 	return err
 }
 
-// libraryName returns the name of a library function, as scripts write it; empty for another function.
+// libraryName returns the name of a library function, as scripts write it; empty for another
+// function.
 func libraryName(s *State, fn *lua.LFunction) string {
 	for name, v := range s.Globals {
 		if v == fn {

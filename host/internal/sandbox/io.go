@@ -2,6 +2,9 @@ package sandbox
 
 import lua "github.com/yuin/gopher-lua"
 
+// Libraries in Lua need io when they are loaded. This one writes to the output of print, and reads
+// nothing: files belong to the module fs, which asks for permissions.
+
 const (
 	noFiles = `io can't open files in scripts: use require "fs"`
 	noInput = "scripts have no standard input"

@@ -19,8 +19,8 @@ func newObject(s *State, v any) lua.LValue { return adaptValue(s, luar.New(s.L, 
 // crossed marks the metatables of gopher-luar that are adapted.
 const crossed = "obelus"
 
-// adaptValue adapts a value of gopher-luar: its functions fill the tables that they are given, and a
-// script can only call methods and read and write exported fields and elements.
+// adaptValue adapts a value of gopher-luar: its functions fill the tables that they are given, and
+// a script can only call methods and read and write exported fields and elements.
 func adaptValue(s *State, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
@@ -257,8 +257,8 @@ func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value 
 	return copied
 }
 
-// wrapFilling returns a function of gopher-luar that fills its arguments, in the same frame, so that
-// its errors have the same place. types gives the Go types of its arguments, nil for any type;
+// wrapFilling returns a function of gopher-luar that fills its arguments, in the same frame, so
+// that its errors have the same place. types gives the Go types of its arguments, nil for any type;
 // during, if not nil, is held while it runs.
 func wrapFilling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
 	var carried []lua.LValue
@@ -407,8 +407,8 @@ func fillArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg 
 	return v
 }
 
-// checkObjectType returns the reason why an object cannot become the type, or ""; nil stands for any
-// type.
+// checkObjectType returns the reason why an object cannot become the type, or ""; nil stands for
+// any type.
 func checkObjectType(v lua.LValue, want reflect.Type) string {
 	ud, ok := v.(*lua.LUserData)
 	if !ok || want == nil || ud.Value == nil || want.Implements(reflect.TypeFor[lua.LValue]()) {

@@ -90,9 +90,6 @@ type unwound struct {
 	outside *lua.LState // the caller of xpcall
 }
 
-// Libraries in Lua need io and os when they are loaded. These write to the output of print, and
-// read nothing: files belong to the module fs, which asks for permissions.
-
 // lines writes the output of a run, a Write for each batch of whole lines, so that lines of
 // concurrent runs stay separate.
 type lines struct {

@@ -29,8 +29,8 @@ var stringFuncs = []StateEntry{
 	{"upper", stringUpper},
 }
 
-// intervalOf converts the arguments from and to of sub and byte to an interval, from 0, of a string of
-// the given length. It may be empty.
+// intervalOf converts the arguments from and to of sub and byte to an interval, from 0, of a string
+// of the given length. It may be empty.
 func intervalOf(from, to, length int) (int, int) {
 	if from < 0 {
 		from = max(length+from+1, 1)

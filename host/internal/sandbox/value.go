@@ -111,7 +111,8 @@ func TypeName(v lua.LValue) string {
 	return v.Type().String()
 }
 
-// checkLength raises if a string that is about to be made is too long, and counts the work of making it.
+// checkLength raises if a string that is about to be made is too long, and counts the work of
+// making it.
 func (s *State) checkLength(L *lua.LState, size int) { s.checkGrowth(L, size, size) }
 
 // checkGrowth is limit for a string that is made piece by piece; it counts the work of one piece.

@@ -14,13 +14,14 @@ import (
 	"obelus/store"
 )
 
-// setUp is the first message to a worker: the parts of the project that activities need.
-type setUp struct {
+// setupMessage is the first message to a worker: the parts of the project that activities need. It
+// is sent as JSON.
+type setupMessage struct {
 	Dir     string
 	Grants  luastd.Grants
 	Limits  limits.Limits
-	Scripts map[string]string              // files that may be required; compiled on first use
-	Broken  map[string]*luaerr.ScriptError // files that can't be read
+	Scripts map[string]string              // sources of files that scripts may require, by path
+	Broken  map[string]*luaerr.ScriptError // errors of files that can't be read, by path
 }
 
 // job is one call for a worker.
@@ -32,9 +33,10 @@ type job struct {
 	in           plan.Invocation
 }
 
-// script identifies the script: two files may have the same text.
-func (j *job) script() string { return j.file + "\x00" + j.sha256 }
+// scriptID identifies a version of a script, by its path too: two files may have the same text.
+func (j *job) scriptID() string { return j.file + "\x00" + j.sha256 }
 
+// value returns the job as it is sent.
 func (j *job) value() any {
 	return []any{
 		j.file, j.sha256, j.source, j.name, int64(j.timeout),
@@ -42,6 +44,7 @@ func (j *job) value() any {
 	}
 }
 
+// readJob returns the job that was sent as v.
 func readJob(v any) *job {
 	list := v.([]any)
 	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(toInt64(list[4]))}
@@ -56,70 +59,73 @@ func toInt64(v any) int64 {
 	return n
 }
 
-// done is the outcome of a job. One of its fields is set.
-type done struct {
+// answer is the outcome of a job. One of its fields is set.
+type answer struct {
 	result  plan.Result
-	failure map[string]any
-	fault   *luaerr.ScriptError
+	failure map[string]any      // fields of a [plan.Failure]
+	fault   *luaerr.ScriptError // any other error
 }
 
-func (d *done) value() any {
+// value returns the answer as it is sent.
+func (a *answer) value() any {
 	switch {
-	case d.failure != nil:
-		return map[string]any{"failure": d.failure}
-	case d.fault != nil:
-		return map[string]any{"fault": string(store.EncodeJSON(d.fault))}
-	case d.result.Message != nil:
-		return map[string]any{"message": d.result.Message}
+	case a.failure != nil:
+		return map[string]any{"failure": a.failure}
+	case a.fault != nil:
+		return map[string]any{"fault": string(store.EncodeJSON(a.fault))}
+	case a.result.Message != nil:
+		return map[string]any{"message": a.result.Message}
 	}
-	return map[string]any{"value": d.result.Value, "to": d.result.To}
+	return map[string]any{"value": a.result.Value, "to": a.result.To}
 }
 
-func readDone(v any) (d done, err error) {
+// readAnswer returns the answer that was sent as v.
+func readAnswer(v any) (a answer, err error) {
 	is, ok := v.(map[string]any)
 	if !ok {
-		return d, errWire
+		return a, errWire
 	}
-	d.failure, _ = is["failure"].(map[string]any)
-	d.result.Message, _ = is["message"].(map[string]any)
-	d.result.Value = is["value"]
-	d.result.To, _ = is["to"].(string)
+	a.failure, _ = is["failure"].(map[string]any)
+	a.result.Message, _ = is["message"].(map[string]any)
+	a.result.Value = is["value"]
+	a.result.To, _ = is["to"].(string)
 	if fault, ok := is["fault"].(string); ok {
-		err = json.Unmarshal([]byte(fault), &d.fault)
+		err = json.Unmarshal([]byte(fault), &a.fault)
 	}
-	return d, err
+	return a, err
 }
 
-func (d *done) outcome() (plan.Result, error) {
+// outcome returns the answer as the result of [plan.Activity.Run].
+func (a *answer) outcome() (plan.Result, error) {
 	switch {
-	case d.failure != nil:
-		return plan.Result{}, &plan.Failure{Fields: d.failure, Loose: true}
-	case d.fault != nil:
-		return plan.Result{}, d.fault
+	case a.failure != nil:
+		return plan.Result{}, &plan.Failure{Fields: a.failure, Loose: true}
+	case a.fault != nil:
+		return plan.Result{}, a.fault
 	}
-	d.result.Loose = true
-	return d.result, nil
+	a.result.Loose = true
+	return a.result, nil
 }
 
-// printer sends the output of scripts, as strings before the outcome of the job: it must not be
-// mistaken for the runtime's last messages on stderr.
-type printer struct{ out io.Writer }
+// outputSender sends the output of scripts, as strings before the outcome of the job: it must not
+// be mistaken for the runtime's last messages on stderr.
+type outputSender struct{ out io.Writer }
 
-func (p printer) Write(text []byte) (int, error) {
+func (p outputSender) Write(text []byte) (int, error) {
 	return len(text), send(p.out, string(text))
 }
 
-// recorder sends the log records of scripts, as lists before the outcome of the job: the level, the
-// message, then names and values alternately.
-type recorder struct{ out io.Writer }
+// logSender sends the log records of scripts, as lists before the outcome of the job: the level,
+// the message, then names and values alternately.
+type logSender struct{ out io.Writer }
 
-func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
+func (r logSender) Enabled(context.Context, slog.Level) bool { return true }
 
-func (r recorder) WithAttrs([]slog.Attr) slog.Handler { return r }
+func (r logSender) WithAttrs([]slog.Attr) slog.Handler { return r }
 
-func (r recorder) WithGroup(string) slog.Handler { return r }
+func (r logSender) WithGroup(string) slog.Handler { return r }
 
-func (r recorder) Handle(_ context.Context, record slog.Record) error {
+func (r logSender) Handle(_ context.Context, record slog.Record) error {
 	list := []any{int(record.Level), record.Message}
 	record.Attrs(func(a slog.Attr) bool {
 		list = append(list, a.Key, luastd.Unlogged(a.Value.Any()))
@@ -128,8 +134,8 @@ func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	return send(r.out, list)
 }
 
-// logRecord logs a record that a recorder has sent.
-func logRecord(log *slog.Logger, list []any) {
+// logReceived logs a record that a logSender has sent.
+func logReceived(log *slog.Logger, list []any) {
 	var attrs []slog.Attr
 	for i := 2; i+1 < len(list); i += 2 {
 		attrs = append(attrs, slog.Any(list[i].(string), luastd.Logged(list[i+1])))

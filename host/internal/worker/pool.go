@@ -25,8 +25,9 @@ import (
 	"obelus/store"
 )
 
-// Pool has processes of this program that run activities, each one call at a time, under a limit on
-// its memory: a script that brings one down costs one call.
+// Pool starts worker processes and runs calls of activities in them, each worker one call at a
+// time. A worker's memory is limited: a script that takes more ends its worker, and only its own
+// call fails.
 type Pool struct {
 	project *sandbox.Project
 	// The project's folder, as an absolute path on disk; empty for none.
@@ -37,16 +38,17 @@ type Pool struct {
 
 	mu   sync.Mutex
 	Idle []*Process // kept for later calls
-	busy int        // number of workers that run calls
-	// Closed when a busy worker becomes free; made when a worker is to be started.
+	busy int        // number of workers that run calls or are being started
+	// Closed when the number of busy workers falls; nil while no call may have to wait for that.
 	freed  chan struct{}
-	closed bool // workers are not kept any more
+	closed bool // workers end after their calls
 }
 
 // maxIdle is the number of workers that are kept for later calls.
 const maxIdle = 16
 
-// workerGrace is the time beyond its call's that a worker may take to answer.
+// workerGrace is how much longer than the timeout of its call a worker may take to answer, before
+// it is killed.
 const workerGrace = time.Second
 
 // errNotWorker is the error for programs that do not call [Main].
@@ -74,12 +76,14 @@ type Call struct {
 	Timeout time.Duration // 0 for the engine's default
 }
 
-func (c *Call) fail(format string, args ...any) *luaerr.ScriptError {
+// errorf returns an error about the call, at its script.
+func (c *Call) errorf(format string, args ...any) *luaerr.ScriptError {
 	return &luaerr.ScriptError{File: c.Script.File, Message: fmt.Sprintf("activity %s: ", c.Name) + fmt.Sprintf(format, args...)}
 }
 
-// Run runs one call in a worker, which it kills if ctx ends early. The errors are the same as in
-// this process, and an error for a worker that has died.
+// Run runs one call in a worker. If ctx is cancelled, or the worker does not answer in time, it
+// kills the worker. The errors are those of a call in this process, and one for a worker that has
+// died.
 func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Result, error) {
 	timeout := cmp.Or(call.Timeout, plan.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // the worker can't see it
@@ -95,12 +99,12 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 			p.kill()
 		}
 	})
-	d, err := p.run(call.job(p, left, in), w.project)
+	a, err := p.run(call.job(p, left, in), w.project)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
 		w.release(p)
-		return d.outcome()
+		return a.outcome()
 	}
 	w.discard(p)
 	switch {
@@ -130,7 +134,7 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 	case err != nil && within.Err() != nil:
 		return nil, 0, newTimeout(timeout)
 	case err != nil:
-		return nil, 0, call.fail("no worker can be started: %s", err)
+		return nil, 0, call.errorf("no worker can be started: %s", err)
 	case waited > workerGrace:
 		return p, max(time.Millisecond, timeout-waited), nil
 	}
@@ -141,32 +145,34 @@ func newTimeout(after time.Duration) error {
 	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
-// isCanceled reports whether a call was canceled. A call whose time is over is different: its
-// worker is about to report that itself.
+// isCanceled reports whether a call was cancelled. It is false for a call whose deadline has
+// passed: the worker knows the deadline, and answers with a timeout.
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
+// job returns the message for a worker that runs the call. It has the script's source only the
+// first time.
 func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	j := &job{file: c.Script.File, sha256: c.Script.SHA256, name: c.Name, timeout: timeout, in: in}
-	if !p.seen[j.script()] {
-		j.source, p.seen[j.script()] = string(c.Script.Source), true
+	if !p.sent[j.scriptID()] {
+		j.source, p.sent[j.scriptID()] = string(c.Script.Source), true
 	}
 	return j
 }
 
 // deathError returns the error for a worker that gave no answer.
 func (w *Pool) deathError(call *Call, p *Process) error {
-	if p.said.threads {
-		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
+	if p.stderr.threads {
+		return call.errorf("the worker that ran it has died: the machine admits no more threads and processes")
 	}
-	return call.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+	return call.errorf("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
 		limits.SettingsFile, limits.FormatSize("memory", w.project.Limits.Memory))
 }
 
-// WorkerTries is the number of attempts to start a worker.
+// WorkerTries is the number of attempts to start a worker, if no other worker is busy.
 const WorkerTries = 3
 
-// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
-// busy one.
+// acquire takes an idle worker, or starts one. While the machine allows no more of them, it waits
+// for a busy one.
 func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 	for tries := 1; ; tries++ {
 		p, freed := w.takeIdle()
@@ -196,8 +202,9 @@ func (w *Pool) acquire(ctx context.Context) (*Process, error) {
 // Waiting returns the number of calls that wait for a busy worker, since no more can be started.
 func (w *Pool) Waiting() int { return int(w.waiting.Load()) }
 
-// takeIdle takes an idle worker. If there is none, the caller is to start one, and freed is closed
-// when a busy one becomes free. Workers that have ended meanwhile are dropped.
+// takeIdle returns an idle worker, and drops idle workers whose process has ended. Without one it
+// returns nil: then the caller must start a worker, and freed is closed when the number of busy
+// workers falls. In both cases the worker counts as busy.
 func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,8 +225,8 @@ func (w *Pool) takeIdle() (p *Process, freed <-chan struct{}) {
 	return nil, w.freed
 }
 
-// recordFailedStart records that a worker was not started, and reports whether there may be one when freed
-// is closed.
+// recordFailedStart records that a worker was not started, and reports whether there may be one
+// when freed is closed.
 func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,24 +239,26 @@ func (w *Pool) recordFailedStart(freed <-chan struct{}) bool {
 	if w.busy > 0 {
 		return true
 	}
-	w.wake() // for calls that wait for this worker
+	w.wakeWaiting() // for calls that wait for this worker
 	return false
 }
 
-func (w *Pool) wake() {
+// wakeWaiting lets calls that wait for a busy worker try again. The caller holds mu.
+func (w *Pool) wakeWaiting() {
 	if w.freed != nil {
 		close(w.freed)
 		w.freed = nil
 	}
 }
 
-// release takes a worker back that has done its call.
+// release takes back a worker whose call has ended, and ends it if there are enough idle ones.
 func (w *Pool) release(p *Process) {
 	if !w.keepIdle(p) {
 		w.discard(p)
 	}
 }
 
+// keepIdle makes a busy worker an idle one, and returns false if it must end instead.
 func (w *Pool) keepIdle(p *Process) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +267,7 @@ func (w *Pool) keepIdle(p *Process) bool {
 	}
 	w.Idle = append(w.Idle, p)
 	w.busy--
-	w.wake()
+	w.wakeWaiting()
 	return true
 }
 
@@ -269,7 +278,7 @@ func (w *Pool) discard(p *Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy--
-	w.wake()
+	w.wakeWaiting()
 }
 
 // Close ends the idle workers, and each other worker at the end of its call.
@@ -286,8 +295,8 @@ func (w *Pool) Close() {
 	}
 }
 
-// start starts a process, and waits until it is a worker. It ends together with this process, whose
-// end closes its input.
+// start starts a process, and waits until it reports that it is a worker. The worker ends when this
+// process ends, since that closes its input.
 func (w *Pool) start(ctx context.Context) (*Process, error) {
 	path, err := w.Program()
 	if err != nil {
@@ -295,26 +304,26 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 	}
 	cmd := exec.Command(path)
 	cmd.Env = append(w.project.Grants.Environ(os.Environ()), workerEnv+"=1")
-	said := &untilFatal{w: w.project.Stderr}
-	cmd.Stderr = said
+	stderr := &stderrFilter{w: w.project.Stderr}
+	cmd.Stderr = stderr
 	// Ctrl-C in a terminal is for this process, which may wait for its calls.
-	cmd.SysProcAttr = apart
+	cmd.SysProcAttr = ownProcessGroup
 	// A pipe of cmd's own would be closed at the end of the process, with output still unread.
-	out, theirs, err := os.Pipe()
+	out, childOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdout = theirs
+	cmd.Stdout = childOut
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start() // closes in if it fails
 	}
-	theirs.Close() // else the end of the worker's output would go unnoticed
+	childOut.Close() // else the end of the worker's output would go unnoticed
 	if err != nil {
 		out.Close()
 		return nil, err
 	}
-	p := &Process{Cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, said: said, Ended: make(chan struct{}), setUp: w.setUp(), seen: map[string]bool{}}
+	p := &Process{Cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, stderr: stderr, Ended: make(chan struct{}), setup: w.setupMessage(), sent: map[string]bool{}}
 	go func() {
 		_ = cmd.Wait()
 		close(p.Ended)
@@ -322,8 +331,8 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 	return p, p.awaitReady(ctx)
 }
 
-// setUp returns the first message to a worker.
-func (w *Pool) setUp() *setUp {
+// setupMessage returns the first message to a worker.
+func (w *Pool) setupMessage() *setupMessage {
 	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
 	for file, sc := range w.project.Scripts {
 		if sc.SHA256 != "" {
@@ -332,57 +341,58 @@ func (w *Pool) setUp() *setUp {
 			broken[file] = luaerr.From(err)
 		}
 	}
-	return &setUp{Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
+	return &setupMessage{Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
 }
 
 // Process is one worker. It belongs to the call that runs in it.
 type Process struct {
-	Cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
-	pipe  io.Closer       // source of out
-	said  *untilFatal     // its messages for people
-	Ended chan struct{}   // closed when the process has ended
-	setUp *setUp          // message that it has not been sent yet
-	seen  map[string]bool // scripts that it has, see [job.script]
+	Cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	pipe   io.Closer       // source of out
+	stderr *stderrFilter   // passes on the output of the process on stderr
+	Ended  chan struct{}   // closed when the process has ended
+	setup  *setupMessage   // the first message, until it has been sent
+	sent   map[string]bool // scripts whose source it has, by job.scriptID
 }
 
-// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
-// sends the first message, since a worker that has just started may be slow to read and only a call
-// has a deadline.
-func (p *Process) run(j *job, project *sandbox.Project) (done, error) {
-	if p.setUp != nil {
-		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
-			return done{}, err
+// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It
+// also sends the first message, since a worker that has just started may be slow to read and only a
+// call has a deadline.
+func (p *Process) run(j *job, project *sandbox.Project) (answer, error) {
+	if p.setup != nil {
+		if err := send(p.in, string(store.EncodeJSON(p.setup))); err != nil {
+			return answer{}, err
 		}
-		p.setUp = nil
+		p.setup = nil
 	}
 	if err := send(p.in, j.value()); err != nil {
-		return done{}, err
+		return answer{}, err
 	}
 	for {
 		v, err := receive(p.out)
 		if err != nil {
-			return done{}, err
+			return answer{}, err
 		}
 		switch v := v.(type) {
 		case string:
 			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
 		case []any:
-			logRecord(project.Log, v)
+			logReceived(project.Log, v)
 		default:
-			return readDone(v)
+			return readAnswer(v)
 		}
 	}
 }
 
+// kill ends the process, and lets a read of its output fail.
 func (p *Process) kill() {
 	_ = p.Cmd.Process.Kill()
 	_ = p.pipe.Close()
 }
 
-// awaitReady waits until a process reports that it is a worker. Until then a signal to all processes of
-// a service may end it.
+// awaitReady waits until a process reports that it is a worker. Until then a signal to all
+// processes of a service may end it.
 func (p *Process) awaitReady(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	_, err := receive(p.out)
@@ -397,15 +407,15 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("it ended as it started (%s)", p.Cmd.ProcessState)
 }
 
-// untilFatal passes on the messages of a worker for people, but not the goroutines that the runtime
-// prints when it has no memory left.
-type untilFatal struct {
+// stderrFilter passes on the output of a worker on stderr, until the Go runtime reports a fatal
+// error: the stacks of all goroutines that follow are of no use to people.
+type stderrFilter struct {
 	w       io.Writer
-	fatal   bool
+	fatal   bool // the runtime has reported a fatal error
 	threads bool // the machine allowed no more threads
 }
 
-func (u *untilFatal) Write(text []byte) (int, error) {
+func (u *stderrFilter) Write(text []byte) (int, error) {
 	if u.fatal = u.fatal || strings.HasPrefix(string(text), "fatal error:") || strings.HasPrefix(string(text), "runtime:"); u.fatal {
 		u.threads = u.threads || strings.Contains(string(text), "failed to create new OS thread")
 		return len(text), nil

@@ -48,7 +48,7 @@ func Main(open func(Setup) Executor) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := send(os.Stdout, true) // it is a worker now
 	if err == nil {
-		err = work(os.Stdin, os.Stdout, open)
+		err = runJobs(os.Stdin, os.Stdout, open)
 	}
 	if !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
@@ -63,14 +63,14 @@ var OwnProgram *executable
 // executable is the file of a running program, as it was when the program began.
 type executable struct {
 	Path string
-	was  os.FileInfo
+	info os.FileInfo
 	err  error
 }
 
 func ownExecutable() *executable {
 	e := &executable{}
 	if e.Path, e.err = os.Executable(); e.err == nil {
-		e.was, e.err = os.Stat(e.Path)
+		e.info, e.err = os.Stat(e.Path)
 	}
 	return e
 }
@@ -81,11 +81,11 @@ func (e *executable) Now() (string, error) {
 	if e.err != nil {
 		return "", e.err
 	}
-	if info, err := os.Stat(e.Path); err == nil && os.SameFile(info, e.was) {
+	if info, err := os.Stat(e.Path); err == nil && os.SameFile(info, e.info) {
 		return e.Path, nil
 	}
 	const running = "/proc/self/exe"
-	if info, err := os.Stat(running); err == nil && os.SameFile(info, e.was) {
+	if info, err := os.Stat(running); err == nil && os.SameFile(info, e.info) {
 		return running, nil
 	}
 	return "", fmt.Errorf("%s has gone, or is another program than the one that runs: start that anew", e.Path)
@@ -97,27 +97,27 @@ const workerProcessors = 2
 // workerEnv is the environment variable that makes a process a worker.
 const workerEnv = "OBELUS_WORKER"
 
-// work does jobs until its input ends, which is io.EOF: the parent process has ended, or wants no
-// more jobs, the present one included.
-func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
+// runJobs runs jobs until its input ends, and returns io.EOF then: the parent process has ended, or
+// has closed the pipe. It does not wait for a job that still runs.
+func runJobs(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 	r := bufio.NewReader(in)
 	first, err := receive(r)
 	if err != nil {
 		return err
 	}
-	var s setUp
+	var s setupMessage
 	if err := json.Unmarshal([]byte(first.(string)), &s); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(int64(s.Limits.Memory))
-	bound(s.Limits.Memory)
+	limitMemory(s.Limits.Memory)
 	out = sandbox.LockWriter(out)
 	w := newWorker(s, out, open)
 	jobs := make(chan *job)
 	go func() {
 		for j := range jobs {
-			d := w.do(j)
-			_ = send(out, d.value()) // the parent has ended if it can't be sent
+			a := w.do(j)
+			_ = send(out, a.value()) // the parent has ended if it can't be sent
 		}
 	}()
 	for {
@@ -132,10 +132,10 @@ func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 type worker struct {
 	execute Executor
 	source  int                        // longest script in bytes
-	scripts map[string]*sandbox.Script // that hold activities, see [job.script]
+	scripts map[string]*sandbox.Script // that hold activities, see job.scriptID
 }
 
-func newWorker(s setUp, out io.Writer, open func(Setup) Executor) *worker {
+func newWorker(s setupMessage, out io.Writer, open func(Setup) Executor) *worker {
 	scripts := map[string]*sandbox.Script{}
 	for file, source := range s.Scripts {
 		scripts[file] = sandbox.NewLazyScript(file, []byte(source), s.Limits.Source)
@@ -143,26 +143,26 @@ func newWorker(s setUp, out io.Writer, open func(Setup) Executor) *worker {
 	for file, err := range s.Broken {
 		scripts[file] = sandbox.NewBrokenScript(file, err)
 	}
-	execute := open(Setup{Dir: s.Dir, Grants: s.Grants, Limits: s.Limits, Scripts: scripts, Stderr: printer{out}, Log: slog.New(recorder{out})})
+	execute := open(Setup{Dir: s.Dir, Grants: s.Grants, Limits: s.Limits, Scripts: scripts, Stderr: outputSender{out}, Log: slog.New(logSender{out})})
 	return &worker{execute, s.Limits.Source, map[string]*sandbox.Script{}}
 }
 
-func (w *worker) do(j *job) done {
-	sc := w.scripts[j.script()]
+func (w *worker) do(j *job) answer {
+	sc := w.scripts[j.scriptID()]
 	if sc == nil {
 		var err error
 		if sc, err = sandbox.NewScript(j.file, []byte(j.source.(string)), w.source); err != nil {
-			return done{fault: luaerr.From(err)}
+			return answer{fault: luaerr.From(err)}
 		}
-		w.scripts[j.script()] = sc
+		w.scripts[j.scriptID()] = sc
 	}
 	result, err := w.execute(sc, j.name, j.timeout, j.in)
 	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
-		return done{failure: failure.Fields}
+		return answer{failure: failure.Fields}
 	case err != nil:
-		return done{fault: luaerr.From(err)}
+		return answer{fault: luaerr.From(err)}
 	}
-	return done{result: result}
+	return answer{result: result}
 }

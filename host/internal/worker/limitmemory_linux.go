@@ -4,9 +4,9 @@ package worker
 
 import "syscall"
 
-// bound limits the memory of this process to little more than a script may take, so that the system
-// need not end another process.
-func bound(memory int) {
+// limitMemory limits the memory of this process to little more than a script may take, so that the
+// system need not end another process.
+func limitMemory(memory int) {
 	const own = 256 << 20 // for the runtime and the loaded scripts
 	limit := uint64(memory) + own
 	_ = syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: limit, Max: limit})

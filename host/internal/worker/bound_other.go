@@ -1,7 +1,0 @@
-//go:build !linux || race
-
-package worker
-
-// bound does nothing here, nor under the race detector, which takes much memory itself: the
-// script's own limit must do.
-func bound(int) {}
