@@ -35,8 +35,8 @@ func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
 }
 
 // issuedCall is call i as issued, with the corrections that a person made.
-func (t *tick) issuedCall(i int) map[string]any {
-	call, h := t.plan.Calls[i], t.state.Calls[i].Record.Hold
+func (vs *values) issuedCall(i int) map[string]any {
+	call, h := vs.plan.Calls[i], vs.state.Calls[i].Record.Hold
 	if h == nil || len(h.Corrected) == 0 {
 		return call.Issued
 	}
@@ -55,7 +55,7 @@ func (t *tick) issuedCall(i int) map[string]any {
 
 // readDecisions finds what people have decided about held calls while the tick
 // runs.
-func (t *tick) readDecisions(ctx context.Context) error {
+func (t *tickRun) readDecisions(ctx context.Context) error {
 	if t.state.In(sched.Held) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (t *tick) isHeld(i int) bool {
 }
 
 // isInteractive reports whether a held call may be decided about while the run waits.
-func (t *tick) isInteractive() bool {
+func (t *tickRun) isInteractive() bool {
 	if t.runner.Attend == nil || t.state.In(sched.Held) == 0 {
 		return false
 	}

@@ -31,7 +31,7 @@ func (t *tick) backOff(res *result) {
 }
 
 // setTimer has the end of the first pause noticed.
-func (t *tick) setTimer() {
+func (t *tickRun) setTimer() {
 	due, ok := t.state.NextDue()
 	if !ok {
 		return
@@ -56,7 +56,7 @@ func (t *tick) startRetry(i int) {
 }
 
 // stopTimer stops the timer of pauses.
-func (t *tick) stopTimer() {
+func (t *tickRun) stopTimer() {
 	if t.pauseTimer != nil {
 		t.pauseTimer.Stop()
 	}
@@ -64,7 +64,6 @@ func (t *tick) stopTimer() {
 
 // requeuePaused leaves calls that pause between attempts to the next resume.
 func (t *tick) requeuePaused() {
-	t.stopTimer()
 	for i := range t.state.Calls {
 		if c := &t.state.Calls[i]; c.Phase == sched.Paused || c.Again {
 			t.requeue(i)

@@ -82,7 +82,7 @@ func (r *childRun) wait(ctx context.Context, waits []string) result {
 
 // requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
 // contexts, or in those of their own delegates.
-func (t *tick) requeueParents(ctx context.Context) error {
+func (t *tickRun) requeueParents(ctx context.Context) error {
 	if len(t.state.Parents()) == 0 {
 		return nil
 	}

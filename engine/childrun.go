@@ -194,15 +194,15 @@ func (l *loop) disownChild(ctx context.Context, r *journal.Record) (twice bool, 
 // restartChild lets the delegate of a call that runs again begin anew, where it has not begun or
 // belongs to the call that this one was forked from. If that would run a call again that must not
 // run twice, the call is in doubt.
-func (t *tick) restartChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
+func (a *amendment) restartChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
 	if r.Child == "" {
 		return false, nil
 	}
-	origin, ok, err := journal.In(t.runner.Log, r.Child).OriginOf(ctx)
-	if err != nil || ok && origin.Parent == t.context {
+	origin, ok, err := journal.In(a.runner.Log, r.Child).OriginOf(ctx)
+	if err != nil || ok && origin.Parent == a.context {
 		return false, err
 	}
-	twice, err = journal.In(t.runner.Log, r.Child).RanNonIdempotent(ctx)
+	twice, err = journal.In(a.runner.Log, r.Child).RanNonIdempotent(ctx)
 	if twice { // and reads the values that exist by then
 		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, doubtReason(r.Child), 0, nil, nil, nil
 	}

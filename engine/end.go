@@ -16,7 +16,7 @@ import (
 
 // endTick ends a tick that its last step has not ended. After a conflicting append there may be
 // more to do, and the tick does not end.
-func (t *tick) endTick(ctx context.Context) error {
+func (t *tickRun) endTick(ctx context.Context) error {
 	t.save()
 	if err := t.concludeTick(ctx); err != nil {
 		return err
@@ -36,12 +36,12 @@ func (t *tick) settled() bool {
 }
 
 // endsRun reports whether the run ends with the tick, without detached calls.
-func (t *tick) endsRun() bool {
+func (t *tickRun) endsRun() bool {
 	return t.ended != nil && t.ended.Status != journal.RunContinued && t.state.Detached()+len(t.loop.detachedTicks) == 0
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.
-func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
+func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 	end := t.ended
 	if end.Status == journal.RunContinued {
 		t.over = true
@@ -50,14 +50,14 @@ func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
 	var err error
 	if !t.endsRun() {
 		t.loop.interruptRecorded() // nothing more is recorded of the run
-		err = t.loop.drain(ctx, t, (*tick).detachedCalls)
+		err = t.loop.drain(ctx, t, (*tickRun).detachedCalls)
 	}
 	calls := t.all()
 	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
 }
 
 // concludeTick stages how the tick ends.
-func (t *tick) concludeTick(ctx context.Context) error {
+func (t *tickRun) concludeTick(ctx context.Context) error {
 	end, err := t.verdict(ctx)
 	if err == nil {
 		end.Detached = t.hasDetached()
@@ -68,15 +68,15 @@ func (t *tick) concludeTick(ctx context.Context) error {
 }
 
 // hasDetached reports whether fire-and-forget calls of the run are at work.
-func (t *tick) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
+func (t *tickRun) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
 
 // hasDetached reports it for the calls of ticks that are over.
 func (l *loop) hasDetached() bool {
-	return slices.ContainsFunc(l.detachedTicks, func(t *tick) bool { return t.state.Detached() > 0 })
+	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
 
 // detachedCalls is how many fire-and-forget calls of the tick are at work.
-func (t *tick) detachedCalls() int { return t.state.Detached() }
+func (t *tickRun) detachedCalls() int { return t.state.Detached() }
 
 // verdict stages the error messages of the tick, and returns its end.
 func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
@@ -160,11 +160,11 @@ func (t *tick) report(data map[string]any) {
 }
 
 // givenOutput is the output of an anonymous delegate: what its one call gave back.
-func (t *tick) givenOutput() any {
-	if t.event.Plan != plan.Anonymous || len(t.state.Calls) != 1 || t.state.Calls[0].Record.Status != journal.Done {
+func (vs *values) givenOutput() any {
+	if vs.event.Plan != plan.Anonymous || len(vs.state.Calls) != 1 || vs.state.Calls[0].Record.Status != journal.Done {
 		return nil
 	}
-	res := uncapture(t.state.Calls[0].Record.Given)
+	res := uncapture(vs.state.Calls[0].Record.Given)
 	var failure *plan.Failure
 	if errors.As(res.err, &failure) {
 		return failure.Fields
@@ -177,18 +177,18 @@ func (t *tick) givenOutput() any {
 
 // output resolves the final output. A problem is one of the plan's, and makes
 // it null.
-func (t *tick) output(ctx context.Context) (v any, problem, err error) {
-	if t.plan.Output == nil {
-		return t.givenOutput(), nil, nil
+func (vs *values) output(ctx context.Context) (v any, problem, err error) {
+	if vs.plan.Output == nil {
+		return vs.givenOutput(), nil, nil
 	}
-	resolver := t.view.Resolver()
+	resolver := vs.view.Resolver()
 	before := false // a missing value exists as of before
-	v, lacking, err := t.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
+	v, lacking, err := vs.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err
 		}
-		stale, err := t.isStale(ctx, path, resolved.From)
+		stale, err := vs.isStale(ctx, path, resolved.From)
 		before = before || stale
 		return resolved.Value, !stale, false, err
 	})
@@ -211,9 +211,9 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if err := store.CheckDepth(v); err != nil {
 		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
 	}
-	if t.plan.Schema != nil {
-		if err := t.plan.Schema.Validate(v, "output"); err != nil {
-			err = t.hintEmpty(ctx, -1, t.plan.Output, err)
+	if vs.plan.Schema != nil {
+		if err := vs.plan.Schema.Validate(v, "output"); err != nil {
+			err = vs.hintEmpty(ctx, -1, vs.plan.Output, err)
 			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", err), nil
 		}
 	}
@@ -223,22 +223,22 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 // isStale reports whether a value is from before the tick, and does not count for the output: a
 // call of the tick may write there, as for another call (protocol §7), and none has, nor has a
 // foreign message since the tick began.
-func (t *tick) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
-	writers := t.plan.Graph.Writers[""].Above(path)
-	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.state.WroteAbove(i, path) }) {
+func (vs *values) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
+	writers := vs.plan.Graph.Writers[""].Above(path)
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return vs.state.WroteAbove(i, path) }) {
 		return false, nil
 	}
-	staged := t.view.Staged()
+	staged := vs.view.Staged()
 	for _, seq := range from {
 		var m *store.Message
-		switch at := seq - t.view.Committed(); {
-		case seq <= t.event.Start:
+		switch at := seq - vs.view.Committed(); {
+		case seq <= vs.event.Start:
 			continue
 		case at > 0:
 			m = &staged[at-1]
 		default:
 			var err error
-			if m, err = journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err != nil {
+			if m, err = journal.In(vs.runner.Log, vs.context).MessageAt(ctx, seq); err != nil {
 				return false, err
 			}
 		}

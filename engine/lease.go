@@ -17,7 +17,7 @@ const (
 )
 
 // leased is for how long the next append keeps the lease.
-func (t *tick) leased() time.Duration {
+func (t *tickRun) leased() time.Duration {
 	if t.endsRun() {
 		return 0
 	}

@@ -59,8 +59,8 @@ type loop struct {
 	releases      []func()
 	lock          chan struct{} // holds one token while a goroutine has the lock
 	unlocked      chan error    // returns the lock to the goroutine that runs the loop
-	current       *tick
-	detachedTicks []*tick // ticks that are over except for fire-and-forget calls
+	current       *tickRun
+	detachedTicks []*tickRun // ticks that are over except for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -189,7 +189,7 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 // drainResults returns the results of a tick that have come, first among them, so that one append
 // commits them together. Those of other ticks are recorded; results of undone starts are dropped,
 // and so are pauses that ended after the last retry.
-func (l *loop) drainResults(ctx context.Context, t *tick, first *result) ([]*result, error) {
+func (l *loop) drainResults(ctx context.Context, t *tickRun, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
 		switch {
@@ -228,7 +228,7 @@ func (l *loop) drainResults(ctx context.Context, t *tick, first *result) ([]*res
 
 // run runs tick after tick. t, if it is not nil, is a tick that was under way. A panic of a
 // worker's step continues here; a panic of this goroutine gets its place.
-func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
+func (l *loop) run(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			panic(crash.WithPlace(panicked))
@@ -241,7 +241,7 @@ func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	return outcome, err
 }
 
-func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
+func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
 		if t == nil {
 			var err error
@@ -270,7 +270,7 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 }
 
 // beginTick stages the append of the next tick: the initial messages of the run, and the plan.
-func (l *loop) beginTick(ctx context.Context) (*tick, error) {
+func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	if !l.fresh {
 		if _, err := l.view.Refresh(ctx); err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ type pendingCommit struct {
 // canPipeline reports whether results may come while the step is written, and the loop needs
 // nothing else meanwhile: polling the log, or detached calls of earlier ticks, would drop or append
 // staged messages. A single call is better speculated on within the step.
-func (t *tick) canPipeline(run context.Context) bool {
+func (t *tickRun) canPipeline(run context.Context) bool {
 	switch {
 	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
 		return false
@@ -43,7 +43,7 @@ func (t *tick) canPipeline(run context.Context) bool {
 // commitPipelined writes the step and makes the next one meanwhile, with the results that come.
 // After a conflicting append the two are undone, and made again as one that is not pipelined:
 // constant foreign appends would otherwise have calls begin in vain all the time.
-func (t *tick) commitPipelined(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
+func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
 	f, err := t.startCommit(ctx, run)
 	if err != nil {
 		return nil, false, err
@@ -66,7 +66,7 @@ func (t *tick) commitPipelined(ctx, run context.Context, results []*result) (nex
 }
 
 // startCommit has the step written, and begins the next one.
-func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
+func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 	b := t.batch()
 	if err := t.loop.address(&b, leaseFor); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 }
 
 // stepWhilePending makes a step with the results that come until another step has been written.
-func (t *tick) stepWhilePending(ctx, run context.Context, f *pendingCommit) (results []*result, err error) {
+func (t *tickRun) stepWhilePending(ctx, run context.Context, f *pendingCommit) (results []*result, err error) {
 	for {
 		select {
 		case <-f.done:
@@ -108,7 +108,7 @@ func (t *tick) stepWhilePending(ctx, run context.Context, f *pendingCommit) (res
 }
 
 // launchPure launches the calls of the step that have no visible effect.
-func (t *tick) launchPure(run context.Context) {
+func (t *tickRun) launchPure(run context.Context) {
 	var unseen []start
 	others := t.starts[:0]
 	for _, s := range t.starts {
@@ -124,7 +124,7 @@ func (t *tick) launchPure(run context.Context) {
 
 // finishCommit does the work that waited for a step to be in the log. It returns those of its calls
 // that have not begun, since the run was stopped meanwhile.
-func (t *tick) finishCommit(run context.Context, f *pendingCommit) (unbegun []*result) {
+func (t *tickRun) finishCommit(run context.Context, f *pendingCommit) (unbegun []*result) {
 	t.pending = nil
 	t.appended()
 	t.notifyObservers(&f.made)

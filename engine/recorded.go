@@ -77,26 +77,26 @@ func (t *tick) awaitsRecorded(next int) bool {
 }
 
 // readRecordedWriters are the authors of the tick in the log of the recorded run.
-func (t *tick) readRecordedWriters() writers {
-	if t.recordedWriters == nil {
+func (vs *values) readRecordedWriters() writers {
+	if vs.recordedWriters == nil {
 		ctx, began := context.Background(), int64(0)
-		if timeline, err := t.runner.script.Timeline(ctx, t.context); err == nil {
-			began = timeline.Starts[t.event.Tick].Seq
+		if timeline, err := vs.runner.script.Timeline(ctx, vs.context); err == nil {
+			began = timeline.Starts[vs.event.Tick].Seq
 		}
 		// Unreadable messages are found missing when they are asked for.
-		t.recordedWriters, _ = t.writersIn(ctx, t.runner.script.Log(), began)
+		vs.recordedWriters, _ = vs.writersIn(ctx, vs.runner.script.Log(), began)
 	}
-	return t.recordedWriters
+	return vs.recordedWriters
 }
 
 // wroteAgain reports whether a recorded call wrote something after it had run again, or had
 // been tried again.
-func (t *tick) wroteAgain(ctx context.Context, call string) (bool, error) {
-	timeline, err := t.runner.script.Timeline(ctx, t.context)
+func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
+	timeline, err := vs.runner.script.Timeline(ctx, vs.context)
 	if err != nil || timeline.Reruns[call] == nil {
 		return false, err
 	}
-	record, _, err := t.runner.script.Record(ctx, t.context, call)
+	record, _, err := vs.runner.script.Record(ctx, vs.context, call)
 	return len(record.Writes) > 0, err
 }
 
@@ -134,13 +134,13 @@ func (t *tick) byPerson(call string) string {
 }
 
 // recordedSpan is when a call that is replayed began and settled; zero for all else.
-func (t *tick) recordedSpan(i int) journal.Span {
-	return t.runner.script.Span(t.context, t.state.Calls[i].Record.Call)
+func (vs *values) recordedSpan(i int) journal.Span {
+	return vs.runner.script.Span(vs.context, vs.state.Calls[i].Record.Call)
 }
 
 // deliverRecorded brings the result of a call that is replayed: of those that have
 // started, the one that settled first.
-func (t *tick) deliverRecorded(run context.Context) {
+func (t *tickRun) deliverRecorded(run context.Context) {
 	if len(t.recordedStarts) == 0 {
 		return
 	}

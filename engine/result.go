@@ -221,25 +221,25 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 }
 
 // message makes the message of a result at one of its paths, if it fits the value there.
-func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
-	call := t.plan.Calls[i]
+func (vs *values) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
+	call := vs.plan.Calls[i]
 	if loose && schema.HoldsEmptyObject(v) {
-		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+		if v, err = vs.declaredLists(ctx, call, path, v); err != nil {
 			return m, err
 		}
 	}
-	if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
+	if size, most := store.SizeOf(v), positive(vs.runner.Result, DefaultResult); size > most {
 		return m, plan.Faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
 	}
 	m = store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Some(store.Wrap(path, v)),
-		Producer: t.issuedCall(i), Call: t.state.Calls[i].Record.Call, Path: path, Method: call.Method,
+		Producer: vs.issuedCall(i), Call: vs.state.Calls[i].Record.Call, Path: path, Method: call.Method,
 	}
 	if err := store.CheckDepth(m.Data.Value); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
 	}
 	op, _ := m.Op()
-	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	err = vs.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
 		err = &logError{err}
 	}

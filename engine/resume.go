@@ -115,10 +115,11 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.decide(ctx, s); err != nil {
+	a := &amendment{t}
+	if err := a.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if t.writers == nil && t.hasOvertaken() {
+	if t.writers == nil && a.hasOvertaken() {
 		if err := t.readWriters(ctx); err != nil {
 			return nil, err
 		}
@@ -181,7 +182,7 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 }
 
 // reopenTick builds a recorded tick as it stood.
-func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) {
+func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -212,6 +213,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) 
 		}
 	}
 	t := newTick(l, plan, last.Event)
+	a := &amendment{t}
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
 	for _, record := range records {
@@ -220,10 +222,10 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) 
 			return nil, err
 		}
 		if record.Tick == last.Tick {
-			t.restoreCall(record, twice)
+			a.restoreCall(record, twice)
 		}
 	}
-	return t, t.restoreReported(ctx)
+	return t, a.restoreReported(ctx)
 }
 
 // records returns the context's calls, once the lease is taken: detached calls of the former holder
@@ -355,12 +357,12 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 
 // restoreCall restores a call from its record. A call that must not run twice, and would, is in
 // doubt.
-func (t *tick) restoreCall(record journal.Record, twice bool) {
+func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	i := record.Position - 1
-	if i < 0 || i >= len(t.state.Calls) {
+	if i < 0 || i >= len(a.state.Calls) {
 		return
 	}
-	c, call := &t.state.Calls[i], t.plan.Calls[i]
+	c, call := &a.state.Calls[i], a.plan.Calls[i]
 	record.Context = ""
 	// The process died meanwhile.
 	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
@@ -376,12 +378,12 @@ func (t *tick) restoreCall(record journal.Record, twice bool) {
 			}
 		}
 		if record.Status == journal.Held {
-			t.observed = append(t.observed, record)
+			a.observed = append(a.observed, record)
 		}
 	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
 		c.Record = record
 		c.Record.Status = journal.InDoubt
-		t.recordCall(i)
+		a.recordCall(i)
 	default:
 		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
@@ -396,19 +398,19 @@ func (t *tick) restoreCall(record journal.Record, twice bool) {
 }
 
 // restoreReported finds whose failures became error messages already.
-func (t *tick) restoreReported(ctx context.Context) error {
+func (a *amendment) restoreReported(ctx context.Context) error {
 	reported := map[string]string{}
-	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Kind: store.KindError}) {
+	for m, err := range a.runner.Log.Messages(ctx, store.Filter{Context: a.context, After: a.event.Start, Kind: store.KindError}) {
 		if err != nil {
 			return err
 		}
-		if call, failure := journal.ReportedFailure(m); call != "" && !t.view.Hides(m.Seq) {
+		if call, failure := journal.ReportedFailure(m); call != "" && !a.view.Hides(m.Seq) {
 			reported[call] = string(store.EncodeJSON(failure))
 		}
 	}
-	for i := range t.state.Calls {
-		r := &t.state.Calls[i].Record
-		t.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
+	for i := range a.state.Calls {
+		r := &a.state.Calls[i].Record
+		a.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 			return nil
 		}
 	}
-	t.values = values{t, ctx}
-	d, err := t.state.Evaluate(ctx, i, &t.values)
+	t.reading = reading{&t.values, ctx}
+	d, err := t.state.Evaluate(ctx, i, &t.reading)
 	if err != nil {
 		return err
 	}
@@ -69,30 +69,6 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		return t.complete(ctx, &result{index: i, err: d.Err})
 	}
 	return nil
-}
-
-// values are what the calls of a tick read (see [sched.Values]).
-type values struct {
-	tick *tick
-	ctx  context.Context
-}
-
-func (v *values) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
-	return v.tick.resolver(call).Resolve(v.ctx, path, instance)
-}
-
-func (v *values) Grant(call int, reads map[string]int64) (map[string]any, error) {
-	c := v.tick.plan.Calls[call]
-	return grant(v.ctx, v.tick.resolver(call), c.ScopePaths, c.Instance, reads)
-}
-
-func (v *values) CheckMethod(call int, path store.Path) error {
-	c := v.tick.plan.Calls[call]
-	return v.tick.checkJoin(v.ctx, call, func(r store.Resolver) error { return r.CheckMethod(v.ctx, path, c.Instance, c.JoinMethod()) })
-}
-
-func (v *values) Explain(call int, err error) error {
-	return v.tick.hintEmpty(v.ctx, call, v.tick.plan.Calls[call].Template(), err)
 }
 
 // grant builds what scopes let an instance see, by kind, and notes in reads, if

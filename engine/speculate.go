@@ -15,7 +15,7 @@ const speculateFor = time.Millisecond
 
 // speculateUntil is the end of the time for which a step with some results may speculate on calls:
 // none where the loss of one of them, or of a planner's solution, would be visible.
-func (t *tick) speculateUntil(results []*result) time.Time {
+func (t *tickRun) speculateUntil(results []*result) time.Time {
 	if !t.begun && t.event.Planner || slices.ContainsFunc(results, t.mustPersist) {
 		return time.Time{}
 	}
@@ -25,7 +25,7 @@ func (t *tick) speculateUntil(results []*result) time.Time {
 // mustPersist reports whether losing the result would be visible outside the process. Only a
 // speculative activity is trusted to report a pure result: another may pass on the report of one
 // that it wraps, and have an effect of its own.
-func (t *tick) mustPersist(res *result) bool {
+func (t *tickRun) mustPersist(res *result) bool {
 	if res.retryDue {
 		return false
 	}
@@ -40,7 +40,7 @@ func (t *tick) mustPersist(res *result) bool {
 // speculate runs the one call that a step starts within the step, before the log has the values
 // that it reads, where that has no visible effect: so a chain of calls takes one commit, not one
 // for each. A call that can't run so is started once the step is in the log, as all others are.
-func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
+func (t *tickRun) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
 	alone := len(t.starts) == 1 && t.state.Running() == 1 && t.starts[0].speculative != nil
 	if !alone || run.Err() != nil || !time.Now().Before(until) {
 		return nil, false

@@ -17,7 +17,7 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
+func (t *tickRun) interrupted(run context.Context) (*journal.Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
 	end := t.loop.earlyEnd(run)
@@ -28,6 +28,7 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 		if drains && !end.Stopped {
 			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
 		}
+		t.stopTimer()
 		t.requeuePaused()
 		return nil
 	})
@@ -37,7 +38,7 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	if drains {
 		t.loop.interruptRecorded()
 	}
-	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.state.In(sched.Running) }); err != nil {
+	if err := t.loop.drain(ctx, t, func(t *tickRun) int { return t.state.In(sched.Running) }); err != nil {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
@@ -71,7 +72,7 @@ func (l *loop) cut(run context.Context) (*journal.Outcome, error) {
 		}
 		if err == nil {
 			l.interruptRecorded()
-			err = l.drain(ctx, nil, (*tick).detachedCalls)
+			err = l.drain(ctx, nil, (*tickRun).detachedCalls)
 		}
 	}
 	if err == nil {
@@ -103,7 +104,7 @@ func (l *loop) earlyEnd(run context.Context) journal.RunEvent {
 // drain waits until nothing is left of a tick and of those behind it that left
 // counts, for as long as the runner allows, and then cuts it off. Until then each
 // outcome is recorded as it comes.
-func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
+func (l *loop) drain(ctx context.Context, last *tickRun, left func(*tickRun) int) error {
 	ticks := l.detachedTicks
 	if last != nil {
 		ticks = append(slices.Clone(ticks), last)
@@ -123,11 +124,11 @@ func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) erro
 
 // stopAll stops the calls that are left, and records together those that end within the grace: they
 // end at once, and their order would be random.
-func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int) error {
+func (l *loop) stopAll(ctx context.Context, ticks []*tickRun, left func(*tickRun) int) error {
 	l.stop()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	n, ended := 0, map[*tick][]*result{}
+	n, ended := 0, map[*tickRun][]*result{}
 	for _, t := range ticks {
 		n += left(t)
 	}
@@ -174,7 +175,7 @@ func (l *loop) dropResults() {
 }
 
 // collect settles calls until none of the tick is left, or the limit has passed.
-func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Duration) error {
+func (t *tickRun) collect(ctx context.Context, left func(*tickRun) int, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for left(t) > 0 {
@@ -191,7 +192,7 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 }
 
 // cutOffAll records that the calls that are left were stopped.
-func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
+func (t *tickRun) cutOffAll(ctx context.Context, left func(*tickRun) int) error {
 	return t.commitStep(ctx, func() error {
 		for i := range t.state.Calls {
 			if left(t) > 0 && t.state.Calls[i].Record.Status == journal.Running {

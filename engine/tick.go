@@ -10,53 +10,50 @@ import (
 	"obelus/store"
 )
 
-// tick is one round of the execution loop while it runs. The goroutine with the loop's lock owns
-// it: it alone decides which calls are ready, and appends to the log; each worker owns one call.
+// tickRun carries a tick to its end: it waits for results and for the log, has the tick make steps,
+// commits them, and launches the calls that they start. The goroutine with the loop's lock owns it;
+// each worker owns one call.
 //
-// A tick proceeds in steps. A step takes the results that have come, makes messages of them, finds
-// the calls that they unblock, and commits all of it, the starts of the next calls included, in one
-// append. Only then do those calls run, except a single call without visible effects: the step goes
-// on with its result. The starts of calls without visible effects are not recorded, unless the
-// calls turn out to take long. If another append comes in between, the step is undone and made
-// again on the log as it is then. Where several calls are under way the next step is made while one
-// is being written; see [pendingCommit].
+// A step takes the results that have come, makes messages of them, finds the calls that they
+// unblock, and commits all of it, the starts of the next calls included, in one append. Only then
+// do those calls run, except a single call without visible effects: the step goes on with its
+// result. The starts of calls without visible effects are not recorded, unless the calls turn out
+// to take long. If another append comes in between, the step is undone and made again on the log as
+// it is then. Where several calls are under way the next step is made while one is being written;
+// see [pendingCommit].
+type tickRun struct {
+	*tick
+	begun bool // the plan is in the log
+	over  bool // it has ended, and the planner is asked again
+
+	polling    bool           // the goroutine of the loop polls the log
+	journalled int64          // the journal's position up to which decisions were read
+	pending    *pendingCommit // the step before, while it is being written
+	spare      made           // room for another step's
+	pauseTimer *time.Timer    // brings the end of the first pause; nil before there was one
+}
+
+// tick is one round of the execution loop while it runs. It makes the content of steps: what has
+// happened to its calls comes in, messages, records and starts come out. It appends nothing, starts
+// nothing and waits for nothing: a [tickRun] does.
 type tick struct {
+	values
 	loop    *loop
-	runner  *Runner
-	context string
-	plan    *plan.Plan
-	event   journal.PlanEvent
-	view    *store.View
-	begun   bool  // the plan is in the log
-	over    bool  // it has ended, and the planner is asked again
 	problem error // why its planner gave no valid plan
 
 	repeated bool // the planner repeated the solution that had just been refused
 
-	state *sched.State // where the calls stand
 	// Starts of calls that pause between attempts, by their places.
-	attempts map[int]start
-	// Brings the end of the first pause; nil before there was one.
-	pauseTimer *time.Timer
-
-	// Of the tick in the log of the recorded run, once they were asked for; else nil.
-	recordedWriters writers
-	// Of the tick's messages, if the reads of calls depend on them; else nil.
-	writers        writers
-	stopping       bool              // the run is to end early
-	polling        bool              // the goroutine of the loop polls the log
+	attempts       map[int]start
 	recordedStarts []start           // starts of a recorded run, to be answered one by one
+	stopping       bool              // the run is to end early
 	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
 	stale          []string          // see [journal.Outcome.Stale]
 	givenResults   []*result         // results that a person gives, see [Resume.Result]
 
-	journalled int64 // the journal's position up to which decisions were read
-
-	made                   // by the step
-	pending *pendingCommit // the step before, while it is being written
-	values  values         // what its calls read, while one is evaluated
-	spare   made           // room for another step's
-	text    []byte         // to write records to, again and again
+	made           // by the step
+	reading reading // what its calls read, while one is evaluated
+	text    []byte  // to write records to, again and again
 }
 
 // made is the content of a step, to be committed.
@@ -86,10 +83,10 @@ type start struct {
 	slot        slot      // of any other
 }
 
-func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
+func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 	t := &tick{
-		loop: l, runner: l.runner, context: l.context, plan: compiled, view: l.view, event: event,
-		journalled: l.n,
+		values: values{runner: l.runner, context: l.context, plan: compiled, view: l.view, event: event, declarations: l.declared},
+		loop:   l,
 	}
 	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
 	if l.runner.script.Recorded() {
@@ -100,7 +97,7 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
 	}
-	return t
+	return &tickRun{tick: t, journalled: l.n}
 }
 
 // Span implements [sched.Order] for a recorded run.
@@ -126,7 +123,7 @@ func (t *tick) newRecord(i int) journal.Record {
 
 // run carries the tick to its end, or as far as it gets. There is no outcome
 // where the planner is to be asked again.
-func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
+func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 	kept := context.WithoutCancel(ctx) // results are recorded even if the run is to end
 	if t.problem != nil {
 		if err := t.endTick(kept); err != nil {
@@ -180,13 +177,13 @@ func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
 }
 
 // isActive reports whether results or decisions are to come before the tick as a whole can end.
-func (t *tick) isActive() bool {
+func (t *tickRun) isActive() bool {
 	s := t.state
 	return t.ended == nil && (s.Running()+s.In(sched.Paused) > 0 || s.Detached() > 0 && s.HasQueued() || t.isInteractive())
 }
 
 // await waits for something to happen, and goes on from there.
-func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
+func (t *tickRun) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.deliverRecorded(ctx)
 	if t.polling = t.state.AwaitsOutside(); !t.polling {
 		looking = nil
@@ -209,7 +206,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 }
 
 // isHeldWhole reports whether the plan waits for its release.
-func (t *tick) isHeldWhole(ctx context.Context) (bool, error) {
+func (t *tickRun) isHeldWhole(ctx context.Context) (bool, error) {
 	// Else there is nothing to approve.
 	lazy := t.event.Mode == plan.ModeLazy && (len(t.state.Calls) > 0 || t.plan.Output == nil)
 	if !lazy || !t.begun {
@@ -220,7 +217,7 @@ func (t *tick) isHeldWhole(ctx context.Context) (bool, error) {
 }
 
 // recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
-func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, error) {
+func (t *tickRun) recordLazy(ctx context.Context, err error) (*journal.Outcome, error) {
 	if err == nil {
 		err = t.commitStep(ctx, func() error {
 			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
@@ -228,7 +225,7 @@ func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, err
 		})
 	}
 	if err == nil && t.hasDetached() {
-		err = t.loop.drain(ctx, nil, (*tick).detachedCalls)
+		err = t.loop.drain(ctx, nil, (*tickRun).detachedCalls)
 	}
 	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
@@ -238,7 +235,7 @@ func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, err
 const pollInterval = 100 * time.Millisecond
 
 // poll reads foreign messages and decisions, and requeues the calls that wait for them.
-func (t *tick) poll(ctx context.Context) error {
+func (t *tickRun) poll(ctx context.Context) error {
 	news, err := t.view.Refresh(ctx)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // result is the outcome of one attempt of a call.
 type result struct {
-	tick       *tick
+	tick       *tickRun
 	index      int
 	step       int // the step that made its start; 0 if no worker ran
 	value      plan.Result
@@ -55,7 +55,7 @@ func (l *loop) launch(jobs []task) {
 
 // task is a call that a worker is to run.
 type task struct {
-	tick *tick
+	tick *tickRun
 	run  context.Context
 	start
 }
