@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"obelus/engine/internal/jsonvalue"
@@ -272,4 +273,27 @@ func checkContent(m *store.Message) error {
 		}
 	}
 	return nil
+}
+
+// expectedOrigin is the origin of a context that does not exist yet: that of a delegate, where a
+// call has named it for its delegate. A name that had to be cut shows no parent.
+func expectedOrigin(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 3 {
+		return store.Origin{}, nil
+	}
+	parent := strings.Join(parts[:len(parts)-2], ".")
+	if store.CheckStoredContext(parent) != nil {
+		return store.Origin{}, nil
+	}
+	records, err := journal.In(log, parent).Records(ctx)
+	if errors.Is(err, store.ErrNoContext) {
+		err = nil
+	}
+	for _, r := range records {
+		if r.Child == name && !r.Status.Settled() {
+			return store.Origin{Parent: parent, Call: r.Call}, nil
+		}
+	}
+	return store.Origin{}, err
 }

@@ -30,16 +30,6 @@ func (t *tick) backOff(res *result) {
 	t.pauses = true
 }
 
-// setTimer has the end of the first pause noticed.
-func (t *tickRun) setTimer() {
-	due, ok := t.state.NextDue()
-	if !ok {
-		return
-	}
-	t.stopTimer()
-	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
-}
-
 // endPauses gives the calls their turn that are to be tried again by now.
 func (t *tick) endPauses() {
 	t.state.ApplyTime(time.Since(t.loop.opened))
@@ -53,13 +43,6 @@ func (t *tick) startRetry(i int) {
 	c := t.state.Change(i)
 	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.enqueueStart(s)
-}
-
-// stopTimer stops the timer of pauses.
-func (t *tickRun) stopTimer() {
-	if t.pauseTimer != nil {
-		t.pauseTimer.Stop()
-	}
 }
 
 // requeuePaused leaves calls that pause between attempts to the next resume.

@@ -270,3 +270,11 @@ func (t *tickRun) appended() {
 		t.loop.started = nil
 	}
 }
+
+// leased is for how long the next append keeps the lease.
+func (t *tickRun) leased() time.Duration {
+	if t.endsRun() {
+		return 0
+	}
+	return leaseFor
+}

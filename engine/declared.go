@@ -37,7 +37,7 @@ func (vs *values) declared(ctx context.Context, kind, instance string) (*schema.
 	key := declaredKey{kind, of}
 	last := vs.declarations[key]
 	if !jsonvalue.SameObject(last.schema, source) {
-		if last.compiled, err = schema.New(source, vs.runner.Registry.Schemas...); err != nil {
+		if last.compiled, err = schema.New(source, vs.schemas...); err != nil {
 			return nil, &plan.Fault{Code: plan.CodeSchema, Err: err}
 		}
 		last.schema = source
@@ -220,7 +220,7 @@ func (vs *values) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []s
 			return vs.state.Calls[writers[0]].Record.Call, vs.plan.Calls[writers[0]].Tool
 		}
 		if seq := journal.NewestSeq(resolved.From); len(writers) == 0 && seq <= vs.event.Start {
-			if m, err := journal.In(vs.runner.Log, vs.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {
+			if m, err := journal.In(vs.log, vs.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {
 				producer, _ := m.Producer.(map[string]any)
 				tool, _ := producer["_tool"].(string)
 				return m.Call, tool

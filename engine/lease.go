@@ -16,14 +16,6 @@ const (
 	leaseRenew = leaseFor / 3
 )
 
-// leased is for how long the next append keeps the lease.
-func (t *tickRun) leased() time.Duration {
-	if t.endsRun() {
-		return 0
-	}
-	return leaseFor
-}
-
 // append adds a batch as the one that runs the context, and keeps its lease for
 // a while; for none gives it back.
 func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {

@@ -76,30 +76,6 @@ func (t *tick) awaitsRecorded(next int) bool {
 	return slices.ContainsFunc(t.recordedStarts, first) || slices.ContainsFunc(t.starts, first)
 }
 
-// readRecordedWriters are the authors of the tick in the log of the recorded run.
-func (vs *values) readRecordedWriters() writers {
-	if vs.recordedWriters == nil {
-		ctx, began := context.Background(), int64(0)
-		if timeline, err := vs.runner.script.Timeline(ctx, vs.context); err == nil {
-			began = timeline.Starts[vs.event.Tick].Seq
-		}
-		// Unreadable messages are found missing when they are asked for.
-		vs.recordedWriters, _ = vs.writersIn(ctx, vs.runner.script.Log(), began)
-	}
-	return vs.recordedWriters
-}
-
-// wroteAgain reports whether a recorded call wrote something after it had run again, or had
-// been tried again.
-func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
-	timeline, err := vs.runner.script.Timeline(ctx, vs.context)
-	if err != nil || timeline.Reruns[call] == nil {
-		return false, err
-	}
-	record, _, err := vs.runner.script.Record(ctx, vs.context, call)
-	return len(record.Writes) > 0, err
-}
-
 // takeRecorded takes decisions about calls from the record, and drops the waits that calls
 // overtook.
 func (t *tick) takeRecorded() {
@@ -133,11 +109,6 @@ func (t *tick) byPerson(call string) string {
 	return ""
 }
 
-// recordedSpan is when a call that is replayed began and settled; zero for all else.
-func (vs *values) recordedSpan(i int) journal.Span {
-	return vs.runner.script.Span(vs.context, vs.state.Calls[i].Record.Call)
-}
-
 // deliverRecorded brings the result of a call that is replayed: of those that have
 // started, the one that settled first.
 func (t *tickRun) deliverRecorded(run context.Context) {
@@ -166,7 +137,7 @@ func (t *tick) recordedResult(ctx context.Context, call string) result {
 	case !ok:
 		return result{err: fmt.Errorf("the log knows of no such call")}
 	case record.Given != nil:
-		return uncapture(record.Given)
+		return givenResult(record.Given)
 	case record.Status == journal.Failed:
 		return result{err: &insideError{record.Error}}
 	case len(record.Writes) == 0:
@@ -180,4 +151,12 @@ func (t *tick) recordedResult(ctx context.Context, call string) result {
 		return result{err: err}
 	}
 	return result{value: plan.Result{Value: values}, paths: paths}
+}
+
+// answerGiven completes a recorded call with the result that a person gave, however it began.
+func (t *tick) answerGiven(i int) {
+	c := t.state.Change(i)
+	c.Started = t.runner.now()
+	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
+	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
 }

@@ -30,7 +30,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		c.Record.Duration = t.since(c)
 	}
 	if call.Captured {
-		c.Record.Given = capture(res)
+		c.Record.Given = capture(res.value, res.err)
 	}
 	if res.waitsFor != nil {
 		t.waitForChild(i, res)
@@ -97,11 +97,6 @@ func (t *tick) waitForChild(i int, res *result) {
 	t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
 	t.recordCall(i)
 }
-
-// logError is a log that can't be read, and no fault of the call.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }
 
 // unreadLog is the error of a call for which the log could not be read: it is cut off where its run
 // has ended.
@@ -221,25 +216,25 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 }
 
 // message makes the message of a result at one of its paths, if it fits the value there.
-func (vs *values) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
-	call := vs.plan.Calls[i]
+func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
+	call := t.plan.Calls[i]
 	if loose && schema.HoldsEmptyObject(v) {
-		if v, err = vs.declaredLists(ctx, call, path, v); err != nil {
+		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
 			return m, err
 		}
 	}
-	if size, most := store.SizeOf(v), positive(vs.runner.Result, DefaultResult); size > most {
+	if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
 		return m, plan.Faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
 	}
 	m = store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Some(store.Wrap(path, v)),
-		Producer: vs.issuedCall(i), Call: vs.state.Calls[i].Record.Call, Path: path, Method: call.Method,
+		Producer: t.issuedCall(i), Call: t.state.Calls[i].Record.Call, Path: path, Method: call.Method,
 	}
 	if err := store.CheckDepth(m.Data.Value); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
 	}
 	op, _ := m.Op()
-	err = vs.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
 		err = &logError{err}
 	}

@@ -15,36 +15,6 @@ import (
 	"obelus/store"
 )
 
-// Resume is how to go on with a run.
-type Resume struct {
-	Context string
-	// The plan's file as it is now; needed only where a planner is to be asked, and not of a
-	// delegate.
-	Request *plan.Request
-	Retry   []string // calls that failed or are in doubt, to run again
-	Skip    []string // calls that failed or are in doubt, to go on without
-
-	// Result holds, by call, the results that a person knows of such calls: they are recorded as if
-	// the activities had returned them. They may be of the types of [Start].Input.
-	Result map[string]any
-
-	// From is a call that has settled, to run again in a fork with all that is
-	// downstream of it, and Set corrections of its arguments, as [journal.Hold.With] takes
-	// them. No call is named twice.
-	From string
-	Set  map[string]any
-
-	// Who decides about the calls that are named.
-	journal.Who
-
-	// Unasked marks a resumption that no person requested: a run that was cancelled meanwhile stays
-	// cancelled.
-	Unasked bool
-
-	// Begun, if it is set, is called once no other process can resume the run.
-	Begun func()
-}
-
 // decides reports whether it decides about calls.
 func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip)+len(s.Result) > 0 || s.From != "" }
 
@@ -353,64 +323,4 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 		there = plan.NothingExists
 	}
 	return plan.CompileRequest(request, registry, there)
-}
-
-// restoreCall restores a call from its record. A call that must not run twice, and would, is in
-// doubt.
-func (a *amendment) restoreCall(record journal.Record, twice bool) {
-	i := record.Position - 1
-	if i < 0 || i >= len(a.state.Calls) {
-		return
-	}
-	c, call := &a.state.Calls[i], a.plan.Calls[i]
-	record.Context = ""
-	// The process died meanwhile.
-	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
-		record.Attempts++
-	}
-	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
-	switch {
-	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
-		c.Record = record
-		for _, text := range record.Writes {
-			if path, err := store.ParsePath(text); err == nil {
-				c.Written = append(c.Written, path)
-			}
-		}
-		if record.Status == journal.Held {
-			a.observed = append(a.observed, record)
-		}
-	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
-		c.Record = record
-		c.Record.Status = journal.InDoubt
-		a.recordCall(i)
-	default:
-		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
-		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
-		c.Before = record.Status
-		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
-			c.Record.At = record.At
-		}
-		if record.Hold != nil {
-			c.Record.Reads = record.Reads
-		}
-	}
-}
-
-// restoreReported finds whose failures became error messages already.
-func (a *amendment) restoreReported(ctx context.Context) error {
-	reported := map[string]string{}
-	for m, err := range a.runner.Log.Messages(ctx, store.Filter{Context: a.context, After: a.event.Start, Kind: store.KindError}) {
-		if err != nil {
-			return err
-		}
-		if call, failure := journal.ReportedFailure(m); call != "" && !a.view.Hides(m.Seq) {
-			reported[call] = string(store.EncodeJSON(failure))
-		}
-	}
-	for i := range a.state.Calls {
-		r := &a.state.Calls[i].Record
-		a.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
-	}
-	return nil
 }

@@ -12,6 +12,35 @@ import (
 	"obelus/store"
 )
 
+// readRecordedWriters are the authors of the tick in the log of the recorded run.
+func (vs *values) readRecordedWriters() writers {
+	if vs.recordedWriters == nil {
+		ctx, began := context.Background(), int64(0)
+		if timeline, err := vs.script.Timeline(ctx, vs.context); err == nil {
+			began = timeline.Starts[vs.event.Tick].Seq
+		}
+		// Unreadable messages are found missing when they are asked for.
+		vs.recordedWriters, _ = vs.writersIn(ctx, vs.script.Log(), began)
+	}
+	return vs.recordedWriters
+}
+
+// wroteAgain reports whether a recorded call wrote something after it had run again, or had
+// been tried again.
+func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
+	timeline, err := vs.script.Timeline(ctx, vs.context)
+	if err != nil || timeline.Reruns[call] == nil {
+		return false, err
+	}
+	record, _, err := vs.script.Record(ctx, vs.context, call)
+	return len(record.Writes) > 0, err
+}
+
+// recordedSpan is when a call that is replayed began and settled; zero for all else.
+func (vs *values) recordedSpan(i int) journal.Span {
+	return vs.script.Span(vs.context, vs.state.Calls[i].Record.Call)
+}
+
 // A call that runs once more finds more messages in the log than at first. Its reads must not
 // depend on them: not on writes of calls that wait until it has read. Of foreign messages, a call
 // that runs again reads those that it read at first; a retried call reads all of them. Earlier
@@ -54,7 +83,7 @@ func (vs *values) writersIn(ctx context.Context, log store.Reader, began int64) 
 // readWriters finds the writers of the tick's messages in the log. From then on reads depend on
 // them.
 func (vs *values) readWriters(ctx context.Context) (err error) {
-	vs.writers, err = vs.writersIn(ctx, vs.runner.Log, vs.event.Start)
+	vs.writers, err = vs.writersIn(ctx, vs.log, vs.event.Start)
 	return err
 }
 
@@ -74,11 +103,11 @@ func (a writers) dropAfter(last int64) {
 func (vs *values) resolver(i int) store.Resolver {
 	r := vs.view.Resolver()
 	r.At = vs.state.Calls[i].Record.At
-	if vs.writers == nil && !vs.runner.script.Recorded() {
+	if vs.writers == nil && !vs.script.Recorded() {
 		return r
 	}
 	known, record := vs.writers, vs.state.Calls[i].Record
-	if s := vs.runner.script; s.Recorded() {
+	if s := vs.script; s.Recorded() {
 		// An unreadable record counts as none.
 		record, _, _ = s.Record(context.Background(), vs.context, record.Call)
 		// It reads the same values.
@@ -117,7 +146,7 @@ func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolve
 		}}
 		err = check(r)
 	}
-	if misfit && vs.runner.script.Recorded() {
+	if misfit && vs.script.Recorded() {
 		again, wrong := vs.wroteAgain(ctx, vs.state.Calls[i].Record.Call)
 		if again || wrong != nil {
 			err = wrong // its recorded write did fit

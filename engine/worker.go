@@ -38,13 +38,6 @@ type retry struct {
 	after time.Duration
 }
 
-func (r *Runner) now() time.Time {
-	if r.Now != nil {
-		return r.Now()
-	}
-	return time.Now()
-}
-
 // launch runs calls whose starts have been committed. A delegate is notified of an interruption,
 // and drains by itself.
 func (l *loop) launch(jobs []task) {

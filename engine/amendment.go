@@ -13,6 +13,85 @@ import (
 	"obelus/store"
 )
 
+// restartChild lets the delegate of a call that runs again begin anew, where it has not begun or
+// belongs to the call that this one was forked from. If that would run a call again that must not
+// run twice, the call is in doubt.
+func (a *amendment) restartChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
+	if r.Child == "" {
+		return false, nil
+	}
+	origin, ok, err := journal.In(a.runner.Log, r.Child).OriginOf(ctx)
+	if err != nil || ok && origin.Parent == a.context {
+		return false, err
+	}
+	twice, err = journal.In(a.runner.Log, r.Child).RanNonIdempotent(ctx)
+	if twice { // and reads the values that exist by then
+		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, doubtReason(r.Child), 0, nil, nil, nil
+	}
+	r.Child = ""
+	return twice, err
+}
+
+// restoreCall restores a call from its record. A call that must not run twice, and would, is in
+// doubt.
+func (a *amendment) restoreCall(record journal.Record, twice bool) {
+	i := record.Position - 1
+	if i < 0 || i >= len(a.state.Calls) {
+		return
+	}
+	c, call := &a.state.Calls[i], a.plan.Calls[i]
+	record.Context = ""
+	// The process died meanwhile.
+	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
+		record.Attempts++
+	}
+	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
+	switch {
+	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
+		c.Record = record
+		for _, text := range record.Writes {
+			if path, err := store.ParsePath(text); err == nil {
+				c.Written = append(c.Written, path)
+			}
+		}
+		if record.Status == journal.Held {
+			a.observed = append(a.observed, record)
+		}
+	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
+		c.Record = record
+		c.Record.Status = journal.InDoubt
+		a.recordCall(i)
+	default:
+		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
+		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
+		c.Before = record.Status
+		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
+			c.Record.At = record.At
+		}
+		if record.Hold != nil {
+			c.Record.Reads = record.Reads
+		}
+	}
+}
+
+// restoreReported finds whose failures became error messages already.
+func (a *amendment) restoreReported(ctx context.Context) error {
+	reported := map[string]string{}
+	for m, err := range a.runner.Log.Messages(ctx, store.Filter{Context: a.context, After: a.event.Start, Kind: store.KindError}) {
+		if err != nil {
+			return err
+		}
+		if call, failure := journal.ReportedFailure(m); call != "" && !a.view.Hides(m.Seq) {
+			reported[call] = string(store.EncodeJSON(failure))
+		}
+	}
+	for i := range a.state.Calls {
+		r := &a.state.Calls[i].Record
+		a.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
+	}
+	return nil
+}
+
 // amendment is a tick of the log to which decisions are applied before it goes on.
 type amendment struct{ *tickRun }
 
@@ -227,14 +306,6 @@ func (a *amendment) completeGiven(res *result) {
 	c.Record.Duration = was.Duration
 	c.Record.Script, c.Record.SHA256, c.Record.Generation = was.Script, was.SHA256, was.Generation
 	a.givenResults = append(a.givenResults, res)
-}
-
-// answerGiven completes a recorded call with the result that a person gave, however it began.
-func (t *tick) answerGiven(i int) {
-	c := t.state.Change(i)
-	c.Started = t.runner.now()
-	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
-	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
 }
 
 // requeueSkipped requeues calls that were skipped because of calls that run again.
