@@ -77,14 +77,14 @@ func (t *tickRun) advanceFurther(ctx, run context.Context, until time.Time) erro
 			return err
 		}
 	}
-	if run.Err() != nil || !t.settled() {
+	if run.Err() != nil || !t.state.IsOver() {
 		return nil
 	}
 	return t.concludeTick(ctx)
 }
 
 // committed gives the calls of a step in the log that have begun, to be launched; not those
-// that are replayed. Of a run that was stopped meanwhile none has begun.
+// of a recorded run. Of a run that was stopped meanwhile none has begun.
 func (t *tickRun) committed(run context.Context, m *made) (jobs []task, unbegun []*result) {
 	if m.pauses {
 		t.setTimer()

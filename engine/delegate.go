@@ -35,7 +35,7 @@ func (r *childRun) start(ctx context.Context) result {
 	if last.Tick > 0 {
 		outcome, err = r.resume(ctx, last)
 	} else {
-		outcome, err = r.runner.run(ctx, r.opening, r.origin)
+		outcome, err = r.runs.run(ctx, r.opening, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
 		return result{err: errCut}
@@ -69,7 +69,7 @@ func (r *childRun) resume(ctx context.Context, last journal.Run) (*journal.Outco
 			}
 		}
 	}
-	return r.runner.Resume(ctx, again)
+	return r.runs.Resume(ctx, again)
 }
 
 // wait is the result of a delegate that waits.
@@ -177,14 +177,14 @@ func childOf(context, call string, attempt int) string {
 }
 
 // newChild names the context of a call's delegate: one that is not there yet, or
-// the recorded one of a call that is replayed.
-func (t *tick) newChild(ctx context.Context, r *journal.Record) (string, error) {
-	if child, err := t.runner.script.Child(ctx, t.context, r.Call); child != "" || err != nil {
+// the one in the record of the run.
+func (vs *values) newChild(ctx context.Context, r *journal.Record) (string, error) {
+	if child, err := vs.script.Child(ctx, vs.context, r.Call); child != "" || err != nil {
 		return child, err
 	}
 	for attempt := r.Attempts; ; attempt++ {
-		name := childOf(t.context, r.Call, attempt)
-		switch _, err := t.runner.Log.Head(ctx, name); {
+		name := childOf(vs.context, r.Call, attempt)
+		switch _, err := vs.log.Head(ctx, name); {
 		case errors.Is(err, store.ErrNoContext):
 			return name, nil
 		case err != nil:
@@ -196,9 +196,16 @@ func (t *tick) newChild(ctx context.Context, r *journal.Record) (string, error) 
 // maxContextName is how long the name of a context may be.
 const maxContextName = 64
 
+// runs begins runs and goes on with them.
+type runs interface {
+	run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error)
+	Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
+}
+
 // childRun is a delegate's run, as its call begins it.
 type childRun struct {
-	runner  Runner
+	runner  *Runner
+	runs    runs // the runner
 	opening Start
 	origin  store.Origin
 	wanted  bool // its output is the call's result
@@ -209,13 +216,14 @@ type childRun struct {
 // call's scopes grant, then its parameters as input.
 func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 	call := t.plan.Calls[i]
+	runner := *t.runner
+	runner.depth++
+	runner.Approve = plan.Policy{} // the run's own counts
+	runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	r := &childRun{
-		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.state.Calls[i].Record.Call},
+		runner: &runner, runs: &runner, origin: store.Origin{Parent: t.context, Call: t.state.Calls[i].Record.Call},
 		wanted: call.Output != nil, retry: t.state.Calls[i].Record.Retry,
 	}
-	r.runner.depth++
-	r.runner.Approve = plan.Policy{} // the run's own counts
-	r.runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	request := call.Request(in)
 	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
 	request = t.runner.script.Request(t.state.Calls[i].Record.Child, request)

@@ -28,11 +28,6 @@ func (t *tickRun) endTick(ctx context.Context) error {
 	return err
 }
 
-// settled reports whether the tick has no call left to run or to wait for.
-func (t *tick) settled() bool {
-	return t.state.IsOver()
-}
-
 // endsRun reports whether the run ends with the tick, without detached calls.
 func (t *tickRun) endsRun() bool {
 	return t.ended != nil && t.ended.Status != journal.RunContinued && t.state.Detached()+len(t.loop.detachedTicks) == 0
@@ -56,7 +51,7 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 
 // concludeTick stages how the tick ends.
 func (t *tickRun) concludeTick(ctx context.Context) error {
-	end, err := t.verdict(ctx)
+	end, err := (&ending{t.tick}).verdict(ctx)
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
@@ -76,53 +71,56 @@ func (l *loop) hasDetached() bool {
 // detachedCalls is how many fire-and-forget calls of the tick are at work.
 func (t *tickRun) detachedCalls() int { return t.state.Detached() }
 
+// ending says how a tick has ended.
+type ending struct{ *tick }
+
 // verdict stages the error messages of the tick, and returns its end.
-func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
-	end := journal.RunEvent{Tick: t.event.Tick, Status: t.state.Verdict()}
+func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
+	end := journal.RunEvent{Tick: e.event.Tick, Status: e.state.Verdict()}
 	if end.Status == journal.RunWaiting {
 		return end, nil
 	}
-	if err := t.reportFailures(ctx); err != nil {
+	if err := e.reportFailures(ctx); err != nil {
 		return end, err
 	}
-	problem := t.problem
+	problem := e.problem
 	if problem == nil {
 		var err error
-		if end.Output, problem, err = t.output(ctx); err != nil {
+		if end.Output, problem, err = e.output(ctx); err != nil {
 			return end, err
 		}
 	}
-	t.reportProblem(problem)
-	return t.nextStatus(end, problem), nil
+	e.reportProblem(problem)
+	return e.nextStatus(end, problem), nil
 }
 
 // reportFailures stages the error messages of calls: in the order of the plan, or, in a recorded
 // run, as they came among foreign messages.
-func (t *tick) reportFailures(ctx context.Context) error {
-	failed := t.state.Unreported()
-	if t.runner.script.Recorded() {
-		return t.reportRecorded(ctx, failed)
+func (e *ending) reportFailures(ctx context.Context) error {
+	failed := e.state.Unreported()
+	if e.runner.script.Recorded() {
+		return e.reportRecorded(ctx, failed)
 	}
 	for _, r := range failed {
-		t.reportFailure(r)
+		e.reportFailure(r)
 	}
 	return nil
 }
 
 // reportFailure stages the error message of a call that failed.
-func (t *tick) reportFailure(r *journal.Record) {
-	t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
+func (e *ending) reportFailure(r *journal.Record) {
+	e.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 }
 
 // nextStatus decides whether the planner is asked again: not if there is an output, nor if it broke
 // down, nor if it repeated the solution refused just before.
-func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
+func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
 	ending := sched.Ending{
-		Asks:     t.event.Planner && end.Output == nil && !errors.As(problem, &broken),
-		Repeated: t.repeated,
-		Asked:    t.event.Tick - t.event.First + 1,
-		Limit:    positive(t.runner.Ticks, DefaultTicks),
+		Asks:     e.event.Planner && end.Output == nil && !errors.As(problem, &broken),
+		Repeated: e.repeated,
+		Asked:    e.event.Tick - e.event.First + 1,
+		Limit:    positive(e.runner.Ticks, DefaultTicks),
 		Problem:  problem,
 	}
 	status, wrong, exhausted := ending.Decide(end.Status)
@@ -130,29 +128,29 @@ func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent 
 		end.Error = wrong.Error()
 	}
 	if exhausted {
-		t.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
+		e.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
 	}
 	return end
 }
 
 // reportProblem stages error messages about the plan.
-func (t *tick) reportProblem(problem error) {
+func (e *ending) reportProblem(problem error) {
 	var refused *plan.PlanError
 	switch {
 	case errors.As(problem, &refused):
 		for _, p := range refused.Problems {
 			data := map[string]any{"error": map[string]any{"message": plan.ValidText(p.Error()), "code": cmp.Or(p.Code, plan.CodeSchema)}}
 			if p.Call > 0 {
-				data["call"], data["tool"] = journal.CallID(t.event.Tick, p.Call), p.Tool
+				data["call"], data["tool"] = journal.CallID(e.event.Tick, p.Call), p.Tool
 			}
-			t.report(data)
+			e.report(data)
 		}
 	case problem != nil:
-		t.report(map[string]any{"error": failureOf(problem)})
+		e.report(map[string]any{"error": failureOf(problem)})
 	}
 }
 
 // report stages an error message.
-func (t *tick) report(data map[string]any) {
-	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(data), Date: t.runner.date()})
+func (e *ending) report(data map[string]any) {
+	e.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(data), Date: e.runner.date()})
 }

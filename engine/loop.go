@@ -37,7 +37,6 @@ type loop struct {
 	refused    *journal.Refusal // of the newest tick's solution
 	tick       int              // the number of the newest tick, 0 before the first
 	first      int              // the tick with which the run began
-	n          int64            // the journal's position after its last append
 	begun      bool             // its first append is in the log
 	started    func()           // to be called then; may be nil
 	halted     bool             // in the journal, the run is not under way
@@ -46,8 +45,7 @@ type loop struct {
 
 	opened time.Time // start of the run; durations count from then
 
-	epoch       int64  // of the lease, 0 without
-	stopRenewal func() // ends its renewal
+	lease lease
 
 	working context.Context // ends after the grace that calls have once the run is to end
 	stop    context.CancelFunc
@@ -85,10 +83,11 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		}
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, stopRenewal: func() {},
+		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{},
 		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
 		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}
+	l.lease = lease{log: runner.Log, context: name, date: l.runner.date}
 	l.lock <- struct{}{}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
@@ -106,11 +105,17 @@ func (l *loop) close() {
 	if l.current != nil {
 		l.current.stopTimer()
 	}
-	l.stopRenewal()
-	if l.epoch != 0 {
-		// A lease that can't be given back lapses by itself, since its renewal has ended.
-		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+	l.lease.close()
+}
+
+// append adds a batch that has the results taken so far, keeps the lease for a while or, for none,
+// gives it back, and releases the results.
+func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
+	err := l.lease.append(ctx, b, hold)
+	if err == nil {
+		l.releaseFirst(len(l.releases))
 	}
+	return err
 }
 
 // holdRelease keeps the release of a result that a step takes until the log has it.
@@ -333,10 +338,10 @@ func (l *loop) stageStart(ctx context.Context) error {
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.Detached {
-		if err := l.takeLease(ctx); err != nil {
+		if err := l.lease.take(ctx); err != nil {
 			return err
 		}
-		if _, err := l.records(ctx); err != nil {
+		if _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (
 	if err != nil {
 		return nil, false, err
 	}
-	err = t.loop.appended(f.appended, f.err, leaseFor, f.results)
+	err = t.loop.lease.appended(f.appended, f.err, leaseFor)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
@@ -61,6 +61,7 @@ func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (
 	case err != nil:
 		return nil, false, err
 	}
+	t.loop.releaseFirst(f.results)
 	unbegun := t.finishCommit(run, f)
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
@@ -68,7 +69,7 @@ func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (
 // startCommit has the step written, and begins the next one.
 func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 	b := t.batch()
-	if err := t.loop.address(&b, leaseFor); err != nil {
+	if err := t.loop.lease.address(&b, leaseFor); err != nil {
 		return nil, err
 	}
 	t.launchPure(run)

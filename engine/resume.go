@@ -70,7 +70,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeRun(ctx, s, last)
 	}
-	if err := l.takeLease(ctx); err != nil {
+	if err := l.lease.take(ctx); err != nil {
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
@@ -111,11 +111,11 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
 		var busy *BusyError
-		switch err = l.takeLease(ctx); {
+		switch err = l.lease.take(ctx); {
 		case errors.As(err, &busy):
 			err = nil // they are still at work
 		case err == nil:
-			records, err = l.records(ctx)
+			records, err = cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
 		}
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 	if err != nil {
 		return nil, err
 	}
-	records, err := l.records(ctx)
+	records, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
 	if err != nil {
 		return nil, err
 	}
@@ -196,42 +196,6 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 		}
 	}
 	return t, a.restoreReported(ctx)
-}
-
-// records returns the context's calls, once the lease is taken: detached calls of the former holder
-// have ended, and are recorded as cut off.
-func (l *loop) records(ctx context.Context) ([]journal.Record, error) {
-	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var cut []journal.Record
-	var entries []store.Entry
-	for i := range records {
-		r := &records[i]
-		if !r.LeftBehind() {
-			continue
-		}
-		if r.Child == "" {
-			r.Attempts++ // a delegate's was counted when it began
-		} else if err := cancelChild(ctx, l.runner.Log, l.context, r); err != nil {
-			return nil, err
-		}
-		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-		cut, entries = append(cut, *r), append(entries, r.Entry())
-	}
-	if len(cut) == 0 {
-		return records, nil
-	}
-	if err := l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, leaseFor); err != nil {
-		return nil, err
-	}
-	for _, r := range cut {
-		if l.runner.Observe != nil {
-			l.runner.Observe(r)
-		}
-	}
-	return records, nil
 }
 
 // Round is a tick of a run: its plan as it was compiled when the tick began, and its calls as

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"time"
 
+	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -119,27 +120,24 @@ func (r *Runner) check(ctx context.Context, s Start, show bool) (*plan.Plan, err
 	return l.compile(ctx, request, show)
 }
 
-func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
-	return func(path store.Path, instance string) (bool, error) {
-		resolved, err := resolver.Resolve(ctx, path, instance)
-		return resolved.Exists, err
+// RunRecorded runs the newest run of a context once more, in another log, driven by a script; it is
+// for package replay. choose receives the request of the context's run, which is the given one
+// unless the context is a delegate's, and returns the one to run.
+func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Request, log store.Log, s script.Script, choose func(own *plan.Request) (*plan.Request, error)) (*journal.Outcome, error) {
+	at, err := r.scopeOf(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// date gives the date of what happens now.
-func (r *Runner) date() time.Time { return r.dated(r.now()) }
-
-// dated gives the date of what happened at a time.
-func (r *Runner) dated(at time.Time) time.Time {
-	if r.clock == nil { // of no run
-		return at
+	request, err := choose(at.requestOr(given))
+	if err != nil {
+		return nil, at.explain(err)
 	}
-	return r.clock.date(at)
-}
-
-func (r *Runner) now() time.Time {
-	if r.Now != nil {
-		return r.Now()
-	}
-	return time.Now()
+	runner := *at.runner
+	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
+	// The log tells which calls were held.
+	runner.Approve = plan.Policy{}
+	// Calls settle one by one, in the recorded order.
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1)
+	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
+	return outcome, at.explain(err)
 }

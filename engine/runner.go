@@ -193,3 +193,31 @@ type Resume struct {
 	// Begun, if it is set, is called once no other process can resume the run.
 	Begun func()
 }
+
+// NoPlannerError is a run whose planner is to be asked again and is not at hand.
+type NoPlannerError struct{ Context string }
+
+func (e *NoPlannerError) Error() string {
+	return fmt.Sprintf("the function that plans context %s is to be asked again, and is not there", e.Context)
+}
+
+// Class implements the interface of [store.ClassOf].
+func (e *NoPlannerError) Class() store.Class { return store.Refused }
+
+// date gives the date of what happens now.
+func (r *Runner) date() time.Time { return r.dated(r.now()) }
+
+// dated gives the date of what happened at a time.
+func (r *Runner) dated(at time.Time) time.Time {
+	if r.clock == nil { // of no run
+		return at
+	}
+	return r.clock.date(at)
+}
+
+func (r *Runner) now() time.Time {
+	if r.Now != nil {
+		return r.Now()
+	}
+	return time.Now()
+}

@@ -188,3 +188,12 @@ func (vs *values) issuedCall(i int) map[string]any {
 	}
 	return corrected
 }
+
+// startRetry starts a call once more, with the arguments of its first start.
+func (t *tick) startRetry(i int) {
+	s := t.attempts[i]
+	s.speculative = nil
+	c := t.state.Change(i)
+	c.Record.Rests, c.Record.RetryAt = false, ""
+	t.enqueueStart(s)
+}

@@ -36,7 +36,7 @@ func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
 	return len(record.Writes) > 0, err
 }
 
-// recordedSpan is when a call that is replayed began and settled; zero for all else.
+// recordedSpan is when a call of a recorded run began and settled; zero for all else.
 func (vs *values) recordedSpan(i int) journal.Span {
 	return vs.script.Span(vs.context, vs.state.Calls[i].Record.Call)
 }

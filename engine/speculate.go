@@ -52,7 +52,7 @@ func (t *tickRun) speculate(run context.Context, until time.Time) (_ *result, ra
 		return nil, false
 	}
 	t.starts = t.starts[:0]
-	res := t.trySpeculative(t.loop.working, s)
+	res := (&task{t, run, s}).speculate(t.loop.working)
 	if res.unstarted != nil {
 		t.restart(*res.unstarted)
 		return nil, false
@@ -80,26 +80,4 @@ func (t *tick) speculativeOf(s start) plan.Speculative {
 		return ahead
 	}
 	return nil
-}
-
-// trySpeculative runs a call for as long as it has no visible effect. A call that goes on after
-// that begins anew, once the log has its start; one that had ended by then, though it had to wait
-// for a processor, keeps its outcome.
-func (t *tick) trySpeculative(ctx context.Context, s start) result {
-	var ran, late bool
-	res := t.attempt(ctx, s, speculateFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
-		if res, ran, err = s.speculative.Speculate(ctx, in); !ran || err != nil {
-			until, _ := ctx.Deadline()
-			late = ctx.Err() != nil || !time.Now().Before(until)
-			ran = ran && !late
-		}
-		return res, err
-	})
-	ran = ran && res.err != errCut
-	s.activity.NoteSpeculation(ran, late)
-	if !ran {
-		return result{index: s.index, unstarted: &s}
-	}
-	res.pure, res.value.Pure = true, res.err == nil
-	return res
 }

@@ -235,3 +235,12 @@ func (t *tick) requeue(i int) {
 	t.state.Apply(sched.Event{Kind: sched.Returned, Call: i})
 	t.recordCall(i)
 }
+
+// requeuePaused leaves calls that pause between attempts to the next resume.
+func (t *tick) requeuePaused() {
+	for i := range t.state.Calls {
+		if c := &t.state.Calls[i]; c.Phase == sched.Paused || c.Again {
+			t.requeue(i)
+		}
+	}
+}

@@ -58,7 +58,7 @@ type start struct {
 }
 
 // Span implements [sched.Order] for a recorded run.
-func (t *tick) Span(call string) journal.Span { return t.runner.script.Span(t.context, call) }
+func (vs *values) Span(call string) journal.Span { return vs.script.Span(vs.context, call) }
 
 // maxPreallocated bounds the calls for which a tick preallocates.
 const maxPreallocated = 16

@@ -37,7 +37,7 @@ func (t *tickRun) readDecisions(ctx context.Context) error {
 }
 
 // isHeld reports whether there is a call at a place, and a person is to decide about it.
-func (t *tick) isHeld(i int) bool {
+func (t *tickRun) isHeld(i int) bool {
 	return i >= 0 && i < len(t.state.Calls) && t.state.Calls[i].Phase == sched.Held
 }
 
@@ -140,14 +140,14 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 	}
 	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
 	if l.runner.script.Recorded() {
-		config.Order = t
+		config.Order = &t.values
 	}
 	t.state = sched.New(config, t.newRecord)
 	t.preallocate()
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
 	}
-	return &tickRun{tick: t, journalled: l.n}
+	return &tickRun{tick: t, journalled: l.lease.n}
 }
 
 // run carries the tick to its end, or as far as it gets. There is no outcome
