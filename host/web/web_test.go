@@ -264,9 +264,9 @@ func TestRuns_Outcomes(t *testing.T) {
 // TestConfig_Settings: what obelus.lua says under serve goes for a handler too, unless the
 // program says otherwise.
 func TestConfig_Settings(t *testing.T) {
-	files := map[string]string{"obelus.lua": `return { serve = { runs = 1, queue = 2, body = 3000, timeout = "4s", resume = false } }`}
-	got := serve(t, files, nil, func(c *Config) { c.Queue = 5 }).server.config
-	if got.Runs != 1 || got.Queue != 5 || got.Body != 3000 || got.Timeout != 4*time.Second || !got.NoResume {
+	files := map[string]string{"obelus.lua": `return { serve = { answers = 4000, body = 3000 } }`}
+	got := serve(t, files, nil, func(c *Config) { c.Answers = 5000 }).server.config
+	if got.Body != 3000 || got.Answers != 5000 || got.Bodies != DefaultBodies {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,0 +1,216 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/host"
+)
+
+// Run is a run that a supervisor carries out: from the request for it until it ends or halts. What
+// goes on with it later is another Run.
+type Run struct {
+	context  string
+	began    time.Time
+	cancel   context.CancelCauseFunc
+	recorded chan struct{} // closed once the log has the run
+	ended    chan struct{} // closed once the run has ended or halted
+	outcome  *journal.Outcome
+	err      error
+	hasNews  bool // news came that it may halt without; under the supervisor's lock
+
+	generation int // the generation of scripts with which it began
+
+	unattended       bool // no client waits for it
+	cancelledForGood bool // it was cancelled, and does not go on by itself
+
+	cancelRequested bool        // a client has cancelled it; under the supervisor's lock
+	who             journal.Who // the client; likewise
+	closed          bool        // it is too late to cancel it; likewise
+}
+
+// Context returns the name of the run's context.
+func (r *Run) Context() string { return r.context }
+
+// Recorded returns a channel that is closed once the log has the run: from there on it goes on
+// whatever becomes of the process. A run that is refused is never recorded.
+func (r *Run) Recorded() <-chan struct{} { return r.recorded }
+
+// Ended returns a channel that is closed once the run has ended or halted.
+func (r *Run) Ended() <-chan struct{} { return r.ended }
+
+// Wait waits until the run has ended or halted, and returns its outcome. Its error is the reason why
+// the run was refused, a [*PendingError] if it has begun and its end could not be recorded, or the
+// error of ctx.
+func (r *Run) Wait(ctx context.Context) (*journal.Outcome, error) {
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		if !isClosed(r.ended) {
+			return nil, ctx.Err()
+		}
+	}
+	if r.err == nil {
+		return r.outcome, nil
+	}
+	if r.isRecorded() && isUnwritable(r.err) {
+		return nil, &PendingError{Context: r.context, Cancelled: r.cancelledForGood, Err: r.err}
+	}
+	return nil, r.err
+}
+
+// isRecorded reports whether the log has something of the run.
+func (r *Run) isRecorded() bool { return isClosed(r.recorded) }
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// errTime cancels a run that takes too long. Like a client's request it is engine.ErrCancelled.
+var errTime error = &cancelledError{"it took longer than a run may"}
+
+type cancelledError struct{ message string }
+
+func (e *cancelledError) Error() string { return e.message }
+
+func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
+
+// carryFunc starts or resumes a run. It calls begun once the run is durable.
+type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
+
+// begin carries out a run once it is its turn. An unattended run waits for that however many others
+// do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
+func (s *Supervisor) begin(ctx context.Context, name string, alone bool, carry carryFunc) (*Run, error) {
+	limited, cancel := context.WithCancelCause(s.running)
+	run := &Run{context: name, unattended: alone, cancel: cancel, recorded: make(chan struct{}), ended: make(chan struct{})}
+	if err := s.admit(ctx, limited, run); err != nil {
+		defer cancel(nil)
+		switch cause := context.Cause(limited); {
+		case cause == nil:
+			return nil, err
+		case errors.Is(cause, engine.ErrCancelled):
+			return cancelledRun(name), nil
+		default:
+			return nil, ErrStopping
+		}
+	}
+	go func() {
+		defer s.runs.Done()
+		defer cancel(nil)
+		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
+		defer stop()
+		s.carryOut(bounded, run, carry)
+		unasked := s.closeRun(run)
+		if cause := context.Cause(bounded); cause != nil {
+			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
+			run.describeCancel(cause)
+		}
+		if unasked && run.isResumable() && engine.Cancel(context.Background(), s.log, name, run.who) == nil {
+			run.cancelledForGood = true
+			run.outcome = cancelledOutcome(name)
+		}
+		s.finish(run)
+	}()
+	return run, nil
+}
+
+// carryOut carries out a run. A panic costs this run and no other.
+func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry carryFunc) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			run.outcome, run.err = nil, fmt.Errorf("it broke down: %v", broken)
+			s.config.Logger.Error("a run broke down: this is a fault of the program", "context", run.context, "error", broken, "stack", string(debug.Stack()))
+		}
+	}()
+	run.outcome, run.err = carry(ctx, func() { close(run.recorded) })
+}
+
+// isResumable reports whether the run has ended only for now: it waits, or the next server resumes
+// it.
+func (r *Run) isResumable() bool {
+	return r.err == nil && (r.outcome.Status == journal.RunWaiting || r.outcome.Stopped)
+}
+
+// closeRun reports whether a client has cancelled the run. A client that cancels it later is told
+// how it ended.
+func (s *Supervisor) closeRun(run *Run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run.closed = true
+	return run.cancelRequested
+}
+
+// describeCancel gives a run that was ended early an outcome with the cause.
+func (r *Run) describeCancel(cause error) {
+	if errors.Is(r.err, context.Canceled) || errors.Is(r.err, context.DeadlineExceeded) {
+		r.outcome, r.err = &journal.Outcome{Status: journal.RunCancelled}, nil
+		if errors.Is(cause, engine.ErrStopped) {
+			r.outcome.Status = journal.RunInterrupted
+		}
+	}
+	switch {
+	case r.err != nil || !isEndedEarly(r.outcome) || r.outcome.Error != "":
+	case r.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // the run had not begun
+		r.err = ErrStopping
+	default:
+		r.outcome.Context, r.outcome.Error, r.outcome.Stopped = r.context, cause.Error(), errors.Is(cause, engine.ErrStopped)
+	}
+}
+
+// isEndedEarly reports whether a run was ended early.
+func isEndedEarly(o *journal.Outcome) bool {
+	return o.Status == journal.RunInterrupted || o.Status == journal.RunCancelled
+}
+
+// finish unregisters a run, and logs how it ended.
+func (s *Supervisor) finish(run *Run) {
+	s.mu.Lock()
+	delete(s.active, run.context)
+	idle := len(s.active) == 0
+	pause := s.keepOrphan(run)
+	again := run.hasNews // news from now on finds no active run
+	s.mu.Unlock()
+	s.gate.leave()
+	close(run.ended)
+	if idle {
+		host.Idle()
+	}
+	took := time.Since(run.began)
+	switch {
+	case pause > 0 && errors.As(run.err, new(*engine.BusyError)):
+		s.config.Logger.Debug("run in use", "context", run.context, "error", run.err)
+		return
+	case pause == s.firstPause(): // the first try
+		until := "the log can be written"
+		if isFixedByScripts(run.err) {
+			until = "its scripts are mended"
+		}
+		s.config.Logger.Warn("run stuck: it goes on when "+until, "context", run.context, "took", took, "error", run.err)
+	case pause > 0:
+		s.config.Logger.Debug("run stuck", "context", run.context, "took", took, "error", run.err)
+		return
+	case errors.Is(run.err, ErrStopping): // the next server begins it, or its client asks again
+		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
+	case run.err != nil:
+		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)
+	}
+	s.config.Ended(run, took)
+	if run.err != nil {
+		return
+	}
+	s.config.Logger.Info("run", "context", run.context, "status", run.outcome.Status, "took", took)
+	if run.outcome.Status == journal.RunWaiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
+		s.resumeWaiting(run.context)
+	}
+}
