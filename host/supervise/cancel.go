@@ -17,7 +17,6 @@ import (
 func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (*Run, error) {
 	run, late, withdrawn := s.cancelRuns(name, who)
 	if run != nil {
-		run.cancel(&engine.CancelledError{Who: who})
 		select {
 		case <-run.recorded:
 		case <-run.ended:
@@ -27,7 +26,7 @@ func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (
 		if late || !run.isRecorded() {
 			<-run.ended
 		}
-		if run.isRecorded() && !(late && run.isResumable()) {
+		if run.isRecorded() && !(late && run.State().goesOn()) {
 			return run, nil
 		}
 		// The log has nothing of it, or it has halted. If it was to go on by itself,
@@ -41,30 +40,40 @@ func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (
 	return cancelledRun(name), nil
 }
 
-// cancelledRun returns a run that was cancelled before it went on.
+// cancelledRun returns an ended run for one that was cancelled after it had halted.
 func cancelledRun(name string) *Run {
 	run := &Run{context: name, recorded: make(chan struct{}), ended: make(chan struct{}), outcome: cancelledOutcome(name)}
+	run.state.Store(uint32(Ended))
 	close(run.ended)
 	return run
 }
 
-// cancelRuns marks the runs of a context as cancelled: the queued ones, which then end without
-// having begun, and the active one, which it returns, or nil. late reports that the active run is
-// already closed, withdrawn that a queued run was cancelled.
+// cancelRuns cancels the runs of a context: the queued ones, which then end without having begun,
+// and the active one, which it returns, or nil. late reports that it is too late to cancel the active
+// run, withdrawn that a queued run ends.
 func (s *Supervisor) cancelRuns(name string, who journal.Who) (run *Run, late, withdrawn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	run = s.active[name]
-	if run != nil {
-		late, run.cancelRequested, run.who = run.closed, true, who
+	if run = s.active[name]; run != nil {
+		late = run.State() == Ending
+		s.cancelRun(run, who)
 	}
 	for queued := range s.queued {
-		if queued.context == name && !queued.unattended {
-			queued.cancelRequested, withdrawn = true, true
-			queued.cancel(&engine.CancelledError{Who: who})
+		if queued.context == name && !queued.unattended { // an unattended one finds it in the log
+			withdrawn = true
+			s.cancelRun(queued, who)
 		}
 	}
 	return run, late, withdrawn
+}
+
+// cancelRun cancels a run unless it is cancelled, or over, already. The caller holds the lock.
+func (s *Supervisor) cancelRun(run *Run, who journal.Who) {
+	if run.State().mayBecome(Cancelling) {
+		s.move(run, Cancelling)
+		run.who = who
+		run.cancel(&engine.CancelledError{Who: who})
+	}
 }
 
 // cancelHalted records that the run of a context which no process holds is cancelled.
@@ -95,13 +104,6 @@ func (s *Supervisor) scheduleCancel(name string, who journal.Who, err error) err
 	}
 	l.unwanted, l.who = true, who
 	return &PendingError{Context: name, Cancelled: true, Err: err}
-}
-
-// IsCancelled reports whether a run was cancelled by a person.
-func (s *Supervisor) IsCancelled(run *Run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return run.cancelRequested
 }
 
 // isNothingToCancel reports whether there was no run to cancel.

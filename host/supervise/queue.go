@@ -43,8 +43,9 @@ func (g *gate) leave() { <-g.places }
 
 // admit waits for a run's turn, and registers it.
 func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
-	s.setQueued(run, true)
-	defer s.setQueued(run, false)
+	if err := s.enqueue(run); err != nil {
+		return err
+	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(limited, stop)()
@@ -60,15 +61,18 @@ func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 	return err
 }
 
-// setQueued records whether a run waits for its turn.
-func (s *Supervisor) setQueued(run *Run, waits bool) {
+// enqueue records that a run waits for its turn.
+func (s *Supervisor) enqueue(run *Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if waits {
-		s.queued[run] = true
-	} else {
-		delete(s.queued, run)
+	s.number++
+	run.number = s.number
+	if s.draining {
+		s.move(run, Stopped)
+		return ErrStopping
 	}
+	s.queued[run] = true
+	return nil
 }
 
 // register makes a run the active one of its context. It is an error if there is one already.
@@ -88,17 +92,16 @@ func (s *Supervisor) register(ctx context.Context, run *Run) error {
 func (s *Supervisor) tryRegister(run *Run) (before *Run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining {
-		return nil, ErrStopping
-	}
-	if run.cancelRequested {
-		return nil, &engine.CancelledError{Who: run.who}
+	if run.State() != Queued { // it was cancelled, or Shutdown was called
+		return nil, context.Canceled
 	}
 	if before := s.active[run.context]; before != nil {
 		return before, nil
 	}
 	delete(s.woken, run.context) // from now on the run itself looks at the log
+	delete(s.queued, run)
 	s.active[run.context] = run
+	s.move(run, Starting)
 	s.runs.Add(1)
 	return nil, nil
 }

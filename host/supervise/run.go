@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"obelus/engine"
@@ -15,23 +16,25 @@ import (
 // Run is a run that a supervisor carries out: from the request for it until it ends or halts. What
 // goes on with it later is another Run.
 type Run struct {
-	context  string
-	began    time.Time
-	cancel   context.CancelCauseFunc
-	recorded chan struct{} // closed once the log has the run
-	ended    chan struct{} // closed once the run has ended or halted
-	outcome  *journal.Outcome
-	err      error
-	hasNews  bool // news came that it may halt without; under the supervisor's lock
+	context    string
+	unattended bool          // no person asked for it: it goes on by itself
+	state      atomic.Uint32 // a State; changed by Supervisor.move alone
+	cancel     context.CancelCauseFunc
+	recorded   chan struct{} // closed once the log has the run
+	ended      chan struct{} // closed once the run has ended or halted
 
-	generation int // the generation of scripts with which it began
+	began      time.Time // when it had its turn
+	generation int       // the generation of scripts with which it began
 
-	unattended       bool // no client waits for it
-	cancelledForGood bool // it was cancelled, and does not go on by itself
+	// Set before ended is closed.
+	outcome          *journal.Outcome
+	err              error
+	cancelledForGood bool // by a person or its timeout: it does not go on by itself
 
-	cancelRequested bool        // a client has cancelled it; under the supervisor's lock
-	who             journal.Who // the client; likewise
-	closed          bool        // it is too late to cancel it; likewise
+	// Under the supervisor's lock.
+	number  int         // runs are numbered as they are asked for
+	hasNews bool        // news came that it may halt without
+	who     journal.Who // the person who has cancelled it
 }
 
 // Context returns the name of the run's context.
@@ -96,14 +99,7 @@ func (s *Supervisor) begin(ctx context.Context, name string, alone bool, carry c
 	run := &Run{context: name, unattended: alone, cancel: cancel, recorded: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.admit(ctx, limited, run); err != nil {
 		defer cancel(nil)
-		switch cause := context.Cause(limited); {
-		case cause == nil:
-			return nil, err
-		case errors.Is(cause, engine.ErrCancelled):
-			return cancelledRun(name), nil
-		default:
-			return nil, ErrStopping
-		}
+		return s.giveUp(run, err)
 	}
 	go func() {
 		defer s.runs.Done()
@@ -111,18 +107,37 @@ func (s *Supervisor) begin(ctx context.Context, name string, alone bool, carry c
 		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
 		defer stop()
 		s.carryOut(bounded, run, carry)
-		unasked := s.closeRun(run)
+		cancelled := s.closeRun(run)
 		if cause := context.Cause(bounded); cause != nil {
 			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
 			run.describeCancel(cause)
 		}
-		if unasked && run.isResumable() && engine.Cancel(context.Background(), s.log, name, run.who) == nil {
+		if cancelled && run.isResumable() && engine.Cancel(context.Background(), s.log, name, run.who) == nil {
 			run.cancelledForGood = true
 			run.outcome = cancelledOutcome(name)
 		}
 		s.finish(run)
 	}()
 	return run, nil
+}
+
+// giveUp ends a run that did not get its turn.
+func (s *Supervisor) giveUp(run *Run, err error) (*Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.queued, run)
+	switch run.State() {
+	case Cancelling:
+		run.outcome = cancelledOutcome(run.context)
+		s.move(run, Ended)
+		close(run.ended)
+		return run, nil
+	case Stopped:
+		return nil, ErrStopping
+	default:
+		s.move(run, Refused)
+		return nil, err
+	}
 }
 
 // carryOut carries out a run. A panic costs this run and no other.
@@ -133,7 +148,17 @@ func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry carryFunc) {
 			s.config.Logger.Error("a run broke down: this is a fault of the program", "context", run.context, "error", broken, "stack", string(debug.Stack()))
 		}
 	}()
-	run.outcome, run.err = carry(ctx, func() { close(run.recorded) })
+	run.outcome, run.err = carry(ctx, func() { s.record(run) })
+}
+
+// record notes that the log has a run.
+func (s *Supervisor) record(run *Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run.State() == Starting { // and not cancelled or stopped meanwhile
+		s.move(run, Running)
+	}
+	close(run.recorded)
 }
 
 // isResumable reports whether the run has ended only for now: it waits, or the next server resumes
@@ -142,13 +167,14 @@ func (r *Run) isResumable() bool {
 	return r.err == nil && (r.outcome.Status == journal.RunWaiting || r.outcome.Stopped)
 }
 
-// closeRun reports whether a client has cancelled the run. A client that cancels it later is told
-// how it ended.
-func (s *Supervisor) closeRun(run *Run) bool {
+// closeRun ends the time in which a run can be cancelled, and reports whether it was. A person who
+// cancels it later is told how it ended.
+func (s *Supervisor) closeRun(run *Run) (cancelled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	run.closed = true
-	return run.cancelRequested
+	cancelled = run.State() == Cancelling
+	s.move(run, Ending)
+	return cancelled
 }
 
 // describeCancel gives a run that was ended early an outcome with the cause.
@@ -173,12 +199,30 @@ func isEndedEarly(o *journal.Outcome) bool {
 	return o.Status == journal.RunInterrupted || o.Status == journal.RunCancelled
 }
 
+// finalState returns the state in which a run ends.
+func (r *Run) finalState(stuck bool) State {
+	switch {
+	case stuck:
+		return Stuck
+	case errors.Is(r.err, ErrStopping):
+		return Stopped
+	case r.err != nil:
+		return Refused
+	case r.outcome.Stopped:
+		return Stopped
+	case r.outcome.Status == journal.RunWaiting:
+		return Waiting
+	}
+	return Ended
+}
+
 // finish unregisters a run, and logs how it ended.
 func (s *Supervisor) finish(run *Run) {
 	s.mu.Lock()
 	delete(s.active, run.context)
 	idle := len(s.active) == 0
 	pause := s.keepOrphan(run)
+	s.move(run, run.finalState(pause > 0))
 	again := run.hasNews // news from now on finds no active run
 	s.mu.Unlock()
 	s.gate.leave()
@@ -210,7 +254,7 @@ func (s *Supervisor) finish(run *Run) {
 		return
 	}
 	s.config.Logger.Info("run", "context", run.context, "status", run.outcome.Status, "took", took)
-	if run.outcome.Status == journal.RunWaiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
+	if run.State() == Waiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
 		s.resumeWaiting(run.context)
 	}
 }

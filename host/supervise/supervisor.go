@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +98,7 @@ type Supervisor struct {
 	queued   map[*Run]bool      // runs that wait for their turn
 	woken    map[string]bool    // contexts whose run waits for its turn to go on by itself
 	orphans  map[string]*orphan // by context
+	number   int                // of the newest run
 	draining bool
 }
 
@@ -118,10 +121,7 @@ func New(c Config) *Supervisor {
 // running calls may end within the time of the project's setting drain, and the next supervisor of
 // the log resumes the rest. It may be called again, to wait longer.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.stop(engine.ErrStopped)
+	s.stopRuns()
 	ended := make(chan struct{})
 	go func() {
 		s.runs.Wait()
@@ -134,6 +134,27 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// stopRuns takes no more runs and ends those that run.
+func (s *Supervisor) stopRuns() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return
+	}
+	s.draining = true
+	s.stop(engine.ErrStopped)
+	for run := range s.queued {
+		if run.State() == Queued { // and not cancelled
+			s.move(run, Stopped)
+		}
+	}
+	for _, run := range s.active {
+		if run.State().mayBecome(Stopping) {
+			s.move(run, Stopping)
+		}
 	}
 }
 
@@ -150,17 +171,13 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Log returns the log of the supervisor. Appends through it reach the subscribers at once.
 func (s *Supervisor) Log() store.Log { return s.log }
 
-// Runs returns the runs that wait for their turn or are at work.
+// Runs returns the runs that wait for their turn or are at work, in the order in which they were
+// asked for.
 func (s *Supervisor) Runs() []*Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*Run
-	for run := range s.queued {
-		all = append(all, run)
-	}
-	for _, run := range s.active {
-		all = append(all, run)
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Keys(s.queued)), maps.Values(s.active))
+	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
 	return all
 }
 

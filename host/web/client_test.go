@@ -48,7 +48,7 @@ func (s *site) queued() int {
 
 // awaitCancelled waits until the server knows that a run was cancelled.
 func (s *site) awaitCancelled(run *supervise.Run) {
-	for !s.server.supervisor.IsCancelled(run) {
+	for run.State() != supervise.Cancelling {
 		runtime.Gosched()
 	}
 }
@@ -131,10 +131,10 @@ func TestCancel_WhileDraining(t *testing.T) {
 	<-p.reached
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
-	for !s.server.supervisor.IsShutDown() {
+	run := s.active("a")
+	for run.State() != supervise.Stopping {
 		runtime.Gosched()
 	}
-	run := s.active("a")
 	away, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
