@@ -13,23 +13,27 @@ import (
 	"obelus/host"
 )
 
-// How orphans are looked for: the polls between two tries, the number of tries for each scan for
-// runs of other processes, and the longest time before an orphan is tried again.
+// How orphans are looked for, in units of [Config].Poll, and the longest time before an orphan is
+// tried again. A run of another process goes on within a minute from when that died: after the 30
+// seconds of its lease and two scans.
 const (
 	pollsPerTry  = 4
-	looksPerScan = 15
+	pollsPerScan = 56
 	maxBackoff   = time.Minute
 )
 
 // firstPause returns the time before an orphan is tried for the second time.
 func (s *Supervisor) firstPause() time.Duration { return pollsPerTry * s.config.Poll }
 
+// scanInterval returns the time between two scans for runs of processes that have died.
+func (s *Supervisor) scanInterval() time.Duration { return pollsPerScan * s.config.Poll }
+
 // orphan is a run that no process holds and that is to go on, if it still has one of some statuses.
 type orphan struct {
 	statuses []journal.RunStatus
 	unwanted bool          // it was cancelled, which could not be recorded
 	who      journal.Who   // cancelled it
-	pause    time.Duration // time between the last try and the next
+	pause    time.Duration // time between the last try and the next; 0 until it was tried
 	after    time.Time     // when it is tried again
 	refused  int           // the generation whose scripts refused it, or 0: with another one it is tried at once
 	why      string        // the error of those scripts
@@ -48,36 +52,17 @@ func (s *Supervisor) Stuck(name string) (reason string, ok bool) {
 	return l.why, true
 }
 
-// retryOrphans resumes the runs that a server or another process left when it ended, and tries
-// again the ones that could not be recorded here. The runs of a process that died out of this
-// server's sight are resumed once their leases have lapsed.
-func (s *Supervisor) retryOrphans() {
-	if !s.config.NoResume {
-		left := s.findOrphans()
-		s.mu.Lock()
-		for name, l := range left {
-			if s.orphans[name] == nil { // it may have become one meanwhile
-				s.orphans[name] = l
-			}
-		}
-		s.mu.Unlock()
-	}
-	ticker := time.NewTicker(s.firstPause())
-	defer ticker.Stop()
-	lapsed := map[string]bool{}
-	for n := 1; ; n++ {
-		if n%looksPerScan == 0 && !s.config.NoResume {
-			lapsed = s.adoptLapsed(lapsed)
-		}
-		for _, name := range s.dueOrphans() {
-			s.takeOver(name)
-		}
-		select {
-		case <-s.running.Done():
-			return
-		case <-ticker.C:
+// adoptLeft adopts the runs that another process left before this supervisor began.
+func (s *Supervisor) adoptLeft() {
+	left := s.findOrphans()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, l := range left {
+		if s.orphans[name] == nil { // it may have become one meanwhile
+			s.orphans[name] = l
 		}
 	}
+	signal(s.news)
 }
 
 // adoptLapsed adopts the contexts of processes that have died: those whose leases had lapsed at the
@@ -156,8 +141,8 @@ func (s *Supervisor) takeOver(name string) {
 	case now != found || now.after != l.after: // it was replaced or tried meanwhile
 	case over:
 		delete(s.orphans, name)
-	case now.pause > 0:
-		now.after, now.refused = time.Now().Add(now.pause), 0
+	default:
+		now.after, now.refused = time.Now().Add(max(now.pause, s.firstPause())), 0
 	}
 }
 

@@ -2,87 +2,105 @@ package supervise
 
 import (
 	"context"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"obelus/engine"
 )
-
-// gate bounds how many runs there are at once, and how many wait for their turn.
-type gate struct {
-	places  chan struct{}
-	queue   int64
-	waiting atomic.Int64
-}
-
-func newGate(places, queue int) *gate {
-	return &gate{places: make(chan struct{}, places), queue: int64(queue)}
-}
-
-// enter waits for a place. It returns an error if too many wait already, unless patient.
-func (g *gate) enter(ctx context.Context, patient bool) error {
-	select {
-	case g.places <- struct{}{}:
-		return nil
-	default:
-	}
-	if n := g.waiting.Add(1); n > g.queue && !patient {
-		g.waiting.Add(-1)
-		return ErrFull
-	}
-	defer g.waiting.Add(-1)
-	select {
-	case g.places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g *gate) leave() { <-g.places }
 
 // admit waits for a run's turn, and registers it.
 func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 	if err := s.enqueue(run); err != nil {
 		return err
 	}
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(limited, stop)()
-	if err := s.gate.enter(waiting, run.unattended); err != nil {
+	if err := s.waitForTurn(ctx, limited, run); err != nil {
 		return err
 	}
 	s.log.releaseLease(s.running, run.context)
 	run.began, run.generation = time.Now(), s.config.Host.Generation().Number
-	err := s.register(waiting, run)
+	err := s.register(ctx, limited, run)
 	if err != nil {
-		s.gate.leave()
+		s.leaveQueue(run)
 	}
 	return err
 }
 
-// enqueue records that a run waits for its turn.
+// enqueue gives a run a place if one is free, and else puts it in line for one. It is an error if too
+// many wait already, unless the run is unattended.
 func (s *Supervisor) enqueue(run *Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.number++
-	run.number = s.number
-	if s.draining {
+	switch {
+	case s.draining:
 		s.move(run, Stopped)
 		return ErrStopping
+	case s.places < s.config.Runs: // and so the line is empty
+		s.places++
+	case len(s.line) >= s.config.Queue && !run.unattended:
+		return ErrFull
+	default:
+		run.turn = make(chan struct{})
+		s.line = append(s.line, run)
 	}
+	s.number++
+	run.number = s.number
 	s.queued[run] = true
 	return nil
 }
 
+// waitForTurn waits until a run has a place.
+func (s *Supervisor) waitForTurn(ctx, limited context.Context, run *Run) error {
+	if run.turn == nil {
+		return nil
+	}
+	select {
+	case <-run.turn:
+		return nil
+	case <-ctx.Done():
+		s.leaveQueue(run)
+		return ctx.Err()
+	case <-limited.Done():
+		s.leaveQueue(run)
+		return limited.Err()
+	}
+}
+
+// leaveQueue takes a run out of the line or, if it had its turn meanwhile, frees its place.
+func (s *Supervisor) leaveQueue(run *Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.line, run); i >= 0 {
+		s.line = slices.Delete(s.line, i, i+1)
+		return
+	}
+	s.freePlace()
+}
+
+// freePlace gives the place of a run to the first in line. The caller holds the lock.
+func (s *Supervisor) freePlace() {
+	if len(s.line) == 0 {
+		s.places--
+		return
+	}
+	next := s.line[0]
+	s.line = slices.Delete(s.line, 0, 1)
+	close(next.turn)
+}
+
 // register makes a run the active one of its context. It is an error if there is one already.
-func (s *Supervisor) register(ctx context.Context, run *Run) error {
+func (s *Supervisor) register(ctx, limited context.Context, run *Run) error {
+	if before, err := s.tryRegister(run); before == nil {
+		return err
+	}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(limited, stop)()
 	for {
 		before, err := s.tryRegister(run)
 		if before == nil {
 			return err
 		}
-		if err := s.waitForEnd(ctx, before); err != nil {
+		if err := s.waitForEnd(waiting, before); err != nil {
 			return err
 		}
 	}

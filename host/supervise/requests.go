@@ -28,7 +28,7 @@ type Start struct {
 // [ErrFull] if too many runs wait already, [ErrStopping], an [*engine.BusyError] if the context is
 // in use, or the error of ctx, which counts until then.
 func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
-	return s.begin(ctx, start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	return s.begin(ctx, &Run{context: start.Context}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
 		if start.Prepare != nil {
 			if err := start.Prepare(ctx, &start); err != nil {
 				return nil, err
@@ -48,7 +48,7 @@ func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 // Resume goes on with the newest run of a context when it is its turn, by its plan's file as it is
 // then, and returns once it is. Its errors are those of Start.
 func (s *Supervisor) Resume(ctx context.Context, how engine.Resume) (*Run, error) {
-	return s.begin(ctx, how.Context, false, s.resumeFunc(how))
+	return s.begin(ctx, &Run{context: how.Context, resumes: true}, s.resumeFunc(how))
 }
 
 // resumeFunc returns a function that resumes a run, by its plan's file as it is then.

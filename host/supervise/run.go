@@ -18,10 +18,12 @@ import (
 type Run struct {
 	context    string
 	unattended bool          // no person asked for it: it goes on by itself
+	resumes    bool          // it goes on with a run that the log has already
 	state      atomic.Uint32 // a State; changed by Supervisor.move alone
 	cancel     context.CancelCauseFunc
 	recorded   chan struct{} // closed once the log has the run
 	ended      chan struct{} // closed once the run has ended or halted
+	turn       chan struct{} // closed once it has its turn; nil if it had it at once
 
 	began      time.Time // when it had its turn
 	generation int       // the generation of scripts with which it began
@@ -94,9 +96,9 @@ type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
 
 // begin carries out a run once it is its turn. An unattended run waits for that however many others
 // do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
-func (s *Supervisor) begin(ctx context.Context, name string, alone bool, carry carryFunc) (*Run, error) {
+func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run, error) {
 	limited, cancel := context.WithCancelCause(s.running)
-	run := &Run{context: name, unattended: alone, cancel: cancel, recorded: make(chan struct{}), ended: make(chan struct{})}
+	run.cancel, run.recorded, run.ended = cancel, make(chan struct{}), make(chan struct{})
 	if err := s.admit(ctx, limited, run); err != nil {
 		defer cancel(nil)
 		return s.giveUp(run, err)
@@ -112,9 +114,9 @@ func (s *Supervisor) begin(ctx context.Context, name string, alone bool, carry c
 			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
 			run.describeCancel(cause)
 		}
-		if cancelled && run.isResumable() && engine.Cancel(context.Background(), s.log, name, run.who) == nil {
+		if cancelled && run.isResumable() && engine.Cancel(context.Background(), s.log, run.context, run.who) == nil {
 			run.cancelledForGood = true
-			run.outcome = cancelledOutcome(name)
+			run.outcome = cancelledOutcome(run.context)
 		}
 		s.finish(run)
 	}()
@@ -223,10 +225,13 @@ func (s *Supervisor) finish(run *Run) {
 	idle := len(s.active) == 0
 	pause := s.keepOrphan(run)
 	s.move(run, run.finalState(pause > 0))
+	s.freePlace()
 	again := run.hasNews // news from now on finds no active run
 	s.mu.Unlock()
-	s.gate.leave()
 	close(run.ended)
+	if run.resumes {
+		signal(s.news) // if its context is a delegate's, another run may wait for its end
+	}
 	if idle {
 		host.Idle()
 	}

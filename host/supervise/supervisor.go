@@ -83,7 +83,6 @@ type Supervisor struct {
 	config      Config
 	log         *notifyingLog
 	subscribers *subscribers
-	gate        *gate
 	news        chan struct{} // holds a token if input for a waiting run was appended here
 
 	running context.Context // ends, with a cause, when runs are to end
@@ -95,7 +94,9 @@ type Supervisor struct {
 
 	mu       sync.Mutex
 	active   map[string]*Run    // by context
-	queued   map[*Run]bool      // runs that wait for their turn
+	queued   map[*Run]bool      // runs that are not active yet
+	line     []*Run             // those of them that wait for a place, first come, first served
+	places   int                // taken
 	woken    map[string]bool    // contexts whose run waits for its turn to go on by itself
 	orphans  map[string]*orphan // by context
 	number   int                // of the newest run
@@ -107,13 +108,16 @@ type Supervisor struct {
 func New(c Config) *Supervisor {
 	c = c.withDefaults()
 	s := &Supervisor{
-		config: c, subscribers: newSubscribers(), gate: newGate(c.Runs, c.Queue), news: make(chan struct{}, 1), done: make(chan struct{}),
+		config: c, subscribers: newSubscribers(), news: make(chan struct{}, 1), done: make(chan struct{}),
 		active: map[string]*Run{}, queued: map[*Run]bool{}, woken: map[string]bool{}, orphans: map[string]*orphan{},
 	}
 	s.log = &notifyingLog{Log: c.Log, subscribers: s.subscribers}
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	seen := s.journalPosition()
-	s.tasks.Go(func() { s.follow(seen) })
+	s.tasks.Go(func() { s.watch(seen) })
+	if !c.NoResume {
+		s.tasks.Go(s.adoptLeft)
+	}
 	return s
 }
 
@@ -183,5 +187,7 @@ func (s *Supervisor) Runs() []*Run {
 
 // Load returns how many runs have their turn, and how many wait for it.
 func (s *Supervisor) Load() (active, queued int) {
-	return len(s.gate.places), int(s.gate.waiting.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places, len(s.line)
 }

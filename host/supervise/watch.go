@@ -13,18 +13,23 @@ import (
 // errorReminder is the time after which an error that persists is logged again.
 const errorReminder = 30 * time.Second
 
-// follow resumes waiting runs when their input is appended, and notifies subscribers of appends by
-// other processes. seen is the position up to which there is no news.
-func (s *Supervisor) follow(seen int64) {
-	s.tasks.Go(s.retryOrphans)
+// watch is the loop in which everything begins that no person asks for: waiting runs are resumed when
+// their input is appended, subscribers are notified, orphans are tried again and adopted. It is woken
+// by news of this process, and polls the log for the appends of others. seen is the position up to
+// which there is no news.
+func (s *Supervisor) watch(seen int64) {
+	poll := time.NewTicker(s.config.Poll)
+	defer poll.Stop()
 	var told time.Time // when the error was logged last
-	ticker := time.NewTicker(s.config.Poll)
-	defer ticker.Stop()
+	lapsed, scan := map[string]bool{}, time.Now().Add(s.scanInterval())
 	for {
+		for _, name := range s.dueOrphans() {
+			s.takeOver(name)
+		}
 		select {
 		case <-s.running.Done():
 			return
-		case <-ticker.C:
+		case <-poll.C:
 		case <-s.news:
 		}
 		var err error
@@ -34,6 +39,9 @@ func (s *Supervisor) follow(seen int64) {
 		case time.Since(told) >= errorReminder:
 			told = time.Now()
 			s.logError("the log can't be followed", err)
+		}
+		if !s.config.NoResume && !time.Now().Before(scan) {
+			lapsed, scan = s.adoptLapsed(lapsed), scan.Add(s.scanInterval())
 		}
 	}
 }
@@ -134,7 +142,7 @@ func (s *Supervisor) resume(name string) {
 	if !s.markWoken(name) {
 		return
 	}
-	_, err := s.begin(s.running, name, true, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
+	_, err := s.begin(s.running, &Run{context: name, unattended: true, resumes: true}, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
