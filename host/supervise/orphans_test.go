@@ -1,11 +1,16 @@
 package supervise
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/store"
 )
 
 // fullDisk is an error as a log on a full disk gives it.
@@ -71,4 +76,78 @@ func TestOrphans_FoundWithinAMinute(t *testing.T) {
 	if longest := 30*time.Second + (2*pollsPerScan+1)*DefaultPoll; longest > time.Minute {
 		t.Errorf("it takes up to %s", longest)
 	}
+}
+
+// fillable is a log that can't grow for a while.
+type fillable struct {
+	store.Log
+	full atomic.Bool
+}
+
+func (f *fillable) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if f.full.Load() {
+		return store.Appended{}, fullDisk{}
+	}
+	return f.Log.Append(ctx, b)
+}
+
+// TestStuck_FullDisk: a run whose end can't be recorded is stuck, its client is told that it has
+// begun, and it goes on when the log can be written.
+func TestStuck_FullDisk(t *testing.T) {
+	var log *fillable
+	full := func(c *Config) {
+		log = &fillable{Log: c.Log}
+		c.Log = log
+	}
+	inBubble(t, full, func(t *testing.T, w *worker) {
+		run := w.start("a", "stop", nil)
+		<-w.reached
+		log.full.Store(true)
+		close(w.resume)
+		_, err := run.Wait(t.Context())
+		if pending, ok := errors.AsType[*PendingError](err); !ok || pending.Context != "a" || pending.Cancelled || run.State() != Stuck {
+			t.Fatal(run.State(), err)
+		}
+		if reason, stuck := w.Stuck("a"); !stuck || reason != "" {
+			t.Error(stuck, reason)
+		}
+		if _, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "b", Request: request("double", 1)}}); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Append(t.Context(), "c", input(1)); !errors.As(err, new(*UnwritableError)) {
+			t.Error(err)
+		}
+		log.full.Store(false)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Output != "went on" {
+			t.Error(outcome, err)
+		}
+		synctest.Wait()
+		if _, stuck := w.Stuck("a"); stuck {
+			t.Error("it is still stuck")
+		}
+	})
+}
+
+// TestStuck_Cancelled: a stuck run that is cancelled ends when that can be recorded.
+func TestStuck_Cancelled(t *testing.T) {
+	var log *fillable
+	full := func(c *Config) {
+		log = &fillable{Log: c.Log}
+		c.Log = log
+	}
+	inBubble(t, full, func(t *testing.T, w *worker) {
+		run := w.start("a", "stop", nil)
+		<-w.reached
+		log.full.Store(true)
+		close(w.resume)
+		<-run.Ended()
+		_, err := w.Cancel(t.Context(), "a", journal.Who{By: "eva"})
+		if pending, ok := errors.AsType[*PendingError](err); !ok || !pending.Cancelled {
+			t.Fatal(err)
+		}
+		log.full.Store(false)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunCancelled {
+			t.Error(outcome, err)
+		}
+	})
 }

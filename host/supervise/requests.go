@@ -77,6 +77,60 @@ func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
 	return r
 }
 
+// Wait waits until the newest run of a context has ended, also if it halts first and goes on later,
+// and returns its outcome. A context in which nothing has run gives an outcome without a status. The
+// error is the reason why its first run is refused, [ErrStopping] if the supervisor was shut down and
+// the next one goes on with the run, or the error of the log or of ctx.
+func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, error) {
+	news, leave := s.Subscribe(name)
+	defer leave()
+	for {
+		var own *journal.Outcome
+		var refused error
+		if run := s.find(name); run != nil {
+			own, refused = run.Wait(ctx)
+		}
+		last := isClosed(s.done)
+		outcome, err := engine.ReadOutcome(ctx, s.log, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case outcome.Status == "" && refused != nil:
+			return nil, refused
+		case outcome.Status == "":
+			return cmp.Or(own, outcome), nil
+		case outcome.Status.Finished():
+			return outcome, nil
+		case (outcome.Status == journal.RunCancelled || outcome.Status == journal.RunInterrupted) && !outcome.Stopped:
+			return outcome, nil // it does not go on by itself
+		case last:
+			return nil, ErrStopping
+		}
+		select {
+		case <-news:
+		case <-s.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// find returns the run of a context that is at work, or that is to have its turn first, or nil.
+func (s *Supervisor) find(name string) *Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.active[name]
+	if found != nil {
+		return found
+	}
+	for run := range s.queued {
+		if run.context == name && (found == nil || run.number < found.number) {
+			found = run
+		}
+	}
+	return found
+}
+
 // Decide records a decision about a held call, and goes on with its run. Its error is the one of
 // [engine.Runner.Decide].
 func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {

@@ -123,23 +123,25 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 	return run, nil
 }
 
-// giveUp ends a run that did not get its turn.
+// giveUp ends a run that did not get its turn: it was cancelled, which is its outcome, or there is an
+// error.
 func (s *Supervisor) giveUp(run *Run, err error) (*Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.queued, run)
+	defer close(run.ended)
 	switch run.State() {
 	case Cancelling:
 		run.outcome = cancelledOutcome(run.context)
 		s.move(run, Ended)
-		close(run.ended)
 		return run, nil
 	case Stopped:
-		return nil, ErrStopping
+		run.err = ErrStopping
 	default:
+		run.err = err
 		s.move(run, Refused)
-		return nil, err
 	}
+	return nil, run.err
 }
 
 // carryOut carries out a run. A panic costs this run and no other.

@@ -43,8 +43,8 @@ type Config struct {
 	// Observe, if it is set, is called with the records of calls, as [engine.Runner].Observe is.
 	Observe func(journal.Record)
 
-	// Ended, if it is set, is called with each run that has ended or halted, and the time that it
-	// took. Repeated tries of a run that is stuck are left out.
+	// Ended, if it is set, is called with each run that had its turn and has ended or halted, and the
+	// time that it took. Repeated tries of a run that is stuck are left out.
 	Ended func(run *Run, took time.Duration)
 }
 

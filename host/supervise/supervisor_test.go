@@ -25,8 +25,8 @@ type worker struct {
 	resume  chan struct{} // lets one go on; closed, all of them
 }
 
-// newWorker returns a worker with the activities double, which returns twice its n, and stop, which
-// waits for the test.
+// newWorker returns a worker with the activities double, which returns twice its n, stop, which waits
+// for the test or until its run is over, and hold, which waits for the test alone.
 func newWorker(t *testing.T, configure func(*Config)) *worker {
 	t.Helper()
 	w := &worker{t: t, log: memory.New(), reached: make(chan string, 1000), resume: make(chan struct{})}
@@ -40,6 +40,9 @@ func newWorker(t *testing.T, configure func(*Config)) *worker {
 			return plan.Result{}, context.Cause(ctx)
 		}
 	}
+	hold := func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+		return stop(context.Background(), in)
+	}
 	double := func(_ context.Context, in struct {
 		N float64 `json:"n"`
 	}) (float64, error) {
@@ -47,9 +50,13 @@ func newWorker(t *testing.T, configure func(*Config)) *worker {
 	}
 	var err error
 	w.host, err = host.Open(host.Config{
-		FS:         fstest.MapFS{"obelus.lua": {Data: []byte(`return { drain = "100ms" }`)}},
-		Activities: []plan.Registered{{Name: "double", Activity: engine.Typed(double)}, {Name: "stop", Activity: plan.ActivityFunc(stop)}},
-		Tools:      map[string]any{"stop": map[string]any{}},
+		FS: fstest.MapFS{"obelus.lua": {Data: []byte(`return { drain = "1s" }`)}},
+		Activities: []plan.Registered{
+			{Name: "double", Activity: engine.Typed(double)},
+			{Name: "stop", Activity: plan.ActivityFunc(stop)},
+			{Name: "hold", Activity: plan.ActivityFunc(hold)},
+		},
+		Tools: map[string]any{"stop": map[string]any{}, "hold": map[string]any{}},
 	})
 	if err != nil {
 		t.Fatal(err)
