@@ -9,11 +9,11 @@ import (
 	"obelus/store"
 )
 
-// Cancel cancels the runs of a context: those that wait for their turn, the one at work, whose calls
-// may end within the time of the setting drain, or else the one that has halted. It returns a run
-// whose end is to be waited for. Its error is a [*journal.NoSuchCallError] or [store.ErrNoContext]
-// if there is nothing to cancel, an [*engine.BusyError] if another process runs the context, and a
-// [*PendingError] if it is recorded later.
+// Cancel cancels the runs of a context: those that wait for their turn, the one at work, whose
+// calls may end within the time of the setting drain, or else the one that has halted. It returns a
+// run whose end is to be waited for. Its error is a [*journal.NoSuchCallError] or
+// [store.ErrNoContext] if there is nothing to cancel, an [*engine.BusyError] if another process
+// runs the context, and a [*PendingError] if it is recorded later.
 func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (*Run, error) {
 	run, late, withdrawn := s.cancelRuns(name, who)
 	if run != nil {
@@ -49,8 +49,8 @@ func cancelledRun(name string) *Run {
 }
 
 // cancelRuns cancels the runs of a context: the queued ones, which then end without having begun,
-// and the active one, which it returns, or nil. late reports that it is too late to cancel the active
-// run, withdrawn that a queued run ends.
+// and the active one, which it returns, or nil. late reports that it is too late to cancel the
+// active run, withdrawn that a queued run ends.
 func (s *Supervisor) cancelRuns(name string, who journal.Who) (run *Run, late, withdrawn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,24 +17,24 @@
 //
 // # Turns
 //
-// As many runs as [Config].Runs are at work at once. The others wait for their turn, first come, first
-// served, whatever their contexts are; [Supervisor.Start] and [Supervisor.Resume] return once a run
-// has its turn, or are refused if too many wait already. A run that goes on by itself is never
-// refused, and waits in the same line. One context has one run at work: a request for another one is
-// refused with an [*engine.BusyError], in this process as in others.
+// As many runs as [Config].Runs are at work at once. The others wait for their turn, first come,
+// first served, whatever their contexts are; [Supervisor.Start] and [Supervisor.Resume] return once
+// a run has its turn, or refuse it if too many wait already. A run that goes on by itself waits in
+// the same line, and is never refused. One context has one run at work: a request for another one
+// is refused with an [*engine.BusyError], in this process as in others.
 //
 // # Going on
 //
-// A run whose [Run.Recorded] is closed is in the log, and goes on whatever becomes of the process. A
-// run that waits goes on by itself once its input is there: [Supervisor.Append], [Supervisor.Decide]
-// and [Supervisor.Release] wake it at once. For what other processes append, the supervisor polls
-// the log, four times in a second by default ([Config].Poll). The same loop goes on with orphans,
-// runs that no process holds:
+// A run whose [Run.Recorded] is closed is in the log, and goes on whatever becomes of the process.
+// A run that waits goes on by itself once its input is there: [Supervisor.Append],
+// [Supervisor.Decide] and [Supervisor.Release] wake it at once. For what other processes append,
+// the supervisor polls the log, four times in a second by default ([Config].Poll). The same loop
+// goes on with orphans, runs that no process holds:
 //
 //   - those that a process left when it was shut down or died before New;
 //   - those of a process that dies later, within a minute from then;
-//   - those that are stuck ([Supervisor.Stuck]), ever more seldom: since the log can't be written, or
-//     since the scripts refuse them, which are also tried with every new generation of scripts.
+//   - those that are stuck ([Supervisor.Stuck]), ever more seldom: since the log can't be written,
+//     or since the scripts refuse them, which are also tried with every new generation of scripts.
 //
 // A run that was cancelled goes on only if it is resumed.
 //

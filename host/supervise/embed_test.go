@@ -109,8 +109,8 @@ func TestQueue_Full(t *testing.T) {
 	})
 }
 
-// TestQueue_ClientGone: a request whose client gives up while it waits leaves the line, and its turn
-// goes to the next.
+// TestQueue_ClientGone: a request whose client gives up while it waits leaves the line, and its
+// turn goes to the next.
 func TestQueue_ClientGone(t *testing.T) {
 	inBubble(t, func(c *Config) { c.Runs = 1 }, func(t *testing.T, w *worker) {
 		w.start("a", "stop", nil)
@@ -135,8 +135,8 @@ func TestQueue_ClientGone(t *testing.T) {
 	})
 }
 
-// TestCancel_WhileQueued: a run that is cancelled while it waits for its turn ends at once, and leaves
-// nothing in the log.
+// TestCancel_WhileQueued: a run that is cancelled while it waits for its turn ends at once, and
+// leaves nothing in the log.
 func TestCancel_WhileQueued(t *testing.T) {
 	inBubble(t, func(c *Config) { c.Runs = 1 }, func(t *testing.T, w *worker) {
 		w.start("a", "stop", nil)
@@ -161,7 +161,8 @@ func TestCancel_WhileQueued(t *testing.T) {
 	})
 }
 
-// TestCancel_WhileRunning: the state of a run says that it was cancelled until its calls have ended.
+// TestCancel_WhileRunning: the state of a run says that it was cancelled until its calls have
+// ended.
 func TestCancel_WhileRunning(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *worker) {
 		run := w.start("a", "hold", nil)
@@ -304,8 +305,8 @@ func TestOrphans_LeftAlone(t *testing.T) {
 	})
 }
 
-// TestShutdown_NextGoesOn: at a shutdown runs that wait for their turn are refused, a run at work is
-// stopped, and the next supervisor of the log goes on with it.
+// TestShutdown_NextGoesOn: at a shutdown runs that wait for their turn are refused, a run at work
+// is stopped, and the next supervisor of the log goes on with it.
 func TestShutdown_NextGoesOn(t *testing.T) {
 	inBubble(t, func(c *Config) { c.Runs = 1 }, func(t *testing.T, w *worker) {
 		run := w.start("a", "stop", nil)
@@ -355,6 +356,30 @@ func TestShutdown_GivesUpWaiting(t *testing.T) {
 			t.Error(err)
 		}
 		w.expectStates()
+	})
+}
+
+// TestCancel_WhileStopping: a run that is cancelled during the shutdown is not resumed by the next
+// supervisor.
+func TestCancel_WhileStopping(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		run := w.start("a", "hold", nil)
+		<-w.reached
+		down := make(chan error)
+		go func() { down <- w.Shutdown(t.Context()) }()
+		w.expectStates("a stopping")
+		if cancelled, err := w.Cancel(t.Context(), "a", journal.Who{}); err != nil || cancelled != run {
+			t.Error(cancelled, err)
+		}
+		w.expectStates("a cancelling")
+		close(w.resume)
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+		w.open(nil)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunCancelled {
+			t.Error(outcome, err)
+		}
 	})
 }
 

@@ -31,7 +31,8 @@ func (e *PendingError) Error() string {
 // Unwrap returns the error of the log.
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// UnwritableError is the error of a log to which nothing can be appended for now, as on a full disk.
+// UnwritableError is the error of a log to which nothing can be appended for now, as on a full
+// disk.
 type UnwritableError struct{ Err error }
 
 // Error returns the error of the log.

@@ -167,7 +167,7 @@ func (s *Supervisor) tryTakeOver(name string, l orphan) (over bool) {
 // keepOrphan forgets the orphan of a run that has ended, or makes an orphan of the run if it must
 // be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
 // another process holds it. The time between tries doubles, since each may run calls again. A run
-// that has recorded nothing is left to its client. An orphan stays if another request for its
+// that has recorded nothing is left to its caller. An orphan stays if another request for its
 // context is refused. It returns the time until the next try, or 0. The caller holds the lock.
 func (s *Supervisor) keepOrphan(run *Run) time.Duration {
 	l := s.orphans[run.context]

@@ -25,8 +25,8 @@ func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 	return err
 }
 
-// enqueue gives a run a place if one is free, and else puts it in line for one. It is an error if too
-// many wait already, unless the run is unattended.
+// enqueue gives a run a place if one is free, and else puts it in line for one. It is an error if
+// too many wait already, unless the run is unattended.
 func (s *Supervisor) enqueue(run *Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *Supervisor) tryRegister(run *Run) (before *Run, err error) {
 	return nil, nil
 }
 
-// waitForEnd waits for a run that is almost over: a client that follows its context may see its end
-// before it is unregistered here. It is an error if the run still holds its context.
+// waitForEnd waits for a run that is almost over: a follower of its context may see its end before
+// it is unregistered here. It is an error if the run still holds its context.
 func (s *Supervisor) waitForEnd(ctx context.Context, before *Run) error {
 	select {
 	case <-before.recorded:

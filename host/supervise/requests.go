@@ -24,9 +24,11 @@ type Start struct {
 	Prepare func(ctx context.Context, start *Start) error
 }
 
-// Start begins a run in a context when it is its turn, and returns once it is. Its error is
-// [ErrFull] if too many runs wait already, [ErrStopping], an [*engine.BusyError] if the context is
-// in use, or the error of ctx, which counts until then.
+// Start begins a run in a context when it is its turn, and returns once it is: a program that does
+// not wait for that calls it in a goroutine of its own. A run that is cancelled before its turn has
+// ended. The error is [ErrFull] if too many runs wait already, [ErrStopping], an
+// [*engine.BusyError] if the context is in use, or the error of ctx, which counts until then. All
+// other errors are the run's: see [Run.Wait].
 func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 	return s.begin(ctx, &Run{context: start.Context}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
 		if start.Prepare != nil {
@@ -78,9 +80,9 @@ func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
 }
 
 // Wait waits until the newest run of a context has ended, also if it halts first and goes on later,
-// and returns its outcome. A context in which nothing has run gives an outcome without a status. The
-// error is the reason why its first run is refused, [ErrStopping] if the supervisor was shut down and
-// the next one goes on with the run, or the error of the log or of ctx.
+// and returns its outcome. A context in which nothing has run gives an outcome without a status.
+// The error is the reason why its first run is refused, [ErrStopping] if the supervisor was shut
+// down and the next one goes on with the run, or the error of the log or of ctx.
 func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, error) {
 	news, leave := s.Subscribe(name)
 	defer leave()

@@ -43,15 +43,15 @@ type Run struct {
 func (r *Run) Context() string { return r.context }
 
 // Recorded returns a channel that is closed once the log has the run: from there on it goes on
-// whatever becomes of the process. A run that is refused is never recorded.
+// whatever becomes of the process. It stays open if the run is refused, or cancelled, before that.
 func (r *Run) Recorded() <-chan struct{} { return r.recorded }
 
 // Ended returns a channel that is closed once the run has ended or halted.
 func (r *Run) Ended() <-chan struct{} { return r.ended }
 
-// Wait waits until the run has ended or halted, and returns its outcome. Its error is the reason why
-// the run was refused, a [*PendingError] if it has begun and its end could not be recorded, or the
-// error of ctx.
+// Wait waits until the run has ended or halted, and returns its outcome. Its error is the reason
+// why the run was refused, a [*PendingError] if it has begun and its end could not be recorded, or
+// the error of ctx.
 func (r *Run) Wait(ctx context.Context) (*journal.Outcome, error) {
 	select {
 	case <-r.ended:
@@ -82,7 +82,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// errTime cancels a run that takes too long. Like a client's request it is engine.ErrCancelled.
+// errTime cancels a run that takes too long. As for a person, the cause is engine.ErrCancelled.
 var errTime error = &cancelledError{"it took longer than a run may"}
 
 type cancelledError struct{ message string }
@@ -123,8 +123,8 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 	return run, nil
 }
 
-// giveUp ends a run that did not get its turn: it was cancelled, which is its outcome, or there is an
-// error.
+// giveUp ends a run that did not get its turn: it was cancelled, which is its outcome, or there is
+// an error.
 func (s *Supervisor) giveUp(run *Run, err error) (*Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *Supervisor) record(run *Run) {
 	close(run.recorded)
 }
 
-// isResumable reports whether the run has ended only for now: it waits, or the next server resumes
-// it.
+// isResumable reports whether the run has ended only for now: it waits, or the next supervisor
+// resumes it.
 func (r *Run) isResumable() bool {
 	return r.err == nil && (r.outcome.Status == journal.RunWaiting || r.outcome.Stopped)
 }
@@ -251,7 +251,7 @@ func (s *Supervisor) finish(run *Run) {
 	case pause > 0:
 		s.config.Logger.Debug("run stuck", "context", run.context, "took", took, "error", run.err)
 		return
-	case errors.Is(run.err, ErrStopping): // the next server begins it, or its client asks again
+	case errors.Is(run.err, ErrStopping): // the next supervisor begins it, or its caller asks again
 		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
 	case run.err != nil:
 		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)

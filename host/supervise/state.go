@@ -12,7 +12,7 @@ type State uint8
 const (
 	Queued     State = iota // it waits for its turn
 	Starting                // it has its turn, and the log has nothing of it yet
-	Running                 // the log has it
+	Running                 // the log has it; it may also have run out of time, and its calls end
 	Cancelling              // a person has cancelled it: running calls may end
 	Stopping                // Shutdown was called: running calls may end
 	Ending                  // it is too late to cancel it

@@ -44,8 +44,8 @@ func drawnTransitions(t *testing.T) map[string]bool {
 	return drawn
 }
 
-// TestStates_DiagramIsTable holds that the diagram of the package's page shows the transitions of the
-// table, and no others.
+// TestStates_DiagramIsTable holds that the diagram of the package's page shows the transitions of
+// the table, and no others.
 func TestStates_DiagramIsTable(t *testing.T) {
 	name := func(s State) string { return strings.ToUpper(s.String()[:1]) + s.String()[1:] }
 	table := map[string]bool{}

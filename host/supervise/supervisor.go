@@ -25,8 +25,8 @@ type Config struct {
 
 	// Each of these, if it is not above 0, is taken from the project's setting serve, and otherwise
 	// the default of that name.
-	Runs    int           // runs at once
-	Queue   int           // runs that wait for their turn
+	Runs    int           // runs at work at once
+	Queue   int           // runs that wait for their turn; a request for one more is refused
 	Timeout time.Duration // of one run, after which it is cancelled
 
 	// NoResume leaves alone the runs of a process that has died. By default they are resumed,
@@ -67,9 +67,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Observe == nil {
-		c.Observe = func(journal.Record) {}
-	}
 	if c.Ended == nil {
 		c.Ended = func(*Run, time.Duration) {}
 	}
@@ -103,8 +100,8 @@ type Supervisor struct {
 	draining bool
 }
 
-// New returns a supervisor, which begins to follow the log and to resume the runs that a crash left.
-// The caller must call Shutdown before the log is closed.
+// New returns a supervisor, which begins to follow the log and to resume the runs that a crash
+// left. The caller must call Shutdown before the log is closed.
 func New(c Config) *Supervisor {
 	c = c.withDefaults()
 	s := &Supervisor{
@@ -172,7 +169,8 @@ func (s *Supervisor) IsShutDown() bool {
 // Done returns a channel that is closed once Shutdown was called and all runs have ended.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
 
-// Log returns the log of the supervisor. Appends through it reach the subscribers at once.
+// Log returns the log of the supervisor. Appends through it reach the subscribers at once, and runs
+// that wait for them at the next poll.
 func (s *Supervisor) Log() store.Log { return s.log }
 
 // Runs returns the runs that wait for their turn or are at work, in the order in which they were

@@ -25,8 +25,8 @@ type worker struct {
 	resume  chan struct{} // lets one go on; closed, all of them
 }
 
-// newWorker returns a worker with the activities double, which returns twice its n, stop, which waits
-// for the test or until its run is over, and hold, which waits for the test alone.
+// newWorker returns a worker with the activities double, which returns twice its n, stop, which
+// waits for the test or until its run is over, and hold, which waits for the test alone.
 func newWorker(t *testing.T, configure func(*Config)) *worker {
 	t.Helper()
 	w := &worker{t: t, log: memory.New(), reached: make(chan string, 1000), resume: make(chan struct{})}

@@ -13,10 +13,10 @@ import (
 // errorReminder is the time after which an error that persists is logged again.
 const errorReminder = 30 * time.Second
 
-// watch is the loop in which everything begins that no person asks for: waiting runs are resumed when
-// their input is appended, subscribers are notified, orphans are tried again and adopted. It is woken
-// by news of this process, and polls the log for the appends of others. seen is the position up to
-// which there is no news.
+// watch is the loop in which everything begins that no person asks for: waiting runs are resumed
+// when their input is appended, subscribers are notified, orphans are tried again and adopted. It
+// is woken by news of this process, and polls the log for the appends of others. seen is the
+// position up to which there is no news.
 func (s *Supervisor) watch(seen int64) {
 	poll := time.NewTicker(s.config.Poll)
 	defer poll.Stop()
@@ -126,7 +126,7 @@ func (s *Supervisor) rootOf(name string) (root string, ok bool) {
 	return root, err == nil
 }
 
-// resumeIf resumes a run without a client if it has one of some statuses.
+// resumeIf resumes a run that no person asked for if it has one of some statuses.
 func (s *Supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
 	is, err := s.hasStatus(name, statuses)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
 	}
 }
 
-// resume resumes a run without a client when it is its turn.
+// resume resumes a run that no person asked for when it is its turn.
 func (s *Supervisor) resume(name string) {
 	if !s.markWoken(name) {
 		return

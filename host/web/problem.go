@@ -63,8 +63,8 @@ func wrong(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, code: "request", message: fmt.Sprintf(format, args...)}
 }
 
-// pendingProblem returns the answer if a run has begun, or was cancelled, and that can't be recorded
-// at present: it must not be started again.
+// pendingProblem returns the answer if a run has begun, or was cancelled, and that can't be
+// recorded at present: it must not be started again.
 func pendingProblem(e *supervise.PendingError) *problem {
 	message := "context %s has been begun, and goes on by itself when the server can write its log: look at it later"
 	if e.Cancelled {
