@@ -12,21 +12,21 @@ import (
 )
 
 // stepWith takes a step with a result and all others that have come.
-func (t *tickRun) stepWith(ctx, run context.Context, first *result, flies bool) ([]task, error) {
+func (t *tickRun) stepWith(ctx, run context.Context, first *result, pipelined bool) ([]task, error) {
 	results, err := t.loop.drainResults(ctx, t, first)
 	if err != nil || t.ended != nil {
 		return nil, err
 	}
-	return t.step(ctx, run, results, flies)
+	return t.step(ctx, run, results, pipelined)
 }
 
 // step takes one step of the tick (see tick), and returns the calls that it starts, to be launched.
 // A pipelined step is followed by others, with the results that come while each is being written.
-func (t *tickRun) step(ctx, run context.Context, results []*result, flies bool) ([]task, error) {
+func (t *tickRun) step(ctx, run context.Context, results []*result, pipelined bool) ([]task, error) {
 	t.save()
 	err := t.apply(ctx, run, results)
-	for err == nil && flies && t.canPipeline(run) {
-		if results, flies, err = t.commitPipelined(ctx, run, results); flies && len(results) == 0 {
+	for err == nil && pipelined && t.canPipeline(run) {
+		if results, pipelined, err = t.commitPipelined(ctx, run, results); pipelined && len(results) == 0 {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func (t *tickRun) commitStep(ctx context.Context, do func() error) error {
 // again.
 func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error {
 	for range maxConflicts {
-		err := t.commit(ctx, t.leased())
+		err := t.commit(ctx)
 		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
 		}
@@ -209,15 +209,13 @@ func (t *tick) notify(r *journal.Record) {
 	}
 }
 
-// keepCode keeps the scripts of a call with the log.
-func (t *tick) keepCode(code *store.Code) {
-	if !slices.Contains(t.code, code) {
-		t.code = append(t.code, code)
+// commit appends the step, keeps the lease for a while unless the run ends with it, and notifies the
+// observers.
+func (t *tickRun) commit(ctx context.Context) error {
+	hold := leaseFor
+	if t.endsRun() {
+		hold = 0
 	}
-}
-
-// commit appends the step, keeps the lease for a while, and notifies the observers.
-func (t *tickRun) commit(ctx context.Context, hold time.Duration) error {
 	if len(t.entries)+len(t.view.Staged()) > 0 {
 		if err := t.loop.append(ctx, t.batch(), hold); err != nil {
 			return err
@@ -269,12 +267,4 @@ func (t *tickRun) appended() {
 		t.loop.started()
 		t.loop.started = nil
 	}
-}
-
-// leased is for how long the next append keeps the lease.
-func (t *tickRun) leased() time.Duration {
-	if t.endsRun() {
-		return 0
-	}
-	return leaseFor
 }

@@ -19,7 +19,7 @@ func (t *tickRun) endTick(ctx context.Context) error {
 	if err := t.concludeTick(ctx); err != nil {
 		return err
 	}
-	err := t.commit(ctx, t.leased())
+	err := t.commit(ctx)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && t.begun {
 		t.undo()
@@ -43,7 +43,7 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 	var err error
 	if !t.endsRun() {
 		t.loop.interruptRecorded() // nothing more is recorded of the run
-		err = t.loop.drain(ctx, t, (*tickRun).detachedCalls)
+		err = t.loop.drain(ctx, t)
 	}
 	calls := t.all()
 	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
@@ -67,9 +67,6 @@ func (t *tickRun) hasDetached() bool { return t.state.Detached() > 0 || t.loop.h
 func (l *loop) hasDetached() bool {
 	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
-
-// detachedCalls is how many fire-and-forget calls of the tick are at work.
-func (t *tickRun) detachedCalls() int { return t.state.Detached() }
 
 // ending says how a tick has ended.
 type ending struct{ *tick }

@@ -14,6 +14,7 @@ import (
 // both are undone. Calls without visible effects begin at once: they may run in vain.
 type pendingCommit struct {
 	made
+	tick     *tickRun
 	changed  sched.Undo // what it has changed of the calls
 	results  int        // that it has of those that were taken
 	done     chan struct{}
@@ -43,13 +44,13 @@ func (t *tickRun) canPipeline(run context.Context) bool {
 // commitPipelined writes the step and makes the next one meanwhile, with the results that come.
 // After a conflicting append the two are undone, and made again as one that is not pipelined:
 // constant foreign appends would otherwise have calls begin in vain all the time.
-func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
+func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (next []*result, committed bool, err error) {
 	f, err := t.startCommit(ctx, run)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { <-f.done }() // it does not outlive its run
-	more, err := t.stepWhilePending(ctx, run, f)
+	more, err := f.makeNext(ctx, run)
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,7 +63,7 @@ func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (
 		return nil, false, err
 	}
 	t.loop.releaseFirst(f.results)
-	unbegun := t.finishCommit(run, f)
+	unbegun := f.finish(run)
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
@@ -73,7 +74,7 @@ func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) 
 		return nil, err
 	}
 	t.launchPure(run)
-	f := &pendingCommit{made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
+	f := &pendingCommit{tick: t, made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
 	t.pending, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {
@@ -88,8 +89,9 @@ func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) 
 	return f, nil
 }
 
-// stepWhilePending makes a step with the results that come until another step has been written.
-func (t *tickRun) stepWhilePending(ctx, run context.Context, f *pendingCommit) (results []*result, err error) {
+// makeNext makes the next step with the results that come until this one has been written.
+func (f *pendingCommit) makeNext(ctx, run context.Context) (results []*result, err error) {
+	t := f.tick
 	for {
 		select {
 		case <-f.done:
@@ -110,22 +112,23 @@ func (t *tickRun) stepWhilePending(ctx, run context.Context, f *pendingCommit) (
 
 // launchPure launches the calls of the step that have no visible effect.
 func (t *tickRun) launchPure(run context.Context) {
-	var unseen []start
+	var pure []start
 	others := t.starts[:0]
 	for _, s := range t.starts {
 		if s.speculative != nil {
-			unseen = append(unseen, s)
+			pure = append(pure, s)
 		} else {
 			others = append(others, s)
 		}
 	}
 	t.starts = others
-	t.loop.launch(t.tasksOf(run, unseen))
+	t.loop.launch(t.tasksOf(run, pure))
 }
 
-// finishCommit does the work that waited for a step to be in the log. It returns those of its calls
-// that have not begun, since the run was stopped meanwhile.
-func (t *tickRun) finishCommit(run context.Context, f *pendingCommit) (unbegun []*result) {
+// finish does the work that waited for the step to be in the log. It returns those of its calls that
+// have not begun, since the run was stopped meanwhile.
+func (f *pendingCommit) finish(run context.Context) (unbegun []*result) {
+	t := f.tick
 	t.pending = nil
 	t.appended()
 	t.notifyObservers(&f.made)

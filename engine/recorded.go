@@ -50,11 +50,11 @@ func (t *tick) awaitsRecorded(next int) bool {
 
 // takeRecorded takes decisions about calls from the record, and drops the waits that calls
 // overtook.
-func (t *tick) takeRecorded() {
-	t.writers = writers{}
-	for i := range t.state.Calls {
-		c := &t.state.Calls[i]
-		c.Record.Hold, c.Record.Before, c.Record.SupersededUpTo = t.recordedDecision(c.Record.Call)
+func (vs *values) takeRecorded() {
+	vs.writers = writers{}
+	for i := range vs.state.Calls {
+		c := &vs.state.Calls[i]
+		c.Record.Hold, c.Record.Before, c.Record.SupersededUpTo = vs.recordedDecision(c.Record.Call)
 	}
 }
 

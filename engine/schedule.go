@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"obelus/engine/internal/sched"
@@ -105,7 +106,9 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 	c.Record.Script, c.Record.SHA256, c.Record.Generation, c.Record.NotIdempotent = activity.Script, activity.SHA256, "", activity.NotIdempotent
 	if activity.Code != nil {
 		c.Record.Generation = activity.Code.Digest
-		t.keepCode(activity.Code)
+		if !slices.Contains(t.code, activity.Code) {
+			t.code = append(t.code, activity.Code)
+		}
 	}
 	if c.Record.At == 0 {
 		c.Record.At = t.view.Seq()

@@ -25,7 +25,7 @@ func (t *tickRun) speculateUntil(results []*result) time.Time {
 // mustPersist reports whether losing the result would be visible outside the process. Only a
 // speculative activity is trusted to report a pure result: another may pass on the report of one
 // that it wraps, and have an effect of its own.
-func (t *tickRun) mustPersist(res *result) bool {
+func (t *tick) mustPersist(res *result) bool {
 	if res.retryDue {
 		return false
 	}

@@ -63,13 +63,6 @@ func (vs *values) Span(call string) journal.Span { return vs.script.Span(vs.cont
 // maxPreallocated bounds the calls for which a tick preallocates.
 const maxPreallocated = 16
 
-// preallocate allocates the space for the steps of a short plan at once.
-func (t *tick) preallocate() {
-	n := min(len(t.state.Calls), maxPreallocated)
-	t.view.Grow(n + 1)
-	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
-}
-
 func (t *tick) newRecord(i int) journal.Record {
 	c := t.plan.Calls[i]
 	return journal.Record{

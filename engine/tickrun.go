@@ -11,102 +11,6 @@ import (
 	"obelus/store"
 )
 
-// readDecisions finds what people have decided about held calls while the tick
-// runs.
-func (t *tickRun) readDecisions(ctx context.Context) error {
-	if t.state.In(sched.Held) == 0 {
-		return nil
-	}
-	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
-		if err != nil {
-			return err
-		}
-		t.journalled = entry.N
-		if entry.Event != string(journal.Ready) {
-			continue
-		}
-		r, err := journal.ReadRecord(entry)
-		if err != nil {
-			return err
-		}
-		if i := r.Position - 1; r.Tick == t.event.Tick && t.isHeld(i) {
-			t.state.Apply(sched.Event{Kind: sched.Decided, Call: i, Hold: r.Hold})
-		}
-	}
-	return nil
-}
-
-// isHeld reports whether there is a call at a place, and a person is to decide about it.
-func (t *tickRun) isHeld(i int) bool {
-	return i >= 0 && i < len(t.state.Calls) && t.state.Calls[i].Phase == sched.Held
-}
-
-// isInteractive reports whether a held call may be decided about while the run waits.
-func (t *tickRun) isInteractive() bool {
-	if t.runner.Attend == nil || t.state.In(sched.Held) == 0 {
-		return false
-	}
-	for i := range t.state.Calls {
-		if !t.isHeld(i) {
-			continue
-		}
-		r := t.state.Calls[i].Record
-		r.Context = t.context
-		if t.runner.Attend(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// setTimer has the end of the first pause noticed.
-func (t *tickRun) setTimer() {
-	due, ok := t.state.NextDue()
-	if !ok {
-		return
-	}
-	t.stopTimer()
-	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
-}
-
-// stopTimer stops the timer of pauses.
-func (t *tickRun) stopTimer() {
-	if t.pauseTimer != nil {
-		t.pauseTimer.Stop()
-	}
-}
-
-// requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
-// contexts, or in those of their own delegates.
-func (t *tickRun) requeueParents(ctx context.Context) error {
-	if len(t.state.Parents()) == 0 {
-		return nil
-	}
-	after := int64(math.MaxInt64)
-	for _, i := range t.state.Parents() {
-		after = min(after, t.state.Calls[i].WaitsSince)
-	}
-	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
-		if err != nil {
-			return err
-		}
-		for child, i := range t.state.Parents() {
-			if entry.N <= t.state.Calls[i].WaitsSince {
-				continue
-			}
-			t.state.Calls[i].WaitsSince = entry.N
-			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
-			if err != nil {
-				return err
-			}
-			if within {
-				t.state.Apply(sched.Event{Kind: sched.Arrived, Call: i})
-			}
-		}
-	}
-	return nil
-}
-
 // tickRun carries a tick to its end: it waits for results and for the log, has the tick make steps,
 // commits them, and launches the calls that they start. The goroutine with the loop's lock owns it;
 // each worker owns one call.
@@ -143,7 +47,9 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 		config.Order = &t.values
 	}
 	t.state = sched.New(config, t.newRecord)
-	t.preallocate()
+	n := min(len(t.state.Calls), maxPreallocated)
+	t.view.Grow(n + 1)
+	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
 	}
@@ -160,8 +66,8 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		}
 		return t.outcome(kept)
 	}
-	if held, err := t.isHeldWhole(kept); held || err != nil {
-		return t.recordLazy(kept, err)
+	if outcome, err := t.runLazy(kept); outcome != nil || err != nil {
+		return outcome, err
 	}
 	t.state.Restore()
 	t.loop.current = t
@@ -234,27 +140,24 @@ func (t *tickRun) await(ctx, kept context.Context, looking <-chan time.Time) err
 	return err
 }
 
-// isHeldWhole reports whether the plan waits for its release.
-func (t *tickRun) isHeldWhole(ctx context.Context) (bool, error) {
-	// Else there is nothing to approve.
-	lazy := t.event.Mode == plan.ModeLazy && (len(t.state.Calls) > 0 || t.plan.Output == nil)
-	if !lazy || !t.begun {
-		return lazy, nil
+// runLazy ends a run whose plan waits for its release, as soon as the plan is recorded. There is no
+// outcome where it does not wait for that.
+func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
+	if t.event.Mode != plan.ModeLazy || len(t.state.Calls) == 0 && t.plan.Output != nil { // nothing to approve
+		return nil, nil
 	}
-	last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
-	return last.Held, err
-}
-
-// recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
-func (t *tickRun) recordLazy(ctx context.Context, err error) (*journal.Outcome, error) {
-	if err == nil {
-		err = t.commitStep(ctx, func() error {
-			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
-			return nil
-		})
+	if t.begun {
+		last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
+		if err != nil || !last.Held {
+			return nil, err
+		}
 	}
+	err := t.commitStep(ctx, func() error {
+		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
+		return nil
+	})
 	if err == nil && t.hasDetached() {
-		err = t.loop.drain(ctx, nil, (*tickRun).detachedCalls)
+		err = t.loop.drain(ctx, nil)
 	}
 	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
@@ -282,4 +185,100 @@ func (t *tickRun) poll(ctx context.Context) error {
 		return err
 	}
 	return t.requeueParents(ctx)
+}
+
+// readDecisions finds what people have decided about held calls while the tick
+// runs.
+func (t *tickRun) readDecisions(ctx context.Context) error {
+	if t.state.In(sched.Held) == 0 {
+		return nil
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
+		if err != nil {
+			return err
+		}
+		t.journalled = entry.N
+		if entry.Event != string(journal.Ready) {
+			continue
+		}
+		r, err := journal.ReadRecord(entry)
+		if err != nil {
+			return err
+		}
+		if i := r.Position - 1; r.Tick == t.event.Tick && t.isHeld(i) {
+			t.state.Apply(sched.Event{Kind: sched.Decided, Call: i, Hold: r.Hold})
+		}
+	}
+	return nil
+}
+
+// isHeld reports whether there is a call at a place, and a person is to decide about it.
+func (vs *values) isHeld(i int) bool {
+	return i >= 0 && i < len(vs.state.Calls) && vs.state.Calls[i].Phase == sched.Held
+}
+
+// isInteractive reports whether a held call may be decided about while the run waits.
+func (t *tickRun) isInteractive() bool {
+	if t.runner.Attend == nil || t.state.In(sched.Held) == 0 {
+		return false
+	}
+	for i := range t.state.Calls {
+		if !t.isHeld(i) {
+			continue
+		}
+		r := t.state.Calls[i].Record
+		r.Context = t.context
+		if t.runner.Attend(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
+// contexts, or in those of their own delegates.
+func (t *tickRun) requeueParents(ctx context.Context) error {
+	if len(t.state.Parents()) == 0 {
+		return nil
+	}
+	after := int64(math.MaxInt64)
+	for _, i := range t.state.Parents() {
+		after = min(after, t.state.Calls[i].WaitsSince)
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
+		if err != nil {
+			return err
+		}
+		for child, i := range t.state.Parents() {
+			if entry.N <= t.state.Calls[i].WaitsSince {
+				continue
+			}
+			t.state.Calls[i].WaitsSince = entry.N
+			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
+			if err != nil {
+				return err
+			}
+			if within {
+				t.state.Apply(sched.Event{Kind: sched.Arrived, Call: i})
+			}
+		}
+	}
+	return nil
+}
+
+// setTimer has the end of the first pause noticed.
+func (t *tickRun) setTimer() {
+	due, ok := t.state.NextDue()
+	if !ok {
+		return
+	}
+	t.stopTimer()
+	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
+}
+
+// stopTimer stops the timer of pauses.
+func (t *tickRun) stopTimer() {
+	if t.pauseTimer != nil {
+		t.pauseTimer.Stop()
+	}
 }
