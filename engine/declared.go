@@ -155,13 +155,9 @@ func (vs *values) checkDeclared(ctx context.Context, call *plan.Call, paths []st
 
 // valueOf resolves paths for an instance, staged messages included.
 func (vs *values) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
-	return resolving(ctx, vs.view.Resolver(), instance)
-}
-
-// resolving gives the values of paths for an instance.
-func resolving(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
+	resolver := vs.view.Resolver()
 	return func(at store.Path) (any, error) {
-		v, err := r.Value(ctx, at, instance)
+		v, err := resolver.Value(ctx, at, instance)
 		if err != nil {
 			return nil, &logError{err}
 		}

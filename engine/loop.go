@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/script"
+	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -375,7 +376,7 @@ func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 
 // stageInitial stages the messages that the run brings.
 func (l *loop) stageInitial(ctx context.Context) error {
-	err := checkBatch(ctx, l.view, l.initial, l.runner.Registry.Schemas)
+	err := validate.Stage(ctx, l.view, l.initial, l.runner.Registry.Schemas)
 	var refused *plan.MessageError
 	if errors.As(err, &refused) {
 		refused.Input = l.input && refused.Number == len(l.initial)
