@@ -38,6 +38,7 @@ func (g *Generation) session() *session {
 func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
 	s.found = found
 	s.State.Begin(ctx, timeout, sc)
+	s.Run.Again = found != nil && found.again
 }
 
 // end gives the session back for the next run. It must not be called if something was raised.

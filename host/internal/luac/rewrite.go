@@ -23,6 +23,8 @@ const (
 	CallMinus  = "\x00minus"  // (value): -value
 	CallAdapt  = "\x00adapt"  // (value): of a field such as __add
 	CallGlobal = "\x00global" // (): the globals of the calling function
+	// (): whether registrations of tools have an effect
+	CallRegisters = "\x00registers"
 	nameTemp   = "\x00temp"   // a local
 )
 

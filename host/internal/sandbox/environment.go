@@ -54,3 +54,15 @@ func (s *State) FillEnv(env *lua.LTable) {
 		}
 	}
 }
+
+// registersCall is the function behind luac.CallRegisters: it returns false where a script runs
+// again, and Tool is certain to be the host's. A script that has read Tool, or a function that can
+// give it another environment, has it in its environment.
+func registersCall(s *State, L *lua.LState) int {
+	run := s.Run
+	known := run != nil && run.Again && run.Depth == 1 && len(run.loading) == 0 && run.Env.Metatable == s.envMeta
+	for _, name := range []string{"Tool", "setfenv", "debug"} {
+		known = known && run.Env.RawGetString(name) == lua.LNil
+	}
+	return Push(L, lua.LBool(!known))
+}

@@ -25,6 +25,8 @@ var Functions = luac.Functions{
 	luac.CallMinus:  hostFunction(minusCall),
 	luac.CallAdapt:  hostFunction(adaptCall),
 	luac.CallGlobal: hostFunction(baseGetfenv),
+
+	luac.CallRegisters: hostFunction(registersCall),
 }
 
 func hostFunction(f Function) *lua.LFunction {

@@ -31,6 +31,8 @@ type Run struct {
 	visited  visited
 	coroutines
 	Test bool // a file of tests runs
+	// The script has run before, and its registrations are known: they have no effect this time.
+	Again bool
 }
 
 // Stop ends the remains of a run: it writes an unfinished line, and ends suspended coroutines. No
