@@ -19,7 +19,7 @@ import (
 // run's context in a log, is not missing; the log is nil for a new context.
 func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...schema.Option) error {
 	gives := func(m store.Message) bool { return m.Kind == "input" && m.Data.Set }
-	if s.Input.Set || slices.ContainsFunc(s.Request.Context, gives) {
+	if s.bringsInput() || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
 	}
 	schema, path := s.Request.Declared("input", options), store.KindPath("input")
@@ -38,6 +38,10 @@ func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...s
 	}
 	return &plan.MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", broken)}
 }
+
+// bringsInput reports whether the start has input. A value that is not set counts too: the check of
+// its message refuses it.
+func (s *Start) bringsInput() bool { return s.Input.Set || s.Input.Value != nil }
 
 // Runner runs plans over a log. Its fields are set before it is used; one
 // Runner may run many contexts at once. It needs a Log and a Registry. A panic of
@@ -121,7 +125,7 @@ type Start struct {
 	// Input is appended as one input message, if it is set. Its value may be anything that
 	// [store.FromGo] takes, a struct or a map of any type; its readers get JSON's values. A value
 	// that JSON lacks gives a [*plan.MessageError]. A value that is JSON already is not copied, and
-	// must not be changed any more, as all values of the request.
+	// must not be changed any more, as all values of the request. A value that is not set is refused.
 	Input store.Optional
 
 	// Approve selects the calls that are held for a person; the zero Policy leaves it to the
@@ -229,7 +233,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journa
 func (l *loop) prepare(s Start) {
 	l.request, l.policy, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Begun
 	l.initial = append(l.initial, s.Request.Context...)
-	if l.input = s.Input.Set; l.input {
+	if l.input = s.bringsInput(); l.input {
 		l.initial = append(l.initial, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input})
 	}
 }
