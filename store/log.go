@@ -309,9 +309,6 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
 
-// Class implements the interface of [ClassOf].
-func (e *ConflictError) Class() Class { return Busy }
-
 // ForkError is a fork at a seq that allows none: beyond the context's messages, or within one
 // batch, between a plan, an error or a call's write and the journal entry about it.
 type ForkError struct {
@@ -383,9 +380,6 @@ type ChangedError struct{ Context string }
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: it has been appended to meanwhile", e.Context)
 }
-
-// Class implements the interface of [ClassOf].
-func (e *ChangedError) Class() Class { return Busy }
 
 // NeededError is a context that can't be pruned since a fork shares its
 // messages.
