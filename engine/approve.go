@@ -135,7 +135,7 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 // its own is not lazy, the one of a delegate of it. It returns the plan's context. Its error is a
 // [*journal.NoSuchCallError] where no plan waits for that, where several do, or where another
 // release was first.
-func Release(ctx context.Context, log store.Log, name string, who journal.Who) (string, error) {
+func Release(ctx context.Context, log store.ReadAppender, name string, who journal.Who) (string, error) {
 	last, err := journal.In(log, name).LastRun(ctx)
 	if err != nil {
 		return "", err

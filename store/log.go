@@ -13,10 +13,9 @@ import (
 // methods may be called from several goroutines at once. An append is visible to every read that
 // begins after it.
 //
-// Code that only reads takes a [Reader], code that only appends an [Appender].
+// Code that only reads takes a [Reader], code that also appends a [ReadAppender].
 type Log interface {
-	Reader
-	Appender
+	ReadAppender
 	Admin
 }
 
@@ -26,6 +25,12 @@ type Appender interface {
 	// is absent and the batch does not create it, a [*HeldError] where another holder has the
 	// lease, and a [*ConflictError] where the context is not at the expected seq.
 	Append(ctx context.Context, b Batch) (Appended, error)
+}
+
+// ReadAppender is a log to which messages are added in the light of those that it holds.
+type ReadAppender interface {
+	Reader
+	Appender
 }
 
 // OpReader is the part of a log that a [Resolver] reads.

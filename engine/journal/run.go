@@ -12,7 +12,7 @@ import (
 )
 
 // Release lets the run's newest plan, which is lazy, run.
-func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) error {
+func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,
 		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
