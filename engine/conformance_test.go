@@ -24,8 +24,9 @@ import (
 	"obelus/store/memory"
 )
 
-// A conformance case is a txtar file named after the clause that it holds. Its
-// comment says in words what it shows. Its files, of which any other name is
+// A conformance case is a txtar file named after the clause that it holds, with the number of its
+// section. Its comment says in words what it shows; what it has in quotation marks is the text of
+// PROTOCOL.md. Its files, of which any other name is
 // an error:
 //
 //	context.json    messages that the request brings
