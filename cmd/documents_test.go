@@ -231,6 +231,48 @@ func TestPromises_NamedTestsExist(t *testing.T) {
 	}
 }
 
+// TestDocuments_NamesOfGo holds that each name of Go in the documents, such as plan.Literal, exists.
+func TestDocuments_NamesOfGo(t *testing.T) {
+	packages := map[string]string{"cmd": ".", "engine": "../engine", "host": "../host", "journal": "../engine/journal",
+		"plan": "../engine/plan", "store": "../store", "web": "../host/web"}
+	var files []string
+	for _, pattern := range []string{"*.md", "../*.md", "../.github/*.md", "../engine/*.md", "../engine/decisions/*.md", "../examples/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)(\\.[A-Z]\\w*)*`").FindAllStringSubmatch(string(text), -1) {
+			dir, ours := packages[match[1]]
+			if ours && !declares(t, dir, match[2]) {
+				t.Errorf("%s names %s, which does not exist", file, match[0])
+			}
+		}
+	}
+}
+
+// declares reports whether a package has a function, type, variable or constant of a name.
+func declares(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile(`(?m)^(func|type|var|const|\t)\s*` + name + `\b`).Match(source)
+	})
+}
+
 // TestSurfaceDoc_NamesAllFlags holds that the table of commands in SURFACE.md has each command with
 // all of its own flags, and no other flag. The flags of permissions have a section of their own.
 func TestSurfaceDoc_NamesAllFlags(t *testing.T) {

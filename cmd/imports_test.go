@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +108,27 @@ func owner(path string) string {
 		return "obelus/cmd"
 	}
 	return path
+}
+
+// TestImports_AreInContributing holds that the table of packages in CONTRIBUTING.md names each one,
+// or the tree that it is in.
+func TestImports_AreInContributing(t *testing.T) {
+	text, err := os.ReadFile("../.github/CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| package | holds |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	listed := regexp.MustCompile("`([a-z/…]+)`").FindAllStringSubmatch(table, -1)
+	for path := range mayImport {
+		name := strings.TrimPrefix(path, "obelus/")
+		if !slices.ContainsFunc(listed, func(match []string) bool {
+			tree, ok := strings.CutSuffix(match[1], "…")
+			return match[1] == name || ok && strings.HasPrefix(name, tree)
+		}) {
+			t.Errorf("CONTRIBUTING.md does not list %s", name)
+		}
+	}
 }
 
 // TestImports holds every package to the line, tests aside.
