@@ -160,7 +160,7 @@ func (f *goForms) addFields(t reflect.Type) error {
 }
 
 // maxExponent bounds the numbers that [Integers] writes out.
-const maxExponent = mostMeasured
+const maxExponent = maxMeasured
 
 // Integers returns a value, as package store has it, in which each integer is written in digits
 // alone, as encoding/json reads one: 100 in place of 1e2 or 100.0. Only numbers where the schema, one

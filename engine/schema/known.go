@@ -22,11 +22,11 @@ type Node struct {
 	At   any
 }
 
-// mostKnown bounds the nesting of references and alternatives that are followed to find types.
-const mostKnown = 16
+// maxKnown bounds the nesting of references and alternatives that are followed to find types.
+const maxKnown = 16
 
 // Possible returns the values that the schema accepts.
-func (s Node) Possible() Possible { return s.possibleWithin(mostKnown) }
+func (s Node) Possible() Possible { return s.possibleWithin(maxKnown) }
 
 func (s Node) possibleWithin(depth int) (k Possible) {
 	object, _ := s.At.(map[string]any)
@@ -105,7 +105,7 @@ func listAt(object map[string]any, key string) []any {
 }
 
 // Child is the schema of a part of the value: of a property, or of an element.
-func (s Node) Child(segment string) Node { return s.childWithin(segment, mostKnown) }
+func (s Node) Child(segment string) Node { return s.childWithin(segment, maxKnown) }
 
 func (s Node) childWithin(segment string, depth int) Node {
 	object, _ := s.At.(map[string]any)

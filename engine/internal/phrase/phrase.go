@@ -9,14 +9,14 @@ import (
 	"obelus/store"
 )
 
-// mostReason is how much of a reason is shown, in bytes: it may hold a whole value.
-const mostReason = 2000
+// maxReason is how much of a reason is shown, in bytes: it may hold a whole value.
+const maxReason = 2000
 
 func Shorten(text string) string {
-	if len(text) <= mostReason {
+	if len(text) <= maxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostReason], "") + "…"
+	return strings.ToValidUTF8(text[:maxReason], "") + "…"
 }
 
 func QuoteAll(names []string) string {
