@@ -143,20 +143,20 @@ type arrival struct {
 	message int
 }
 
-func (e *batchCheck) add(op store.Op, message int) {
+func (b *batchCheck) add(op store.Op, message int) {
 	kind := op.Path.Kind()
-	e.arrivals[kind] = append(e.arrivals[kind], arrival{op, message})
+	b.arrivals[kind] = append(b.arrivals[kind], arrival{op, message})
 }
 
 // checkKind checks the messages of a kind that were added against the schemas in force, before
 // another schema is.
-func (e *batchCheck) checkKind(ctx context.Context, kind string) (number int, err error) {
+func (b *batchCheck) checkKind(ctx context.Context, kind string) (number int, err error) {
 	type value struct {
 		path     store.Path
 		instance string
 	}
 	schemas, checked := map[string]*schema.Schema{}, map[value]bool{}
-	for _, a := range e.arrivals[kind] {
+	for _, a := range b.arrivals[kind] {
 		v := value{a.op.Path, a.op.Instance}
 		if checked[v] {
 			continue
@@ -165,7 +165,7 @@ func (e *batchCheck) checkKind(ctx context.Context, kind string) (number int, er
 		if err := ctx.Err(); err != nil {
 			return 0, &logError{err}
 		}
-		declared, of, err := e.view.Schema(ctx, kind, v.instance)
+		declared, of, err := b.view.Schema(ctx, kind, v.instance)
 		if err != nil {
 			return 0, &logError{err}
 		}
@@ -174,36 +174,36 @@ func (e *batchCheck) checkKind(ctx context.Context, kind string) (number int, er
 		}
 		compiled := schemas[of]
 		if compiled == nil {
-			if compiled, err = schema.New(declared, e.options...); err != nil {
+			if compiled, err = schema.New(declared, b.options...); err != nil {
 				return 0, err
 			}
 			schemas[of] = compiled
 		}
-		if err := e.checkJoined(ctx, compiled, a.op, 0); err != nil {
-			if e.brokenBefore(ctx, declared, compiled, a.op) {
+		if err := b.checkJoined(ctx, compiled, a.op, 0); err != nil {
+			if b.brokenBefore(ctx, declared, compiled, a.op) {
 				continue
 			}
-			return e.culprit(ctx, compiled, a.op), err
+			return b.culprit(ctx, compiled, a.op), err
 		}
 	}
-	delete(e.arrivals, kind)
+	delete(b.arrivals, kind)
 	return 0, nil
 }
 
 // brokenBefore reports whether a value breaks its schema by formats alone and did so before the
 // messages came, as one that an older version took, which looked at no formats.
-func (e *batchCheck) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
-	if e.first == 0 || e.checkJoined(ctx, compiled, op, e.first) == nil {
+func (b *batchCheck) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
+	if b.first == 0 || b.checkJoined(ctx, compiled, op, b.first) == nil {
 		return false
 	}
-	lenient, err := schema.New(declared, append(slices.Clip(e.options), schema.IgnoreFormats)...)
-	return err == nil && e.checkJoined(ctx, lenient, op, 0) == nil
+	lenient, err := schema.New(declared, append(slices.Clip(b.options), schema.IgnoreFormats)...)
+	return err == nil && b.checkJoined(ctx, lenient, op, 0) == nil
 }
 
-func (e *batchCheck) checkAll(ctx context.Context) (number int, err error) {
-	asTheyCame := func(a, b string) int { return e.arrivals[a][0].message - e.arrivals[b][0].message }
-	for _, kind := range slices.SortedFunc(maps.Keys(e.arrivals), asTheyCame) {
-		if number, err := e.checkKind(ctx, kind); err != nil {
+func (b *batchCheck) checkAll(ctx context.Context) (number int, err error) {
+	asTheyCame := func(kind, other string) int { return b.arrivals[kind][0].message - b.arrivals[other][0].message }
+	for _, kind := range slices.SortedFunc(maps.Keys(b.arrivals), asTheyCame) {
+		if number, err := b.checkKind(ctx, kind); err != nil {
 			return number, err
 		}
 	}
@@ -212,8 +212,8 @@ func (e *batchCheck) checkAll(ctx context.Context) (number int, err error) {
 
 // checkJoined holds what operations at a path have made, as of a seq, against the
 // schema that is declared for its kind.
-func (e *batchCheck) checkJoined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
-	resolver := e.view.Resolver()
+func (b *batchCheck) checkJoined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
+	resolver := b.view.Resolver()
 	resolver.At = at
 	var there store.Resolved
 	var err error
@@ -235,16 +235,16 @@ func (e *batchCheck) checkJoined(ctx context.Context, schema *schema.Schema, op 
 
 // culprit finds the number of the message from which on the value of an operation
 // breaks the schema, among those that bear on it and came under the schema.
-func (e *batchCheck) culprit(ctx context.Context, schema *schema.Schema, op store.Op) int {
+func (b *batchCheck) culprit(ctx context.Context, schema *schema.Schema, op store.Op) int {
 	var bearing []int
-	for _, a := range e.arrivals[op.Path.Kind()] {
+	for _, a := range b.arrivals[op.Path.Kind()] {
 		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
 			bearing = append(bearing, a.message)
 		}
 	}
 	last := len(bearing) - 1 // the last one does: the result of all of them was checked before
 	i := sort.Search(last, func(i int) bool {
-		return e.checkJoined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
+		return b.checkJoined(ctx, schema, op, b.first+int64(bearing[i])+1) != nil
 	})
 	return bearing[i] + 1
 }

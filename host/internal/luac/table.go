@@ -50,7 +50,7 @@ func splitElements(e *ast.TableExpr) ast.Expr {
 // Elements that the compiler sets at once, and the most that it is left to set.
 const (
 	putInAtOnce = 50
-	maxInPlace = 500 * putInAtOnce
+	maxInPlace  = 500 * putInAtOnce
 )
 
 // The kind of each field in a layout: the value of an element, or a key and a value.
