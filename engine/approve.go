@@ -71,7 +71,7 @@ func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, n int64) er
 			return err
 		}
 		if record.Hold == nil {
-			return &journal.NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
+			return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s has been decided already: that decision counts", d.Call)}
 		}
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("%s has just %s call %s: that decision counts", record.Hold.Name(), record.Hold.Decision, d.Call)}
 	}

@@ -22,7 +22,7 @@ func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, 
 	}
 	earlier, err := r.released(ctx, In(log, name), appended.N-1)
 	if earlier {
-		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been approved already", name)}
 	}
 	return err
 }
