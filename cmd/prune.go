@@ -128,7 +128,8 @@ func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
-	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() { // the zero time means no limit, and programs write it so
+	// The zero time means no limit, and programs write it so.
+	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() {
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)

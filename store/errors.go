@@ -12,8 +12,10 @@ type Class string
 // activity, a value that is not there, or an error that a caller handles itself, such as a
 // [*ConflictError].
 const (
-	Usage    Class = "usage"     // the request is not well formed: a name, a path, an expression, a script
-	Refused  Class = "refused"   // the request is well formed, and its content or its target does not allow it
+	// The request is not well formed: a name, a path, an expression, a script.
+	Usage Class = "usage"
+	// The request is well formed, and its content or its target does not allow it.
+	Refused  Class = "refused"
 	NotFound Class = "not-found" // the context or call that it names does not exist
 	Busy     Class = "busy"      // another process or run has it: try again later
 	Damaged  Class = "damaged"   // the log is not as this version writes it

@@ -45,8 +45,8 @@ func (d *deadline) locked(do func() error) error {
 	return d.runLocked(do)
 }
 
-// runLocked runs a check from the beginning of the deadline, and unlocks the mutex, which the caller
-// has locked.
+// runLocked runs a check from the beginning of the deadline, and unlocks the mutex, which the
+// caller has locked.
 func (d *deadline) runLocked(do func() error) (err error) {
 	defer d.mu.Unlock()
 	d.charged, d.began, d.trial = 0, time.Time{}, nil

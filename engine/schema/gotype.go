@@ -163,8 +163,8 @@ func (f *goForms) addFields(t reflect.Type) error {
 const maxExponent = maxMeasured
 
 // Integers returns a value, as package store has it, in which each integer is written in digits
-// alone, as encoding/json reads one: 100 in place of 1e2 or 100.0. Only numbers where the schema, one
-// of [ForDecoding], has the type integer are changed. The value itself is not changed.
+// alone, as encoding/json reads one: 100 in place of 1e2 or 100.0. It rewrites only numbers where
+// the schema, one of [ForDecoding], has the type integer. The value itself is not changed.
 func Integers(v any, schema map[string]any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -11,8 +11,8 @@ import (
 // are checked where the part is written. Others concern the value as a whole: its size, its type,
 // its combinations. A write below the value may break these.
 
-// constrainsWhole reports whether a schema has a constraint on a value that no part of it alone can break.
-// Lower bounds are no such constraint: the rest may come later.
+// constrainsWhole reports whether a schema has a constraint on a value that no part of it alone can
+// break. Lower bounds are no such constraint: the rest may come later.
 func constrainsWhole(s *jsonschema.Schema) bool {
 	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
 		s.MaxProperties != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
@@ -21,8 +21,8 @@ func constrainsWhole(s *jsonschema.Schema) bool {
 		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
 }
 
-// partialSchemasOf returns, for some schemas, their constraints on a value as a whole; all are the schemas
-// of the document.
+// partialSchemasOf returns, for some schemas, their constraints on a value as a whole; all are the
+// schemas of the document.
 func partialSchemasOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema.Schema {
 	if len(some) == 0 {
 		return nil
@@ -51,8 +51,8 @@ func countsLeft(s *jsonschema.Schema) bool {
 	return s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil || s.AdditionalItems != nil
 }
 
-// shallow returns the constraints of one schema on a value, without those on its members and those of
-// included schemas; all of them where it counts the members left.
+// shallow returns the constraints of one schema on a value, without those on its members and those
+// of included schemas; all of them where it counts the members left.
 func shallow(one *jsonschema.Schema) *jsonschema.Schema {
 	made := *one
 	if countsLeft(one) {

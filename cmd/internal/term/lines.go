@@ -38,11 +38,12 @@ func (l *PipedLines) Running(ctx context.Context) (context.Context, func()) { re
 // TypedLines reads lines that a person types, with editing, history and completion if the terminal
 // can move its cursor.
 type TypedLines struct {
-	term       *Terminal
-	line       *liner.State
-	more       bool              // the line continues an input
-	whole, raw liner.ModeApplier // modes of the terminal while an input runs, and while a line is typed
-	history    string            // the file of the history, or empty
+	term *Terminal
+	line *liner.State
+	more bool // the line continues an input
+	// Modes of the terminal while an input runs, and while a line is typed.
+	whole, raw liner.ModeApplier
+	history    string // the file of the history, or empty
 	interrupts chan os.Signal
 	beforeExit func()     // waits until an interrupted run is recorded
 	pending    chan typed // receives a line that is being read already; nil if none is
@@ -173,7 +174,8 @@ func (l *TypedLines) appendHistory(line string) {
 	if l.history == "" {
 		return
 	}
-	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) // readable by the user alone
+	// Readable by the user alone.
+	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
@@ -211,7 +213,8 @@ func OpenTypedLines(t *Terminal, history string, complete func(typed string) (he
 	l.line.SetTabCompletionStyle(liner.TabPrints)
 	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
 		runes := []rune(line)
-		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // pasted text may be indented by tabs
+		// Pasted text may be indented by tabs.
+		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" {
 			return before, []string{"  "}, string(runes[at:])
 		}
 		head, words = complete(string(runes[:at]))
