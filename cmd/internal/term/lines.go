@@ -21,8 +21,10 @@ import (
 // PipedLines reads lines from a file or another program.
 type PipedLines struct{ from *bufio.Reader }
 
+// NewPipedLines returns a reader of the lines of r.
 func NewPipedLines(r io.Reader) *PipedLines { return &PipedLines{bufio.NewReader(r)} }
 
+// Read returns the next line, without its end, or [io.EOF]. It stops when ctx is done.
 func (l *PipedLines) Read(ctx context.Context, _ bool) (string, error) {
 	return cli.WaitFor(ctx, func() (string, error) {
 		line, err := l.from.ReadString('\n')
@@ -33,6 +35,7 @@ func (l *PipedLines) Read(ctx context.Context, _ bool) (string, error) {
 	})
 }
 
+// Running returns ctx: no interrupt is typed here.
 func (l *PipedLines) Running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 
 // TypedLines reads lines that a person types, with editing, history and completion if the terminal
@@ -55,11 +58,14 @@ type typed struct {
 	err  error
 }
 
+// Close gives the terminal back as it was.
 func (l *TypedLines) Close() {
 	signal.Stop(l.interrupts)
 	l.line.Close()
 }
 
+// Read asks for a line; more tells that it continues an input. Its error is [ErrDropped] if the
+// person drops the line, and [io.EOF] at the end.
 func (l *TypedLines) Read(ctx context.Context, more bool) (string, error) {
 	l.more = more
 	prompt := "> "

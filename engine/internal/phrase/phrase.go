@@ -12,6 +12,7 @@ import (
 // maxReason is how much of a reason is shown, in bytes: it may hold a whole value.
 const maxReason = 2000
 
+// Shorten cuts a text that is too long to be shown, and marks that with ….
 func Shorten(text string) string {
 	if len(text) <= maxReason {
 		return text
@@ -19,6 +20,7 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxReason], "") + "…"
 }
 
+// QuoteAll returns names in quotation marks, separated by commas.
 func QuoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
