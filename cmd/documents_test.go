@@ -231,7 +231,8 @@ func TestPromises_NamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestDocuments_NamesOfGo holds that each name of Go in the documents, such as plan.Literal, exists.
+// TestDocuments_NamesOfGo holds that each name of Go in the documents, such as plan.Literal,
+// exists.
 func TestDocuments_NamesOfGo(t *testing.T) {
 	packages := map[string]string{"cmd": ".", "engine": "../engine", "host": "../host", "journal": "../engine/journal",
 		"plan": "../engine/plan", "store": "../store", "web": "../host/web"}

@@ -47,7 +47,8 @@ import (
 //	messages        the messages up to the plan, in canonical form, line by line
 //	refused         the plan or a message is refused: the error, line by line
 //	warnings        what check warns of, line by line
-//	asked           the kinds of each ask of the planner, line by line; of delegates after their context
+//	asked           the kinds of each ask of the planner, line by line; of delegates after their
+//	                context
 //	questions       what the model is asked, line by line in the order of the calls
 //	held            each hold before the decisions: context, call, tool, arguments, scopes
 //	undecided       decisions that are refused: the errors, line by line

@@ -10,10 +10,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestConformance_QuotesTheProtocol holds that each text in quotation marks in the comment of a case
-// is in PROTOCOL.md, in the same words; marks of Markdown, line breaks, capitals and a full stop at
-// the end don't count, and … stands for words that are left out. The name of a case begins with the
-// number of a section.
+// TestConformance_QuotesTheProtocol holds that each text in quotation marks in the comment of a
+// case is in PROTOCOL.md, in the same words; marks of Markdown, line breaks, capitals and a full
+// stop at the end don't count, and … stands for words that are left out. The name of a case begins
+// with the number of a section.
 func TestConformance_QuotesTheProtocol(t *testing.T) {
 	text, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
