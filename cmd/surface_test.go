@@ -18,7 +18,7 @@ var updateSurface = flag.Bool("update-surface", false, "write testdata/surface a
 //
 //	go test ./cmd -run TestSurface -update-surface
 func TestSurface_OfPackages(t *testing.T) {
-	for _, name := range []string{"store", "engine", "engine/plan", "host", "host/web", "cmd"} {
+	for _, name := range []string{"store", "engine", "engine/plan", "host", "host/supervise", "host/web", "cmd"} {
 		t.Run(name, func(t *testing.T) {
 			text, err := exec.Command("go", "doc", "-all", "obelus/"+name).Output()
 			if err != nil {

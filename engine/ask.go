@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,47 +53,17 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 }
 
 // question prepares the question to a model about call i. Its messages are read when it is asked.
-func (t *tick) question(i int, in plan.Invocation) *plan.Question {
-	call := t.plan.Calls[i]
+func (vs *values) question(i int, in plan.Invocation) *plan.Question {
+	call := vs.plan.Calls[i]
 	q := &plan.Question{Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key}
-	for k := range t.state.Calls[:i] {
-		r := &t.state.Calls[k].Record
+	for k := range vs.state.Calls[:i] {
+		r := &vs.state.Calls[k].Record
 		if r.Thought != nil && r.Status == journal.Done && plan.VisibleToModel(r.Instance, call.Instance) {
 			q.Thoughts = append(q.Thoughts, r.Thought)
 		}
 	}
 	return q
 }
-
-// readMessages fills in the messages that the model sees, from a worker.
-func (t *tick) readMessages(ctx context.Context, i int, q *plan.Question) error {
-	call := t.plan.Calls[i]
-	wrote := map[string]bool{}
-	for k := range t.plan.Graph.Ancestors(i) {
-		wrote[journal.CallID(t.event.Tick, t.plan.Calls[k].Position)] = true
-	}
-	var seen []*store.Message
-	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
-		if err != nil {
-			return err
-		}
-		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
-			seen = append(seen, m)
-		}
-	}
-	q.Messages = plan.ModelView(seen, call.ScopePaths, call.Instance)
-	return nil
-}
-
-// NoPlannerError is a run whose planner is to be asked again and is not at hand.
-type NoPlannerError struct{ Context string }
-
-func (e *NoPlannerError) Error() string {
-	return fmt.Sprintf("the function that plans context %s is to be asked again, and is not there", e.Context)
-}
-
-// Class implements the interface of [store.ClassOf].
-func (e *NoPlannerError) Class() store.Class { return store.Refused }
 
 // buildAsk builds the question to a planner from the view.
 func (l *loop) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
@@ -224,3 +193,10 @@ type plannerError struct{ err error }
 func (e *plannerError) Error() string { return plan.ValidText(e.err.Error()) }
 
 func (e *plannerError) Unwrap() error { return e.err }
+
+func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
+	return func(path store.Path, instance string) (bool, error) {
+		resolved, err := resolver.Resolve(ctx, path, instance)
+		return resolved.Exists, err
+	}
+}

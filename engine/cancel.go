@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"obelus/engine/journal"
 	"obelus/store"
@@ -43,22 +44,23 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 }
 
 func cancel(ctx context.Context, log store.Log, name string, who journal.Who) error {
-	l, err := (&Runner{Log: log}).newLoop(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer l.close()
 	if _, err := halted(ctx, log, name); err != nil {
 		return err
 	}
-	if err := l.takeLease(ctx); err != nil {
+	dates := &clock{}
+	if err := dates.follow(ctx, log, name); err != nil {
+		return err
+	}
+	l := lease{log: log, context: name, date: func() time.Time { return dates.date(time.Now()) }}
+	defer l.close()
+	if err := l.take(ctx); err != nil {
 		return err
 	}
 	last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
 	if err != nil {
 		return err
 	}
-	if _, err := l.records(ctx); err != nil {
+	if _, err := cutOffLeftBehind(ctx, &l, nil); err != nil {
 		return err
 	}
 	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
@@ -102,4 +104,40 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 		return last, &journal.NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil
+}
+
+// cutOffLeftBehind returns the calls of a context whose lease was taken: detached calls of the
+// former holder have ended, and are recorded as cut off. observe may be nil.
+func cutOffLeftBehind(ctx context.Context, l *lease, observe func(journal.Record)) ([]journal.Record, error) {
+	records, err := journal.In(l.log, l.context).Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var cut []journal.Record
+	var entries []store.Entry
+	for i := range records {
+		r := &records[i]
+		if !r.LeftBehind() {
+			continue
+		}
+		if r.Child == "" {
+			r.Attempts++ // a delegate's was counted when it began
+		} else if err := cancelChild(ctx, l.log, l.context, r); err != nil {
+			return nil, err
+		}
+		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+		cut, entries = append(cut, *r), append(entries, r.Entry())
+	}
+	if len(cut) == 0 {
+		return records, nil
+	}
+	if err := l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, leaseFor); err != nil {
+		return nil, err
+	}
+	if observe != nil {
+		for _, r := range cut {
+			observe(r)
+		}
+	}
+	return records, nil
 }

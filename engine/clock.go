@@ -34,14 +34,3 @@ func (c *clock) follow(ctx context.Context, log store.Reader, name string) error
 	}
 	return err
 }
-
-// date gives the date of what happens now.
-func (r *Runner) date() time.Time { return r.dated(r.now()) }
-
-// dated gives the date of what happened at a time.
-func (r *Runner) dated(at time.Time) time.Time {
-	if r.clock == nil { // of no run
-		return at
-	}
-	return r.clock.date(at)
-}

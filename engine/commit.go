@@ -12,21 +12,21 @@ import (
 )
 
 // stepWith takes a step with a result and all others that have come.
-func (t *tick) stepWith(ctx, run context.Context, first *result, flies bool) ([]task, error) {
+func (t *tickRun) stepWith(ctx, run context.Context, first *result, pipelined bool) ([]task, error) {
 	results, err := t.loop.drainResults(ctx, t, first)
 	if err != nil || t.ended != nil {
 		return nil, err
 	}
-	return t.step(ctx, run, results, flies)
+	return t.step(ctx, run, results, pipelined)
 }
 
 // step takes one step of the tick (see tick), and returns the calls that it starts, to be launched.
 // A pipelined step is followed by others, with the results that come while each is being written.
-func (t *tick) step(ctx, run context.Context, results []*result, flies bool) ([]task, error) {
+func (t *tickRun) step(ctx, run context.Context, results []*result, pipelined bool) ([]task, error) {
 	t.save()
 	err := t.apply(ctx, run, results)
-	for err == nil && flies && t.canPipeline(run) {
-		if results, flies, err = t.commitPipelined(ctx, run, results); flies && len(results) == 0 {
+	for err == nil && pipelined && t.canPipeline(run) {
+		if results, pipelined, err = t.commitPipelined(ctx, run, results); pipelined && len(results) == 0 {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (t *tick) apply(ctx, run context.Context, results []*result) error {
 }
 
 // finishStep commits a step that has taken results, with what else can be in it.
-func (t *tick) finishStep(ctx, run context.Context, results []*result) ([]task, error) {
+func (t *tickRun) finishStep(ctx, run context.Context, results []*result) ([]task, error) {
 	if err := t.advanceFurther(ctx, run, t.speculateUntil(results)); err != nil {
 		return nil, err
 	}
@@ -71,21 +71,21 @@ func (t *tick) finishStep(ctx, run context.Context, results []*result) ([]task, 
 
 // advanceFurther adds to a step all that can follow at once: speculated calls, and the end of the
 // tick.
-func (t *tick) advanceFurther(ctx, run context.Context, until time.Time) error {
+func (t *tickRun) advanceFurther(ctx, run context.Context, until time.Time) error {
 	for res, ran := t.speculate(run, until); ran; res, ran = t.speculate(run, until) {
 		if err := t.apply(ctx, run, []*result{res}); err != nil {
 			return err
 		}
 	}
-	if run.Err() != nil || !t.settled() {
+	if run.Err() != nil || !t.state.IsOver() {
 		return nil
 	}
 	return t.concludeTick(ctx)
 }
 
 // committed gives the calls of a step in the log that have begun, to be launched; not those
-// that are replayed. Of a run that was stopped meanwhile none has begun.
-func (t *tick) committed(run context.Context, m *made) (jobs []task, unbegun []*result) {
+// of a recorded run. Of a run that was stopped meanwhile none has begun.
+func (t *tickRun) committed(run context.Context, m *made) (jobs []task, unbegun []*result) {
 	if m.pauses {
 		t.setTimer()
 	}
@@ -106,7 +106,7 @@ func (t *tick) committed(run context.Context, m *made) (jobs []task, unbegun []*
 
 // tasksOf asks for slots in the order in which calls start: which worker runs first is left
 // to chance.
-func (t *tick) tasksOf(run context.Context, starts []start) []task {
+func (t *tickRun) tasksOf(run context.Context, starts []start) []task {
 	jobs := make([]task, len(starts))
 	for i, s := range starts {
 		if s.child == nil {
@@ -119,7 +119,7 @@ func (t *tick) tasksOf(run context.Context, starts []start) []task {
 }
 
 // commitStep runs a function as a step, and commits it.
-func (t *tick) commitStep(ctx context.Context, do func() error) error {
+func (t *tickRun) commitStep(ctx context.Context, do func() error) error {
 	t.save()
 	if err := do(); err != nil {
 		return err
@@ -129,9 +129,9 @@ func (t *tick) commitStep(ctx context.Context, do func() error) error {
 
 // commitOrRemake commits a step. If another append has come in between, the step is undone and made
 // again.
-func (t *tick) commitOrRemake(ctx context.Context, again func() error) error {
+func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error {
 	for range maxConflicts {
-		err := t.commit(ctx, t.leased())
+		err := t.commit(ctx)
 		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
 		}
@@ -143,7 +143,7 @@ func (t *tick) commitOrRemake(ctx context.Context, again func() error) error {
 }
 
 // remake undoes a step, and the pending one, and makes them again as one, on the log as it is now.
-func (t *tick) remake(ctx context.Context, again func() error) error {
+func (t *tickRun) remake(ctx context.Context, again func() error) error {
 	t.undo()
 	if err := t.poll(ctx); err != nil {
 		return err
@@ -164,14 +164,14 @@ func (t *tick) recordResumed() {
 }
 
 // save begins a step.
-func (t *tick) save() {
+func (t *tickRun) save() {
 	t.resumes = false
 	t.entriesBefore, t.observedBefore = len(t.entries), len(t.observed)
 	t.state.Begin(t.begun) // in a tick that has not begun nothing is undone: it begins anew
 }
 
 // undo has the step, and the one that is being written, never have been made.
-func (t *tick) undo() {
+func (t *tickRun) undo() {
 	t.ended = nil
 	steps := []sched.Undo{t.state.Undo()}
 	if f := t.pending; f != nil {
@@ -209,15 +209,13 @@ func (t *tick) notify(r *journal.Record) {
 	}
 }
 
-// keepCode keeps the scripts of a call with the log.
-func (t *tick) keepCode(code *store.Code) {
-	if !slices.Contains(t.code, code) {
-		t.code = append(t.code, code)
+// commit appends the step, keeps the lease for a while unless the run ends with it, and notifies the
+// observers.
+func (t *tickRun) commit(ctx context.Context) error {
+	hold := leaseFor
+	if t.endsRun() {
+		hold = 0
 	}
-}
-
-// commit appends the step, keeps the lease for a while, and notifies the observers.
-func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 	if len(t.entries)+len(t.view.Staged()) > 0 {
 		if err := t.loop.append(ctx, t.batch(), hold); err != nil {
 			return err
@@ -230,7 +228,7 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 }
 
 // notifyObservers notifies the observers of a step that is in the log.
-func (t *tick) notifyObservers(m *made) {
+func (t *tickRun) notifyObservers(m *made) {
 	if t.runner.Observe != nil {
 		for _, r := range m.observed {
 			r.Context = t.context
@@ -241,7 +239,7 @@ func (t *tick) notifyObservers(m *made) {
 }
 
 // batch is the step's content, to be appended.
-func (t *tick) batch() store.Batch {
+func (t *tickRun) batch() store.Batch {
 	b := store.Batch{Journal: t.entries, Code: t.code}
 	b.Messages, b.ExpectSeq = t.view.Send()
 	if t.problem == nil { // faults of a refused plan stay with its event
@@ -259,7 +257,7 @@ func (t *tick) batch() store.Batch {
 }
 
 // appended takes the batch for appended.
-func (t *tick) appended() {
+func (t *tickRun) appended() {
 	if !t.begun { // not by detached calls of an earlier tick
 		t.loop.tick = t.event.Tick
 	}

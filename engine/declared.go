@@ -26,8 +26,8 @@ type declaration struct {
 
 // declared is the schema that is declared for a kind now, for all or for an instance;
 // nil for none.
-func (t *tick) declared(ctx context.Context, kind, instance string) (*schema.Schema, error) {
-	source, of, err := t.view.Schema(ctx, kind, instance)
+func (vs *values) declared(ctx context.Context, kind, instance string) (*schema.Schema, error) {
+	source, of, err := vs.view.Schema(ctx, kind, instance)
 	if err != nil {
 		return nil, &logError{err}
 	}
@@ -35,25 +35,25 @@ func (t *tick) declared(ctx context.Context, kind, instance string) (*schema.Sch
 		return nil, nil
 	}
 	key := declaredKey{kind, of}
-	last := t.loop.declared[key]
+	last := vs.declarations[key]
 	if !jsonvalue.SameObject(last.schema, source) {
-		if last.compiled, err = schema.New(source, t.runner.Registry.Schemas...); err != nil {
+		if last.compiled, err = schema.New(source, vs.schemas...); err != nil {
 			return nil, &plan.Fault{Code: plan.CodeSchema, Err: err}
 		}
 		last.schema = source
-		t.loop.declared[key] = last
+		vs.declarations[key] = last
 	}
 	return last.compiled, nil
 }
 
 // declaredLists is [schema.Schema.Lists] by the schema that is declared for a path that a call
 // writes. A pushed or appended value is checked behind the value there.
-func (t *tick) declaredLists(ctx context.Context, call *plan.Call, path store.Path, v any) (any, error) {
-	declared, err := t.declared(ctx, path.Kind(), call.Instance)
+func (vs *values) declaredLists(ctx context.Context, call *plan.Call, path store.Path, v any) (any, error) {
+	declared, err := vs.declared(ctx, path.Kind(), call.Instance)
 	if declared == nil || err != nil {
 		return v, err
 	}
-	value := t.valueOf(ctx, call.Instance)
+	value := vs.valueOf(ctx, call.Instance)
 	if len(declared.PartialSchemas) > 0 { // the whole value decides which alternative applies
 		whole, err := value(store.KindPath(path.Kind()))
 		if err != nil {
@@ -133,20 +133,20 @@ func emptyArraysOf(v, listed any) any {
 
 // checkDeclared checks the messages that a call has just staged at some paths against the schemas
 // declared there: together, since one may be valid only with another.
-func (t *tick) checkDeclared(ctx context.Context, call *plan.Call, paths []store.Path, data func(store.Path) any) error {
+func (vs *values) checkDeclared(ctx context.Context, call *plan.Call, paths []store.Path, data func(store.Path) any) error {
 	for i, path := range paths {
 		method := call.JoinMethod()
 		if slices.ContainsFunc(paths[i+1:], path.Overlaps) || slices.ContainsFunc(paths[:i], path.Overlaps) {
 			method = store.Set // the result of all of them
 		}
-		declared, err := t.declared(ctx, path.Kind(), call.Instance)
+		declared, err := vs.declared(ctx, path.Kind(), call.Instance)
 		if err != nil {
 			return err
 		}
 		if declared == nil {
 			continue
 		}
-		if err := declared.Accepts(path, method, data(path), t.valueOf(ctx, call.Instance)); err != nil {
+		if err := declared.Accepts(path, method, data(path), vs.valueOf(ctx, call.Instance)); err != nil {
 			return brokenDeclaration(err)
 		}
 	}
@@ -154,14 +154,10 @@ func (t *tick) checkDeclared(ctx context.Context, call *plan.Call, paths []store
 }
 
 // valueOf resolves paths for an instance, staged messages included.
-func (t *tick) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
-	return resolving(ctx, t.view.Resolver(), instance)
-}
-
-// resolving gives the values of paths for an instance.
-func resolving(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
+func (vs *values) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
+	resolver := vs.view.Resolver()
 	return func(at store.Path) (any, error) {
-		v, err := r.Value(ctx, at, instance)
+		v, err := resolver.Value(ctx, at, instance)
 		if err != nil {
 			return nil, &logError{err}
 		}
@@ -180,7 +176,7 @@ func brokenDeclaration(err error) error {
 // hintEmpty adds to an error what to do where a reference in a template brought an empty
 // object that should be an array: an empty table of Lua is one. i is the call that reads, -1
 // for the output.
-func (t *tick) hintEmpty(ctx context.Context, i int, from *expr.Template, err error) error {
+func (vs *values) hintEmpty(ctx context.Context, i int, from *expr.Template, err error) error {
 	invalid, ok := errors.AsType[*schema.ValidationError](err)
 	if !ok {
 		return err
@@ -190,7 +186,7 @@ func (t *tick) hintEmpty(ctx context.Context, i int, from *expr.Template, err er
 		if expr == nil {
 			continue
 		}
-		call, tool := t.writerOf(ctx, i, expr, rest)
+		call, tool := vs.writerOf(ctx, i, expr, rest)
 		if call == "" {
 			return fmt.Errorf("%w (an empty Lua table is an object: whoever makes the list can use json.array())", err)
 		}
@@ -201,10 +197,10 @@ func (t *tick) hintEmpty(ctx context.Context, i int, from *expr.Template, err er
 
 // writerOf finds the call that wrote the empty object which an expression of call i, or of
 // the output for -1, has brought: "" where that was no call, several, or can't be told.
-func (t *tick) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []string) (call, tool string) {
-	resolver, instance := t.view.Resolver(), ""
+func (vs *values) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []string) (call, tool string) {
+	resolver, instance := vs.view.Resolver(), ""
 	if i >= 0 {
-		resolver, instance = t.resolver(i), t.plan.Calls[i].Instance
+		resolver, instance = vs.resolver(i), vs.plan.Calls[i].Instance
 	}
 	for _, path := range expr.Reads() {
 		for _, step := range rest {
@@ -214,13 +210,13 @@ func (t *tick) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []stri
 		if err != nil || !schema.IsEmptyObject(resolved.Value) {
 			continue
 		}
-		writers := t.plan.Graph.SeenBy(instance, func(x *plan.WriterIndex) []int { return x.Above(path) })
-		writers = slices.DeleteFunc(slices.Clone(writers), func(w int) bool { return !t.state.WroteAbove(w, path) })
+		writers := vs.plan.Graph.SeenBy(instance, func(x *plan.WriterIndex) []int { return x.Above(path) })
+		writers = slices.DeleteFunc(slices.Clone(writers), func(w int) bool { return !vs.state.WroteAbove(w, path) })
 		if len(writers) == 1 {
-			return t.state.Calls[writers[0]].Record.Call, t.plan.Calls[writers[0]].Tool
+			return vs.state.Calls[writers[0]].Record.Call, vs.plan.Calls[writers[0]].Tool
 		}
-		if seq := journal.NewestSeq(resolved.From); len(writers) == 0 && seq <= t.event.Start {
-			if m, err := journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {
+		if seq := journal.NewestSeq(resolved.From); len(writers) == 0 && seq <= vs.event.Start {
+			if m, err := journal.In(vs.log, vs.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {
 				producer, _ := m.Producer.(map[string]any)
 				tool, _ := producer["_tool"].(string)
 				return m.Call, tool

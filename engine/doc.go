@@ -7,18 +7,25 @@
 // once the log has its start, and the values that it read. Where a call has no visible effect the
 // log may have its outcome alone, and a chain of such calls takes one commit ([plan.Speculative]).
 //
-// The way of one call:
+// The way of one call, and the file to read for each step:
 //
-//	plan.Compile          checks the call and finds the calls that it waits for
-//	tick.evaluate         reads its references through a store.Resolver, once those have settled
-//	tick.start            records that it runs
-//	loop.assign           hands it to a worker, once the log has its start; a call that may run
-//	                      before that is run within the step by tick.speculate
-//	plan.Activity.Run     does the work: package host makes activities of Lua
-//	tick.receive          takes the result
-//	tick.complete         makes messages of the result, and unblocks the calls after it
-//	tick.commit           appends messages, outcome and the next starts in one transaction of the
-//	                      store, through loop.append
+//	plan.Compile           checks the call and finds the calls that it waits for
+//	sched.State.Next       finds that it can run                              internal/sched
+//	sched.State.Evaluate   reads its references and decides about it          internal/sched
+//	tick.start             records that it runs                               schedule.go
+//	tickRun.commit         appends the step: messages, records and starts     commit.go
+//	task.do                runs it in a worker, once the log has its start    task.go, worker.go
+//	plan.Activity.Run      does the work: package host makes activities of Lua
+//	tick.complete          makes messages of the result, records the outcome  result.go
+//	sched.State.Apply      releases the calls that wait for it                internal/sched
+//	tickRun.commit         appends both, with the starts of the next calls    commit.go
+//
+// Three types carry that. A sched.State decides, and is a value. A tick makes the content of steps:
+// it takes results, and gives messages, records and starts. A tickRun acts: it waits, appends and
+// launches. One rule holds for the order of the last: computing never waits for the disk; being
+// seen does. A call without visible effects may run before the log has its start, alone within a
+// step (speculate.go) or beside the append of a step (pipeline.go); everything else waits for the
+// append.
 //
 // Activities do the work: any [plan.Activity], registered in a [plan.Registry] beside the
 // [plan.Tool]s whose JSON Schemas describe their calls. Values of a Go program, as results, inputs

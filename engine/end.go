@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
-	"obelus/engine/expr"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -16,12 +14,12 @@ import (
 
 // endTick ends a tick that its last step has not ended. After a conflicting append there may be
 // more to do, and the tick does not end.
-func (t *tick) endTick(ctx context.Context) error {
+func (t *tickRun) endTick(ctx context.Context) error {
 	t.save()
 	if err := t.concludeTick(ctx); err != nil {
 		return err
 	}
-	err := t.commit(ctx, t.leased())
+	err := t.commit(ctx)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && t.begun {
 		t.undo()
@@ -30,18 +28,13 @@ func (t *tick) endTick(ctx context.Context) error {
 	return err
 }
 
-// settled reports whether the tick has no call left to run or to wait for.
-func (t *tick) settled() bool {
-	return t.state.IsOver()
-}
-
 // endsRun reports whether the run ends with the tick, without detached calls.
-func (t *tick) endsRun() bool {
+func (t *tickRun) endsRun() bool {
 	return t.ended != nil && t.ended.Status != journal.RunContinued && t.state.Detached()+len(t.loop.detachedTicks) == 0
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.
-func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
+func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 	end := t.ended
 	if end.Status == journal.RunContinued {
 		t.over = true
@@ -50,15 +43,15 @@ func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
 	var err error
 	if !t.endsRun() {
 		t.loop.interruptRecorded() // nothing more is recorded of the run
-		err = t.loop.drain(ctx, t, (*tick).detachedCalls)
+		err = t.loop.drain(ctx, t)
 	}
 	calls := t.all()
 	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
 }
 
 // concludeTick stages how the tick ends.
-func (t *tick) concludeTick(ctx context.Context) error {
-	end, err := t.verdict(ctx)
+func (t *tickRun) concludeTick(ctx context.Context) error {
+	end, err := (&ending{t.tick}).verdict(ctx)
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
@@ -68,63 +61,63 @@ func (t *tick) concludeTick(ctx context.Context) error {
 }
 
 // hasDetached reports whether fire-and-forget calls of the run are at work.
-func (t *tick) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
+func (t *tickRun) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
 
 // hasDetached reports it for the calls of ticks that are over.
 func (l *loop) hasDetached() bool {
-	return slices.ContainsFunc(l.detachedTicks, func(t *tick) bool { return t.state.Detached() > 0 })
+	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
 
-// detachedCalls is how many fire-and-forget calls of the tick are at work.
-func (t *tick) detachedCalls() int { return t.state.Detached() }
+// ending says how a tick has ended.
+type ending struct{ *tick }
 
 // verdict stages the error messages of the tick, and returns its end.
-func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
-	end := journal.RunEvent{Tick: t.event.Tick, Status: t.state.Verdict()}
+func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
+	end := journal.RunEvent{Tick: e.event.Tick, Status: e.state.Verdict()}
 	if end.Status == journal.RunWaiting {
 		return end, nil
 	}
-	if err := t.reportFailures(ctx); err != nil {
+	if err := e.reportFailures(ctx); err != nil {
 		return end, err
 	}
-	problem := t.problem
+	problem := e.problem
 	if problem == nil {
 		var err error
-		if end.Output, problem, err = t.output(ctx); err != nil {
+		if end.Output, problem, err = e.output(ctx); err != nil {
 			return end, err
 		}
 	}
-	t.reportProblem(problem)
-	return t.nextStatus(end, problem), nil
+	e.reportProblem(problem)
+	return e.nextStatus(end, problem), nil
 }
 
 // reportFailures stages the error messages of calls: in the order of the plan, or, in a recorded
 // run, as they came among foreign messages.
-func (t *tick) reportFailures(ctx context.Context) error {
-	failed := t.state.Unreported()
-	if t.runner.script.Recorded() {
-		return t.reportRecorded(ctx, failed)
+func (e *ending) reportFailures(ctx context.Context) error {
+	failed := e.state.Unreported()
+	if e.runner.script.Recorded() {
+		return e.reportRecorded(ctx, failed)
 	}
 	for _, r := range failed {
-		t.reportFailure(r)
+		e.reportFailure(r)
 	}
 	return nil
 }
 
 // reportFailure stages the error message of a call that failed.
-func (t *tick) reportFailure(r *journal.Record) {
-	t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
+func (e *ending) reportFailure(r *journal.Record) {
+	e.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 }
 
 // nextStatus decides whether the planner is asked again: not if there is an output, nor if it broke
 // down, nor if it repeated the solution refused just before.
-func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
+func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
 	ending := sched.Ending{
-		Asks:     t.event.Planner && end.Output == nil && !errors.As(problem, &broken),
-		Repeated: t.repeated,
-		Asked:    t.event.Tick - t.event.First + 1,
-		Limit:    positive(t.runner.Ticks, DefaultTicks),
+		Asks:     e.event.Planner && end.Output == nil && !errors.As(problem, &broken),
+		Repeated: e.repeated,
+		Asked:    e.event.Tick - e.event.First + 1,
+		Limit:    positive(e.runner.Ticks, DefaultTicks),
 		Problem:  problem,
 	}
 	status, wrong, exhausted := ending.Decide(end.Status)
@@ -132,119 +125,29 @@ func (t *tick) nextStatus(end journal.RunEvent, problem error) journal.RunEvent 
 		end.Error = wrong.Error()
 	}
 	if exhausted {
-		t.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
+		e.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
 	}
 	return end
 }
 
 // reportProblem stages error messages about the plan.
-func (t *tick) reportProblem(problem error) {
+func (e *ending) reportProblem(problem error) {
 	var refused *plan.PlanError
 	switch {
 	case errors.As(problem, &refused):
 		for _, p := range refused.Problems {
 			data := map[string]any{"error": map[string]any{"message": plan.ValidText(p.Error()), "code": cmp.Or(p.Code, plan.CodeSchema)}}
 			if p.Call > 0 {
-				data["call"], data["tool"] = journal.CallID(t.event.Tick, p.Call), p.Tool
+				data["call"], data["tool"] = journal.CallID(e.event.Tick, p.Call), p.Tool
 			}
-			t.report(data)
+			e.report(data)
 		}
 	case problem != nil:
-		t.report(map[string]any{"error": failureOf(problem)})
+		e.report(map[string]any{"error": failureOf(problem)})
 	}
 }
 
 // report stages an error message.
-func (t *tick) report(data map[string]any) {
-	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(data), Date: t.runner.date()})
-}
-
-// givenOutput is the output of an anonymous delegate: what its one call gave back.
-func (t *tick) givenOutput() any {
-	if t.event.Plan != plan.Anonymous || len(t.state.Calls) != 1 || t.state.Calls[0].Record.Status != journal.Done {
-		return nil
-	}
-	res := uncapture(t.state.Calls[0].Record.Given)
-	var failure *plan.Failure
-	if errors.As(res.err, &failure) {
-		return failure.Fields
-	}
-	if res.value.Message != nil {
-		return res.value.Message["data"]
-	}
-	return res.value.Value
-}
-
-// output resolves the final output. A problem is one of the plan's, and makes
-// it null.
-func (t *tick) output(ctx context.Context) (v any, problem, err error) {
-	if t.plan.Output == nil {
-		return t.givenOutput(), nil, nil
-	}
-	resolver := t.view.Resolver()
-	before := false // a missing value exists as of before
-	v, lacking, err := t.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
-		resolved, err := resolver.Resolve(ctx, path, "")
-		if err != nil || !resolved.Exists {
-			return nil, false, false, err
-		}
-		stale, err := t.isStale(ctx, path, resolved.From)
-		before = before || stale
-		return resolved.Value, !stale, false, err
-	})
-	var bad *expr.Error
-	switch {
-	case errors.As(err, &bad):
-		return nil, plan.Faultf(plan.CodeExpression, "output: %w", err), nil
-	case err != nil:
-		return nil, nil, err
-	case lacking != nil:
-		if lacking.Member != nil {
-			return nil, plan.Faultf(plan.CodeExpression, "output: %w", lacking), nil
-		}
-		what := "the output is missing: nothing wrote " + strings.Join(lacking.Names(), " or ")
-		if before {
-			what += " in this run; what is there is of before"
-		}
-		return nil, plan.Faultf(plan.CodeUnresolved, "%s", what), nil
-	}
-	if err := store.CheckDepth(v); err != nil {
-		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
-	}
-	if t.plan.Schema != nil {
-		if err := t.plan.Schema.Validate(v, "output"); err != nil {
-			err = t.hintEmpty(ctx, -1, t.plan.Output, err)
-			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", err), nil
-		}
-	}
-	return v, nil, nil
-}
-
-// isStale reports whether a value is from before the tick, and does not count for the output: a
-// call of the tick may write there, as for another call (protocol §7), and none has, nor has a
-// foreign message since the tick began.
-func (t *tick) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
-	writers := t.plan.Graph.Writers[""].Above(path)
-	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.state.WroteAbove(i, path) }) {
-		return false, nil
-	}
-	staged := t.view.Staged()
-	for _, seq := range from {
-		var m *store.Message
-		switch at := seq - t.view.Committed(); {
-		case seq <= t.event.Start:
-			continue
-		case at > 0:
-			m = &staged[at-1]
-		default:
-			var err error
-			if m, err = journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err != nil {
-				return false, err
-			}
-		}
-		if m != nil && m.Call == "" {
-			return false, nil
-		}
-	}
-	return true, nil
+func (e *ending) report(data map[string]any) {
+	e.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: store.Some(data), Date: e.runner.date()})
 }

@@ -16,29 +16,47 @@ const (
 	leaseRenew = leaseFor / 3
 )
 
-// leased is for how long the next append keeps the lease.
-func (t *tick) leased() time.Duration {
-	if t.endsRun() {
-		return 0
-	}
-	return leaseFor
+// lease is the right to append to a context as the one that runs it. Its first append takes it, and
+// each renews it. The zero epoch is none. It belongs to one goroutine at a time.
+type lease struct {
+	log     store.Log
+	context string
+	date    func() time.Time // of what is appended
+
+	epoch   int64
+	n       int64  // the journal's position after the last append
+	stopped func() // ends the renewal; nil without one
 }
 
-// append adds a batch as the one that runs the context, and keeps its lease for
-// a while; for none gives it back.
-func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
+// take takes the lease before anything is appended.
+func (l *lease) take(ctx context.Context) error {
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
+}
+
+// close gives the lease back.
+func (l *lease) close() {
+	l.stopRenewal()
+	if l.epoch != 0 {
+		// A lease that can't be given back lapses by itself, since its renewal has ended.
+		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+	}
+}
+
+// append adds a batch, and keeps the lease for a while; for none it gives it back. Its error is a
+// [*BusyError] where another holds the context.
+func (l *lease) append(ctx context.Context, b store.Batch, hold time.Duration) error {
 	if err := l.address(&b, hold); err != nil {
 		return err
 	}
-	appended, err := l.runner.Log.Append(ctx, b)
-	return l.appended(appended, err, hold, len(l.releases))
+	appended, err := l.log.Append(ctx, b)
+	return l.appended(appended, err, hold)
 }
 
-// address makes a batch one of the run that holds the context.
-func (l *loop) address(b *store.Batch, hold time.Duration) error {
+// address makes a batch the holder's.
+func (l *lease) address(b *store.Batch, hold time.Duration) error {
 	b.Context = l.context
 	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
-	now := l.runner.date()
+	now := l.date()
 	if err := store.CheckDate(now); err != nil {
 		return fmt.Errorf("the runner's clock can't be right: %w", err)
 	}
@@ -46,9 +64,8 @@ func (l *loop) address(b *store.Batch, hold time.Duration) error {
 	return nil
 }
 
-// appended takes what became of a batch that was to be appended, which has the first of the
-// results that were taken, so many.
-func (l *loop) appended(appended store.Appended, err error, hold time.Duration, results int) error {
+// appended takes what became of a batch that was to be appended.
+func (l *lease) appended(appended store.Appended, err error, hold time.Duration) error {
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}
@@ -57,16 +74,49 @@ func (l *loop) appended(appended store.Appended, err error, hold time.Duration, 
 		return err
 	}
 	l.n = appended.N
-	l.releaseFirst(results)
 	switch {
 	case hold == 0:
 		l.stopRenewal()
 		l.epoch = 0
 	case l.epoch == 0:
 		l.epoch = appended.Epoch
-		l.renewLease()
+		l.renew()
 	}
 	return nil
+}
+
+// renew renews the lease from now on, whatever the run is at: its planner may think for long, and
+// its calls may drain. A lease that can't be renewed is noticed by the next append.
+func (l *lease) renew() {
+	ctx, cancel := context.WithCancel(context.Background())
+	log := l.log
+	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(leaseRenew)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_, _ = log.Append(ctx, batch)
+			}
+		}
+	}()
+	l.stopped = func() {
+		cancel()
+		<-ended
+	}
+}
+
+// stopRenewal ends the renewal, and waits for its last append.
+func (l *lease) stopRenewal() {
+	if l.stopped != nil {
+		l.stopped()
+		l.stopped = nil
+	}
 }
 
 // setDates sets missing dates, which the log would take from the system's clock. The messages that
@@ -82,36 +132,5 @@ func setDates(b *store.Batch, now time.Time) {
 		if m := &b.Messages[i]; m.Date.IsZero() {
 			m.Date = began
 		}
-	}
-}
-
-// takeLease takes the lease before anything is appended.
-func (l *loop) takeLease(ctx context.Context) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
-}
-
-// renewLease renews the lease from now on, whatever the run is at: its planner may
-// think for long, and its calls may drain. A lease that can't be renewed is
-// noticed by the next append.
-func (l *loop) renewLease() {
-	ctx, cancel := context.WithCancel(context.Background())
-	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(leaseRenew)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				_, _ = l.runner.Log.Append(ctx, batch)
-			}
-		}
-	}()
-	l.stopRenewal = func() {
-		cancel()
-		<-ended
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/script"
+	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -37,7 +38,6 @@ type loop struct {
 	refused    *journal.Refusal // of the newest tick's solution
 	tick       int              // the number of the newest tick, 0 before the first
 	first      int              // the tick with which the run began
-	n          int64            // the journal's position after its last append
 	begun      bool             // its first append is in the log
 	started    func()           // to be called then; may be nil
 	halted     bool             // in the journal, the run is not under way
@@ -46,8 +46,7 @@ type loop struct {
 
 	opened time.Time // start of the run; durations count from then
 
-	epoch       int64  // of the lease, 0 without
-	stopRenewal func() // ends its renewal
+	lease lease
 
 	working context.Context // ends after the grace that calls have once the run is to end
 	stop    context.CancelFunc
@@ -59,8 +58,8 @@ type loop struct {
 	releases      []func()
 	lock          chan struct{} // holds one token while a goroutine has the lock
 	unlocked      chan error    // returns the lock to the goroutine that runs the loop
-	current       *tick
-	detachedTicks []*tick // ticks that are over except for fire-and-forget calls
+	current       *tickRun
+	detachedTicks []*tickRun // ticks that are over except for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -85,10 +84,11 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		}
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, stopRenewal: func() {},
+		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{},
 		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
 		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}
+	l.lease = lease{log: runner.Log, context: name, date: l.runner.date}
 	l.lock <- struct{}{}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
@@ -106,11 +106,17 @@ func (l *loop) close() {
 	if l.current != nil {
 		l.current.stopTimer()
 	}
-	l.stopRenewal()
-	if l.epoch != 0 {
-		// A lease that can't be given back lapses by itself, since its renewal has ended.
-		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+	l.lease.close()
+}
+
+// append adds a batch that has the results taken so far, keeps the lease for a while or, for none,
+// gives it back, and releases the results.
+func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
+	err := l.lease.append(ctx, b, hold)
+	if err == nil {
+		l.releaseFirst(len(l.releases))
 	}
+	return err
 }
 
 // holdRelease keeps the release of a result that a step takes until the log has it.
@@ -189,7 +195,7 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 // drainResults returns the results of a tick that have come, first among them, so that one append
 // commits them together. Those of other ticks are recorded; results of undone starts are dropped,
 // and so are pauses that ended after the last retry.
-func (l *loop) drainResults(ctx context.Context, t *tick, first *result) ([]*result, error) {
+func (l *loop) drainResults(ctx context.Context, t *tickRun, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
 		switch {
@@ -228,7 +234,7 @@ func (l *loop) drainResults(ctx context.Context, t *tick, first *result) ([]*res
 
 // run runs tick after tick. t, if it is not nil, is a tick that was under way. A panic of a
 // worker's step continues here; a panic of this goroutine gets its place.
-func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
+func (l *loop) run(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			panic(crash.WithPlace(panicked))
@@ -241,7 +247,7 @@ func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	return outcome, err
 }
 
-func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
+func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
 		if t == nil {
 			var err error
@@ -270,7 +276,7 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 }
 
 // beginTick stages the append of the next tick: the initial messages of the run, and the plan.
-func (l *loop) beginTick(ctx context.Context) (*tick, error) {
+func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	if !l.fresh {
 		if _, err := l.view.Refresh(ctx); err != nil {
 			return nil, err
@@ -333,10 +339,10 @@ func (l *loop) stageStart(ctx context.Context) error {
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.Detached {
-		if err := l.takeLease(ctx); err != nil {
+		if err := l.lease.take(ctx); err != nil {
 			return err
 		}
-		if _, err := l.records(ctx); err != nil {
+		if _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe); err != nil {
 			return err
 		}
 	}
@@ -370,7 +376,7 @@ func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 
 // stageInitial stages the messages that the run brings.
 func (l *loop) stageInitial(ctx context.Context) error {
-	err := checkBatch(ctx, l.view, l.initial, l.runner.Registry.Schemas)
+	err := validate.Stage(ctx, l.view, l.initial, l.runner.Registry.Schemas)
 	var refused *plan.MessageError
 	if errors.As(err, &refused) {
 		refused.Input = l.input && refused.Number == len(l.initial)

@@ -14,6 +14,7 @@ import (
 // both are undone. Calls without visible effects begin at once: they may run in vain.
 type pendingCommit struct {
 	made
+	tick     *tickRun
 	changed  sched.Undo // what it has changed of the calls
 	results  int        // that it has of those that were taken
 	done     chan struct{}
@@ -24,7 +25,7 @@ type pendingCommit struct {
 // canPipeline reports whether results may come while the step is written, and the loop needs
 // nothing else meanwhile: polling the log, or detached calls of earlier ticks, would drop or append
 // staged messages. A single call is better speculated on within the step.
-func (t *tick) canPipeline(run context.Context) bool {
+func (t *tickRun) canPipeline(run context.Context) bool {
 	switch {
 	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
 		return false
@@ -43,17 +44,17 @@ func (t *tick) canPipeline(run context.Context) bool {
 // commitPipelined writes the step and makes the next one meanwhile, with the results that come.
 // After a conflicting append the two are undone, and made again as one that is not pipelined:
 // constant foreign appends would otherwise have calls begin in vain all the time.
-func (t *tick) commitPipelined(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
+func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (next []*result, committed bool, err error) {
 	f, err := t.startCommit(ctx, run)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { <-f.done }() // it does not outlive its run
-	more, err := t.stepWhilePending(ctx, run, f)
+	more, err := f.makeNext(ctx, run)
 	if err != nil {
 		return nil, false, err
 	}
-	err = t.loop.appended(f.appended, f.err, leaseFor, f.results)
+	err = t.loop.lease.appended(f.appended, f.err, leaseFor)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
@@ -61,18 +62,19 @@ func (t *tick) commitPipelined(ctx, run context.Context, results []*result) (nex
 	case err != nil:
 		return nil, false, err
 	}
-	unbegun := t.finishCommit(run, f)
+	t.loop.releaseFirst(f.results)
+	unbegun := f.finish(run)
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
 // startCommit has the step written, and begins the next one.
-func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
+func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 	b := t.batch()
-	if err := t.loop.address(&b, leaseFor); err != nil {
+	if err := t.loop.lease.address(&b, leaseFor); err != nil {
 		return nil, err
 	}
 	t.launchPure(run)
-	f := &pendingCommit{made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
+	f := &pendingCommit{tick: t, made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
 	t.pending, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {
@@ -87,8 +89,9 @@ func (t *tick) startCommit(ctx, run context.Context) (*pendingCommit, error) {
 	return f, nil
 }
 
-// stepWhilePending makes a step with the results that come until another step has been written.
-func (t *tick) stepWhilePending(ctx, run context.Context, f *pendingCommit) (results []*result, err error) {
+// makeNext makes the next step with the results that come until this one has been written.
+func (f *pendingCommit) makeNext(ctx, run context.Context) (results []*result, err error) {
+	t := f.tick
 	for {
 		select {
 		case <-f.done:
@@ -108,23 +111,24 @@ func (t *tick) stepWhilePending(ctx, run context.Context, f *pendingCommit) (res
 }
 
 // launchPure launches the calls of the step that have no visible effect.
-func (t *tick) launchPure(run context.Context) {
-	var unseen []start
+func (t *tickRun) launchPure(run context.Context) {
+	var pure []start
 	others := t.starts[:0]
 	for _, s := range t.starts {
 		if s.speculative != nil {
-			unseen = append(unseen, s)
+			pure = append(pure, s)
 		} else {
 			others = append(others, s)
 		}
 	}
 	t.starts = others
-	t.loop.launch(t.tasksOf(run, unseen))
+	t.loop.launch(t.tasksOf(run, pure))
 }
 
-// finishCommit does the work that waited for a step to be in the log. It returns those of its calls
-// that have not begun, since the run was stopped meanwhile.
-func (t *tick) finishCommit(run context.Context, f *pendingCommit) (unbegun []*result) {
+// finish does the work that waited for the step to be in the log. It returns those of its calls that
+// have not begun, since the run was stopped meanwhile.
+func (f *pendingCommit) finish(run context.Context) (unbegun []*result) {
+	t := f.tick
 	t.pending = nil
 	t.appended()
 	t.notifyObservers(&f.made)

@@ -271,7 +271,7 @@ func TestPipeline_CommitEndsBeforeItsRun(t *testing.T) {
 		log.before = func() { broken.Store(true) }
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Now = func() time.Time {
-			if broken.Load() && log.landed.Load() == 0 && strings.Contains(string(debug.Stack()), "stepWhilePending") {
+			if broken.Load() && log.landed.Load() == 0 && strings.Contains(string(debug.Stack()), "makeNext") {
 				panic("the clock is broken")
 			}
 			return time.Now()

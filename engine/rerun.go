@@ -21,52 +21,52 @@ import (
 
 // rerun makes a call of the tick run again, with corrections to its arguments, and the calls
 // downstream of it.
-func (t *tick) rerun(ctx context.Context, name string, set map[string]any, who journal.Who) error {
-	origin, _, err := journal.In(t.runner.Log, t.context).OriginOf(ctx)
+func (a *amendment) rerun(ctx context.Context, name string, set map[string]any, who journal.Who) error {
+	origin, _, err := journal.In(a.runner.Log, a.context).OriginOf(ctx)
 	if err != nil {
 		return err
 	}
 	if origin.Fork == "" {
 		return &journal.NoSuchCallError{
-			Message: fmt.Sprintf("context %s is no fork, and what it has done stays", t.context),
-			Hint:    journal.Hint{Fork: t.context},
+			Message: fmt.Sprintf("context %s is no fork, and what it has done stays", a.context),
+			Hint:    journal.Hint{Fork: a.context},
 		}
 	}
-	first, err := t.settledCall(ctx, name)
+	first, err := a.settledCall(ctx, name)
 	if err != nil {
 		return err
 	}
 	// The paths that they read depend on the messages that they saw.
-	if err := t.readWriters(ctx); err != nil {
+	if err := a.readWriters(ctx); err != nil {
 		return err
 	}
-	downstream, err := t.downstream(ctx, first)
+	downstream, err := a.downstream(ctx, first)
 	if err != nil {
 		return err
 	}
 	for _, i := range downstream {
-		t.forget(i)
+		a.forget(i)
 	}
-	if err := t.hideSuperseded(ctx); err != nil {
+	if err := a.hideSuperseded(ctx); err != nil {
 		return err
 	}
 	if len(set) > 0 {
-		return t.applyCorrections(ctx, first, set, who)
+		return a.applyCorrections(ctx, first, set, who)
 	}
 	return nil
 }
 
 // hideSuperseded hides the earlier messages of calls that are to run again or to be retried.
-func (t *tick) hideSuperseded(ctx context.Context) error {
-	former, err := journal.In(t.runner.Log, t.context).SupersededFor(ctx, t.event.First, t.all())
-	t.view.Hide(slices.Collect(maps.Keys(former))...)
+func (a *amendment) hideSuperseded(ctx context.Context) error {
+	former, err := journal.In(a.runner.Log, a.context).SupersededFor(ctx, a.event.First, a.all())
+	a.view.Hide(slices.Collect(maps.Keys(former))...)
 	return err
 }
 
 // settledCall finds a call of the tick that has settled.
-func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
-	for i := range t.state.Calls {
-		r := t.state.Calls[i].Record
+func (a *amendment) settledCall(ctx context.Context, name string) (int, error) {
+	for i := range a.state.Calls {
+		r := a.state.Calls[i].Record
 		switch {
 		case r.Call != name:
 		case !r.Status.Settled():
@@ -76,42 +76,42 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 		}
 	}
 	ended := int64(0)
-	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, Event: journal.EventRun}) {
+	for entry, err := range a.runner.Log.Journal(ctx, store.JournalFilter{Context: a.context, Event: journal.EventRun}) {
 		if err != nil {
 			return 0, err
 		}
-		if end, _, err := journal.ReadRunEvent(entry); err == nil && end.Tick != t.event.Tick && strings.HasPrefix(name, fmt.Sprintf("%d.", end.Tick)) {
+		if end, _, err := journal.ReadRunEvent(entry); err == nil && end.Tick != a.event.Tick && strings.HasPrefix(name, fmt.Sprintf("%d.", end.Tick)) {
 			ended = entry.Seq
 		}
 	}
 	if ended > 0 {
 		return 0, &journal.NoSuchCallError{
 			Message: fmt.Sprintf("call %s is of a tick before the last", name),
-			Hint:    journal.Hint{Fork: t.context, At: ended},
+			Hint:    journal.Hint{Fork: a.context, At: ended},
 		}
 	}
-	return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
+	return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, a.span()), Absent: true}
 }
 
 // downstream lists calls and those that read paths that they may write, and so on, in the order of
 // the plan.
-func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err error) {
-	g, again := t.plan.Graph, make([]bool, len(t.state.Calls))
+func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, err error) {
+	g, again := a.plan.Graph, make([]bool, len(a.state.Calls))
 	for _, i := range first {
 		again[i] = true
 	}
 	for more := true; more; {
 		more = false
-		for i, call := range t.plan.Calls {
-			if again[i] || t.hasNotRead(i) {
+		for i, call := range a.plan.Calls {
+			if again[i] || a.hasNotRead(i) {
 				continue
 			}
 			shown := slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && again[e.From] })
 			if !shown && !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), again) {
 				continue
 			}
-			if !shown && t.state.Calls[i].Record.Started != "" {
-				looked, err := t.readPaths(ctx, i)
+			if !shown && a.state.Calls[i].Record.Started != "" {
+				looked, err := a.readPaths(ctx, i)
 				if err != nil {
 					return nil, err
 				}
@@ -131,16 +131,16 @@ func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err err
 }
 
 // hasNotRead reports whether a call has yet to read: it reads the values that exist then.
-func (t *tick) hasNotRead(i int) bool {
-	r := t.state.Calls[i].Record
+func (a *amendment) hasNotRead(i int) bool {
+	r := a.state.Calls[i].Record
 	return r.At == 0 && !r.Status.Settled()
 }
 
 // readPaths lists the paths that a call read, also those that were missing: they may be written
 // this time.
-func (t *tick) readPaths(ctx context.Context, i int) ([]store.Path, error) {
-	call := t.plan.Calls[i]
-	paths, lookup := slices.Clone(call.ScopePaths), t.state.Lookup(i, &values{t, ctx}, map[string]int64{})
+func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) {
+	call := a.plan.Calls[i]
+	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{&a.values, ctx}, map[string]int64{})
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
 		return lookup(path)
@@ -153,40 +153,40 @@ func (t *tick) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 }
 
 // forget resets a call. Its delegate begins anew.
-func (t *tick) forget(i int) {
-	c := &t.state.Calls[i]
-	attempts, before := c.Record.Attempts, cmp.Or(c.Record.Before, c.Record.At, t.view.Seq())
-	c.Record, c.Reported, c.Written = t.newRecord(i), false, nil
-	c.Record.Attempts, c.Record.Before, c.Record.SupersededUpTo = attempts, before, t.view.Seq()
-	t.recordCall(i)
+func (a *amendment) forget(i int) {
+	c := &a.state.Calls[i]
+	attempts, before := c.Record.Attempts, cmp.Or(c.Record.Before, c.Record.At, a.view.Seq())
+	c.Record, c.Reported, c.Written = a.newRecord(i), false, nil
+	c.Record.Attempts, c.Record.Before, c.Record.SupersededUpTo = attempts, before, a.view.Seq()
+	a.recordCall(i)
 }
 
 // applyCorrections applies a person's corrections to the arguments of a call that runs again.
-func (t *tick) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
-	call, reads := t.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.Evaluate(ctx, t.state.Lookup(i, &values{t, ctx}, reads), set)
+func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
+	call, reads := a.plan.Calls[i], map[string]int64{}
+	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{&a.values, ctx}, reads), set)
 	if err != nil {
-		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
+		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
 	if lacking != nil {
-		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", t.state.Calls[i].Record.Call, lacking)}
+		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can'a run again as it stands: %s; correct the parameter that reads it", a.state.Calls[i].Record.Call, lacking)}
 	}
-	granted, err := grant(ctx, t.resolver(i), call.ScopePaths, call.Instance, reads)
+	granted, err := grant(ctx, a.resolver(i), call.ScopePaths, call.Instance, reads)
 	if err != nil {
 		return err
 	}
 	if set, err = plan.NormalizeObject(set, ""); err != nil {
-		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
+		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
-	h := t.preview(i, resolved, granted)
+	h := a.preview(i, resolved, granted)
 	h.Corrected = jsonvalue.SortedKeys(call.ReplacedBy(set))
 	arguments, err := h.With(set)
 	if err := cmp.Or(err, call.Definition.Correctable(h.Corrected, h.Arguments), call.Definition.Accepts(arguments)); err != nil {
-		return &journal.CorrectionError{Call: t.state.Calls[i].Record.Call, Err: err}
+		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
 	h.Arguments, h.Decision, h.Who = arguments, journal.Approved, who
-	c := &t.state.Calls[i]
+	c := &a.state.Calls[i]
 	c.Record.Hold, c.Record.Reads = h, reads
-	t.recordCall(i)
+	a.recordCall(i)
 	return nil
 }

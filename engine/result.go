@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -30,7 +31,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		c.Record.Duration = t.since(c)
 	}
 	if call.Captured {
-		c.Record.Given = capture(res)
+		c.Record.Given = capture(res.value, res.err)
 	}
 	if res.waitsFor != nil {
 		t.waitForChild(i, res)
@@ -79,7 +80,7 @@ func (t *tick) discard(i int, res *result) error {
 	case res.value.To != "":
 		return plan.Faultf("output", "the result was sent to %s, and the call has no _outputPath", res.value.To)
 	case res.value.Message != nil || res.paths != nil:
-		return nil // it has no value, or is replayed
+		return nil // it has no value, or is of a recorded run
 	}
 	_, err := call.CheckResult(res.value.Value, res.value.Loose)
 	return err
@@ -97,11 +98,6 @@ func (t *tick) waitForChild(i int, res *result) {
 	t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
 	t.recordCall(i)
 }
-
-// logError is a log that can't be read, and no fault of the call.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }
 
 // unreadLog is the error of a call for which the log could not be read: it is cut off where its run
 // has ended.
@@ -244,4 +240,33 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 		err = &logError{err}
 	}
 	return m, err
+}
+
+// backOff records that a call failed and is retried after a pause. During the pause it takes no
+// slot; where the run is to end, the retry is left to the next resume.
+func (t *tick) backOff(res *result) {
+	i := res.index
+	c := t.state.Change(i)
+	c.Record.Attempts += res.attempts
+	c.Record.Error = failureOf(res.err)
+	if t.stopping {
+		t.requeue(i)
+		return
+	}
+	c.Record.Rests = true
+	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
+	c.Record.MaxTries = 1 + res.retry.activity.Retries
+	if t.attempts == nil {
+		t.attempts = map[int]start{}
+	}
+	t.attempts[i] = res.retry.start
+	t.state.Apply(sched.Event{Kind: sched.Failing, Call: i, Due: time.Since(t.loop.opened) + res.retry.after})
+	t.recordCall(i)
+	t.pauses = true
+}
+
+// endPauses gives the calls their turn that are to be tried again by now.
+func (t *tick) endPauses() {
+	t.state.ApplyTime(time.Since(t.loop.opened))
+	t.pauses = true // others may be left
 }

@@ -15,36 +15,6 @@ import (
 	"obelus/store"
 )
 
-// Resume is how to go on with a run.
-type Resume struct {
-	Context string
-	// The plan's file as it is now; needed only where a planner is to be asked, and not of a
-	// delegate.
-	Request *plan.Request
-	Retry   []string // calls that failed or are in doubt, to run again
-	Skip    []string // calls that failed or are in doubt, to go on without
-
-	// Result holds, by call, the results that a person knows of such calls: they are recorded as if
-	// the activities had returned them. They may be of the types of [Start].Input.
-	Result map[string]any
-
-	// From is a call that has settled, to run again in a fork with all that is
-	// downstream of it, and Set corrections of its arguments, as [journal.Hold.With] takes
-	// them. No call is named twice.
-	From string
-	Set  map[string]any
-
-	// Who decides about the calls that are named.
-	journal.Who
-
-	// Unasked marks a resumption that no person requested: a run that was cancelled meanwhile stays
-	// cancelled.
-	Unasked bool
-
-	// Begun, if it is set, is called once no other process can resume the run.
-	Begun func()
-}
-
 // decides reports whether it decides about calls.
 func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip)+len(s.Result) > 0 || s.From != "" }
 
@@ -100,7 +70,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeRun(ctx, s, last)
 	}
-	if err := l.takeLease(ctx); err != nil {
+	if err := l.lease.take(ctx); err != nil {
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
@@ -115,10 +85,11 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.decide(ctx, s); err != nil {
+	a := &amendment{t}
+	if err := a.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if t.writers == nil && t.hasOvertaken() {
+	if t.writers == nil && a.hasOvertaken() {
 		if err := t.readWriters(ctx); err != nil {
 			return nil, err
 		}
@@ -140,11 +111,11 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
 		var busy *BusyError
-		switch err = l.takeLease(ctx); {
+		switch err = l.lease.take(ctx); {
 		case errors.As(err, &busy):
 			err = nil // they are still at work
 		case err == nil:
-			records, err = l.records(ctx)
+			records, err = cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
 		}
 	}
 	if err != nil {
@@ -181,7 +152,7 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 }
 
 // reopenTick builds a recorded tick as it stood.
-func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) {
+func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -196,7 +167,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) 
 	if err != nil {
 		return nil, err
 	}
-	records, err := l.records(ctx)
+	records, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +183,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) 
 		}
 	}
 	t := newTick(l, plan, last.Event)
+	a := &amendment{t}
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
 	for _, record := range records {
@@ -220,46 +192,10 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tick, error) 
 			return nil, err
 		}
 		if record.Tick == last.Tick {
-			t.restoreCall(record, twice)
+			a.restoreCall(record, twice)
 		}
 	}
-	return t, t.restoreReported(ctx)
-}
-
-// records returns the context's calls, once the lease is taken: detached calls of the former holder
-// have ended, and are recorded as cut off.
-func (l *loop) records(ctx context.Context) ([]journal.Record, error) {
-	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var cut []journal.Record
-	var entries []store.Entry
-	for i := range records {
-		r := &records[i]
-		if !r.LeftBehind() {
-			continue
-		}
-		if r.Child == "" {
-			r.Attempts++ // a delegate's was counted when it began
-		} else if err := cancelChild(ctx, l.runner.Log, l.context, r); err != nil {
-			return nil, err
-		}
-		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-		cut, entries = append(cut, *r), append(entries, r.Entry())
-	}
-	if len(cut) == 0 {
-		return records, nil
-	}
-	if err := l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, leaseFor); err != nil {
-		return nil, err
-	}
-	for _, r := range cut {
-		if l.runner.Observe != nil {
-			l.runner.Observe(r)
-		}
-	}
-	return records, nil
+	return t, a.restoreReported(ctx)
 }
 
 // Round is a tick of a run: its plan as it was compiled when the tick began, and its calls as
@@ -351,64 +287,4 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 		there = plan.NothingExists
 	}
 	return plan.CompileRequest(request, registry, there)
-}
-
-// restoreCall restores a call from its record. A call that must not run twice, and would, is in
-// doubt.
-func (t *tick) restoreCall(record journal.Record, twice bool) {
-	i := record.Position - 1
-	if i < 0 || i >= len(t.state.Calls) {
-		return
-	}
-	c, call := &t.state.Calls[i], t.plan.Calls[i]
-	record.Context = ""
-	// The process died meanwhile.
-	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
-		record.Attempts++
-	}
-	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
-	switch {
-	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
-		c.Record = record
-		for _, text := range record.Writes {
-			if path, err := store.ParsePath(text); err == nil {
-				c.Written = append(c.Written, path)
-			}
-		}
-		if record.Status == journal.Held {
-			t.observed = append(t.observed, record)
-		}
-	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
-		c.Record = record
-		c.Record.Status = journal.InDoubt
-		t.recordCall(i)
-	default:
-		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
-		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
-		c.Before = record.Status
-		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
-			c.Record.At = record.At
-		}
-		if record.Hold != nil {
-			c.Record.Reads = record.Reads
-		}
-	}
-}
-
-// restoreReported finds whose failures became error messages already.
-func (t *tick) restoreReported(ctx context.Context) error {
-	reported := map[string]string{}
-	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Kind: store.KindError}) {
-		if err != nil {
-			return err
-		}
-		if call, failure := journal.ReportedFailure(m); call != "" && !t.view.Hides(m.Seq) {
-			reported[call] = string(store.EncodeJSON(failure))
-		}
-	}
-	for i := range t.state.Calls {
-		r := &t.state.Calls[i].Record
-		t.state.Calls[i].Reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -40,8 +41,8 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 			return nil
 		}
 	}
-	t.values = values{t, ctx}
-	d, err := t.state.Evaluate(ctx, i, &t.values)
+	t.reading = reading{&t.values, ctx}
+	d, err := t.state.Evaluate(ctx, i, &t.reading)
 	if err != nil {
 		return err
 	}
@@ -69,67 +70,6 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		return t.complete(ctx, &result{index: i, err: d.Err})
 	}
 	return nil
-}
-
-// values are what the calls of a tick read (see [sched.Values]).
-type values struct {
-	tick *tick
-	ctx  context.Context
-}
-
-func (v *values) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
-	return v.tick.resolver(call).Resolve(v.ctx, path, instance)
-}
-
-func (v *values) Grant(call int, reads map[string]int64) (map[string]any, error) {
-	c := v.tick.plan.Calls[call]
-	return grant(v.ctx, v.tick.resolver(call), c.ScopePaths, c.Instance, reads)
-}
-
-func (v *values) CheckMethod(call int, path store.Path) error {
-	c := v.tick.plan.Calls[call]
-	return v.tick.checkJoin(v.ctx, call, func(r store.Resolver) error { return r.CheckMethod(v.ctx, path, c.Instance, c.JoinMethod()) })
-}
-
-func (v *values) Explain(call int, err error) error {
-	return v.tick.hintEmpty(v.ctx, call, v.tick.plan.Calls[call].Template(), err)
-}
-
-// grant builds what scopes let an instance see, by kind, and notes in reads, if
-// it is not nil, where each value came from.
-func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
-	granted := map[string]any{}
-	scopes = slices.Clone(scopes)
-	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
-	for n, scope := range scopes {
-		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
-			continue
-		}
-		resolved, err := resolver.Resolve(ctx, scope, instance)
-		if err != nil {
-			return nil, err
-		}
-		if resolved.Exists {
-			if reads != nil {
-				reads[scope.String()] = journal.NewestSeq(resolved.From)
-			}
-			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
-		}
-	}
-	return granted, nil
-}
-
-// put lays a value below objects that it makes on the way.
-func put(object map[string]any, segments []string, v any) {
-	for _, segment := range segments[:len(segments)-1] {
-		child, ok := object[segment].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			object[segment] = child
-		}
-		object = child
-	}
-	object[segments[len(segments)-1]] = v
 }
 
 // skip ends a call that is not to run.
@@ -166,7 +106,9 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 	c.Record.Script, c.Record.SHA256, c.Record.Generation, c.Record.NotIdempotent = activity.Script, activity.SHA256, "", activity.NotIdempotent
 	if activity.Code != nil {
 		c.Record.Generation = activity.Code.Digest
-		t.keepCode(activity.Code)
+		if !slices.Contains(t.code, activity.Code) {
+			t.code = append(t.code, activity.Code)
+		}
 	}
 	if c.Record.At == 0 {
 		c.Record.At = t.view.Seq()
@@ -205,4 +147,56 @@ func (t *tick) restart(s start) {
 	s.speculative = nil
 	t.recordCall(s.index)
 	t.starts = append(t.starts, s)
+}
+
+// awaitApproval records that a call waits for a person.
+func (t *tick) awaitApproval(i int, d sched.Decision) {
+	c, h := t.state.Change(i), t.preview(i, d.Arguments, d.Granted)
+	c.Record.Hold, c.Record.WaitingOn, c.Record.At = h, nil, t.view.Seq()
+	if len(d.Reads) > 0 {
+		c.Record.Reads = d.Reads
+	}
+	t.state.Apply(sched.Event{Kind: sched.HeldBack, Call: i})
+	t.recordCall(i)
+}
+
+// preview returns the part of a call that a person is shown.
+func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
+	call := t.plan.Calls[i]
+	h := &journal.Hold{Since: store.FormatDate(t.runner.date()), Arguments: plan.Values{}, Granted: granted}
+	for _, p := range call.Params {
+		h.Arguments[p.Name] = resolved[p.Name]
+	}
+	for _, scope := range call.ScopePaths {
+		h.Scopes = append(h.Scopes, strings.TrimPrefix(scope.String(), store.Dagger))
+	}
+	return h
+}
+
+// issuedCall is call i as issued, with the corrections that a person made.
+func (vs *values) issuedCall(i int) map[string]any {
+	call, h := vs.plan.Calls[i], vs.state.Calls[i].Record.Hold
+	if h == nil || len(h.Corrected) == 0 {
+		return call.Issued
+	}
+	corrected := make(map[string]any, len(call.Issued))
+	for name, v := range call.Issued {
+		corrected[name] = v
+	}
+	for _, name := range h.Corrected {
+		delete(corrected, name)
+		if v, ok := h.Arguments[name]; ok {
+			corrected[name] = plan.Literal(v)
+		}
+	}
+	return corrected
+}
+
+// startRetry starts a call once more, with the arguments of its first start.
+func (t *tick) startRetry(i int) {
+	s := t.attempts[i]
+	s.speculative = nil
+	c := t.state.Change(i)
+	c.Record.Rests, c.Record.RetryAt = false, ""
+	t.enqueueStart(s)
 }

@@ -12,6 +12,35 @@ import (
 	"obelus/store"
 )
 
+// readRecordedWriters are the authors of the tick in the log of the recorded run.
+func (vs *values) readRecordedWriters() writers {
+	if vs.recordedWriters == nil {
+		ctx, began := context.Background(), int64(0)
+		if timeline, err := vs.script.Timeline(ctx, vs.context); err == nil {
+			began = timeline.Starts[vs.event.Tick].Seq
+		}
+		// Unreadable messages are found missing when they are asked for.
+		vs.recordedWriters, _ = vs.writersIn(ctx, vs.script.Log(), began)
+	}
+	return vs.recordedWriters
+}
+
+// wroteAgain reports whether a recorded call wrote something after it had run again, or had
+// been tried again.
+func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
+	timeline, err := vs.script.Timeline(ctx, vs.context)
+	if err != nil || timeline.Reruns[call] == nil {
+		return false, err
+	}
+	record, _, err := vs.script.Record(ctx, vs.context, call)
+	return len(record.Writes) > 0, err
+}
+
+// recordedSpan is when a call of a recorded run began and settled; zero for all else.
+func (vs *values) recordedSpan(i int) journal.Span {
+	return vs.script.Span(vs.context, vs.state.Calls[i].Record.Call)
+}
+
 // A call that runs once more finds more messages in the log than at first. Its reads must not
 // depend on them: not on writes of calls that wait until it has read. Of foreign messages, a call
 // that runs again reads those that it read at first; a retried call reads all of them. Earlier
@@ -25,24 +54,24 @@ type writers map[int64]int
 const reportWriter = -1
 
 // writersIn finds the writers of the messages in a log since a tick began.
-func (t *tick) writersIn(ctx context.Context, log store.Reader, began int64) (writers, error) {
+func (vs *values) writersIn(ctx context.Context, log store.Reader, began int64) (writers, error) {
 	all, reports := writers{}, []int64{}
-	for m, err := range log.Messages(ctx, store.Filter{Context: t.context, After: began}) {
+	for m, err := range log.Messages(ctx, store.Filter{Context: vs.context, After: began}) {
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := journal.IndexInTick(t.event.Tick, m.Call); ok && i < len(t.state.Calls) {
+		if i, ok := journal.IndexInTick(vs.event.Tick, m.Call); ok && i < len(vs.state.Calls) {
 			all[m.Seq] = i
 		}
 		failed, _ := journal.ReportedFailure(m)
-		if _, ok := journal.IndexInTick(t.event.Tick, failed); ok && m.Call == "" {
+		if _, ok := journal.IndexInTick(vs.event.Tick, failed); ok && m.Call == "" {
 			reports = append(reports, m.Seq)
 		}
 	}
 	if len(reports) == 0 {
 		return all, nil
 	}
-	p, err := journal.In(log, t.context).ReadTimeline(ctx, t.event.First)
+	p, err := journal.In(log, vs.context).ReadTimeline(ctx, vs.event.First)
 	for _, seq := range reports {
 		if p.TickEndingWith(seq) > 0 { // it is not foreign
 			all[seq] = reportWriter
@@ -53,15 +82,15 @@ func (t *tick) writersIn(ctx context.Context, log store.Reader, began int64) (wr
 
 // readWriters finds the writers of the tick's messages in the log. From then on reads depend on
 // them.
-func (t *tick) readWriters(ctx context.Context) (err error) {
-	t.writers, err = t.writersIn(ctx, t.runner.Log, t.event.Start)
+func (vs *values) readWriters(ctx context.Context) (err error) {
+	vs.writers, err = vs.writersIn(ctx, vs.log, vs.event.Start)
 	return err
 }
 
 // noteWriter records the writer of the next message to be staged.
-func (t *tick) noteWriter(i int) {
-	if t.writers != nil {
-		t.writers[t.view.Seq()+1] = i
+func (vs *values) noteWriter(i int) {
+	if vs.writers != nil {
+		vs.writers[vs.view.Seq()+1] = i
 	}
 }
 
@@ -71,24 +100,24 @@ func (a writers) dropAfter(last int64) {
 }
 
 // resolver reads paths for call i: as of now, or as of when it started first.
-func (t *tick) resolver(i int) store.Resolver {
-	r := t.view.Resolver()
-	r.At = t.state.Calls[i].Record.At
-	if t.writers == nil && !t.runner.script.Recorded() {
+func (vs *values) resolver(i int) store.Resolver {
+	r := vs.view.Resolver()
+	r.At = vs.state.Calls[i].Record.At
+	if vs.writers == nil && !vs.script.Recorded() {
 		return r
 	}
-	known, record := t.writers, t.state.Calls[i].Record
-	if s := t.runner.script; s.Recorded() {
+	known, record := vs.writers, vs.state.Calls[i].Record
+	if s := vs.script; s.Recorded() {
 		// An unreadable record counts as none.
-		record, _, _ = s.Record(context.Background(), t.context, record.Call)
+		record, _, _ = s.Record(context.Background(), vs.context, record.Call)
 		// It reads the same values.
 		if record.Before != 0 {
-			superseded, _ := s.Superseded(context.Background(), t.context)
-			r.Log, r.At, known = withoutSuperseded(s.Log(), superseded, t.recordedSpan(i).Began.N), record.At, t.readRecordedWriters()
+			superseded, _ := s.Superseded(context.Background(), vs.context)
+			r.Log, r.At, known = withoutSuperseded(s.Log(), superseded, vs.recordedSpan(i).Began.N), record.At, vs.readRecordedWriters()
 		}
 	}
 	if known != nil {
-		overwriters := sync.OnceValue(func() map[int]bool { return t.plan.Graph.Overwriters(i) })
+		overwriters := sync.OnceValue(func() map[int]bool { return vs.plan.Graph.Overwriters(i) })
 		r.Log = &writeFilter{r.Log, func(seq int64) bool {
 			switch author, ours := known[seq]; {
 			case !ours:
@@ -106,19 +135,19 @@ func (t *tick) resolver(i int) store.Resolver {
 // checkJoin checks the write of call i against the value there. Where that fails for a call that
 // runs once more, it is checked against the value without the writes of calls that wait for it. Its
 // error is a [*plan.Fault], or that of the log.
-func (t *tick) checkJoin(ctx context.Context, i int, check func(store.Resolver) error) error {
-	err := check(t.view.Resolver())
+func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolver) error) error {
+	err := check(vs.view.Resolver())
 	_, misfit := errors.AsType[*store.FitError](err)
-	if misfit && t.writers != nil {
-		behind, r := t.plan.Graph.Downstream(i), t.view.Resolver()
-		r.Log = &writeFilter{t.view, func(seq int64) bool {
-			author, ours := t.writers[seq]
+	if misfit && vs.writers != nil {
+		behind, r := vs.plan.Graph.Downstream(i), vs.view.Resolver()
+		r.Log = &writeFilter{vs.view, func(seq int64) bool {
+			author, ours := vs.writers[seq]
 			return ours && behind[author]
 		}}
 		err = check(r)
 	}
-	if misfit && t.runner.script.Recorded() {
-		again, wrong := t.wroteAgain(ctx, t.state.Calls[i].Record.Call)
+	if misfit && vs.script.Recorded() {
+		again, wrong := vs.wroteAgain(ctx, vs.state.Calls[i].Record.Call)
 		if again || wrong != nil {
 			err = wrong // its recorded write did fit
 		}

@@ -15,7 +15,7 @@ const speculateFor = time.Millisecond
 
 // speculateUntil is the end of the time for which a step with some results may speculate on calls:
 // none where the loss of one of them, or of a planner's solution, would be visible.
-func (t *tick) speculateUntil(results []*result) time.Time {
+func (t *tickRun) speculateUntil(results []*result) time.Time {
 	if !t.begun && t.event.Planner || slices.ContainsFunc(results, t.mustPersist) {
 		return time.Time{}
 	}
@@ -40,7 +40,7 @@ func (t *tick) mustPersist(res *result) bool {
 // speculate runs the one call that a step starts within the step, before the log has the values
 // that it reads, where that has no visible effect: so a chain of calls takes one commit, not one
 // for each. A call that can't run so is started once the step is in the log, as all others are.
-func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
+func (t *tickRun) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
 	alone := len(t.starts) == 1 && t.state.Running() == 1 && t.starts[0].speculative != nil
 	if !alone || run.Err() != nil || !time.Now().Before(until) {
 		return nil, false
@@ -52,7 +52,7 @@ func (t *tick) speculate(run context.Context, until time.Time) (_ *result, ran b
 		return nil, false
 	}
 	t.starts = t.starts[:0]
-	res := t.trySpeculative(t.loop.working, s)
+	res := (&task{t, run, s}).speculate(t.loop.working)
 	if res.unstarted != nil {
 		t.restart(*res.unstarted)
 		return nil, false
@@ -80,26 +80,4 @@ func (t *tick) speculativeOf(s start) plan.Speculative {
 		return ahead
 	}
 	return nil
-}
-
-// trySpeculative runs a call for as long as it has no visible effect. A call that goes on after
-// that begins anew, once the log has its start; one that had ended by then, though it had to wait
-// for a processor, keeps its outcome.
-func (t *tick) trySpeculative(ctx context.Context, s start) result {
-	var ran, late bool
-	res := t.attempt(ctx, s, speculateFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
-		if res, ran, err = s.speculative.Speculate(ctx, in); !ran || err != nil {
-			until, _ := ctx.Deadline()
-			late = ctx.Err() != nil || !time.Now().Before(until)
-			ran = ran && !late
-		}
-		return res, err
-	})
-	ran = ran && res.err != errCut
-	s.activity.NoteSpeculation(ran, late)
-	if !ran {
-		return result{index: s.index, unstarted: &s}
-	}
-	res.pure, res.value.Pure = true, res.err == nil
-	return res
 }

@@ -17,7 +17,7 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
+func (t *tickRun) interrupted(run context.Context) (*journal.Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
 	end := t.loop.earlyEnd(run)
@@ -28,6 +28,7 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 		if drains && !end.Stopped {
 			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
 		}
+		t.stopTimer()
 		t.requeuePaused()
 		return nil
 	})
@@ -37,7 +38,7 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	if drains {
 		t.loop.interruptRecorded()
 	}
-	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.state.In(sched.Running) }); err != nil {
+	if err := t.loop.drain(ctx, t); err != nil {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
@@ -71,7 +72,7 @@ func (l *loop) cut(run context.Context) (*journal.Outcome, error) {
 		}
 		if err == nil {
 			l.interruptRecorded()
-			err = l.drain(ctx, nil, (*tick).detachedCalls)
+			err = l.drain(ctx, nil)
 		}
 	}
 	if err == nil {
@@ -100,10 +101,9 @@ func (l *loop) earlyEnd(run context.Context) journal.RunEvent {
 	return end
 }
 
-// drain waits until nothing is left of a tick and of those behind it that left
-// counts, for as long as the runner allows, and then cuts it off. Until then each
-// outcome is recorded as it comes.
-func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
+// drain waits until no call of a tick and of those before it is at work, for as long as the runner
+// allows, and then cuts off those that are left. Until then each outcome is recorded as it comes.
+func (l *loop) drain(ctx context.Context, last *tickRun) error {
 	ticks := l.detachedTicks
 	if last != nil {
 		ticks = append(slices.Clone(ticks), last)
@@ -114,22 +114,22 @@ func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) erro
 	}
 	deadline := time.Now().Add(limit)
 	for _, t := range ticks {
-		if err := t.collect(ctx, left, time.Until(deadline)); err != nil {
+		if err := t.collect(ctx, time.Until(deadline)); err != nil {
 			return err
 		}
 	}
-	return l.stopAll(ctx, ticks, left)
+	return l.stopAll(ctx, ticks)
 }
 
 // stopAll stops the calls that are left, and records together those that end within the grace: they
 // end at once, and their order would be random.
-func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int) error {
+func (l *loop) stopAll(ctx context.Context, ticks []*tickRun) error {
 	l.stop()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	n, ended := 0, map[*tick][]*result{}
+	n, ended := 0, map[*tickRun][]*result{}
 	for _, t := range ticks {
-		n += left(t)
+		n += t.state.In(sched.Running)
 	}
 	for ; n > 0; n-- {
 		res := l.next(ctx, timer.C)
@@ -150,7 +150,7 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		if err := t.commitStep(ctx, func() error { return t.receive(ctx, results) }); err != nil {
 			return err
 		}
-		if err := t.cutOffAll(ctx, left); err != nil {
+		if err := t.cutOffAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,10 +174,10 @@ func (l *loop) dropResults() {
 }
 
 // collect settles calls until none of the tick is left, or the limit has passed.
-func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Duration) error {
+func (t *tickRun) collect(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for left(t) > 0 {
+	for t.state.In(sched.Running) > 0 {
 		t.deliverRecorded(ctx)
 		res := t.loop.next(ctx, timer.C)
 		if res == nil {
@@ -191,10 +191,10 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 }
 
 // cutOffAll records that the calls that are left were stopped.
-func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
+func (t *tickRun) cutOffAll(ctx context.Context) error {
 	return t.commitStep(ctx, func() error {
 		for i := range t.state.Calls {
-			if left(t) > 0 && t.state.Calls[i].Record.Status == journal.Running {
+			if t.state.Calls[i].Phase == sched.Running {
 				attempts := 1
 				if t.plan.Calls[i].Delegate != nil {
 					attempts = 0 // counted when it began
@@ -233,4 +233,13 @@ func (t *tick) requeue(i int) {
 	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.state.Apply(sched.Event{Kind: sched.Returned, Call: i})
 	t.recordCall(i)
+}
+
+// requeuePaused leaves calls that pause between attempts to the next resume.
+func (t *tick) requeuePaused() {
+	for i := range t.state.Calls {
+		if c := &t.state.Calls[i]; c.Phase == sched.Paused || c.Again {
+			t.requeue(i)
+		}
+	}
 }

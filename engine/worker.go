@@ -1,12 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"obelus/engine/internal/crash"
@@ -16,7 +12,7 @@ import (
 
 // result is the outcome of one attempt of a call.
 type result struct {
-	tick       *tick
+	tick       *tickRun
 	index      int
 	step       int // the step that made its start; 0 if no worker ran
 	value      plan.Result
@@ -38,26 +34,12 @@ type retry struct {
 	after time.Duration
 }
 
-func (r *Runner) now() time.Time {
-	if r.Now != nil {
-		return r.Now()
-	}
-	return time.Now()
-}
-
 // launch runs calls whose starts have been committed. A delegate is notified of an interruption,
 // and drains by itself.
 func (l *loop) launch(jobs []task) {
 	for _, j := range jobs {
 		l.assign(j)
 	}
-}
-
-// task is a call that a worker is to run.
-type task struct {
-	tick *tick
-	run  context.Context
-	start
 }
 
 // assign gives a task to an idle worker, or to a new one. Workers stay until the run ends: their
@@ -95,7 +77,7 @@ func (l *loop) work(j task) {
 		}
 	}()
 	for more := true; more; working = more {
-		res := j.tick.runCall(j.run, j.start)
+		res := j.do()
 		working = false
 		res.tick, res.step = j.tick, j.step
 		if j, more = l.stepByWorker(j.run, &res); more {
@@ -188,171 +170,6 @@ func (r *result) drop() {
 		r.release()
 		r.release = nil
 	}
-}
-
-// runCall does one call.
-func (t *tick) runCall(run context.Context, s start) result {
-	working := t.loop.working
-	if s.child != nil && t.runner.script.RunsInside(working, t.context, t.state.Calls[s.index].Record.Call) {
-		inside, cancel := context.WithCancel(run)
-		defer cancel()
-		cut, stop := context.WithCancel(context.WithoutCancel(working))
-		defer stop()
-		// Its run is over before the runs inside it.
-		defer context.AfterFunc(working, func() { cancel(); stop() })()
-		s.child.runner.cut = cut
-		res := s.child.start(inside)
-		res.index = s.index
-		return res
-	}
-	if t.runner.script.Recorded() {
-		res := t.recordedResult(working, t.state.Calls[s.index].Record.Call)
-		res.index, res.attempts = s.index, 1
-		return res
-	}
-	pool := t.runner.pool
-	defer pool.release(s.slot)
-	if q := s.invocation.Question; q != nil {
-		if err := t.readMessages(working, s.index, q); err != nil {
-			return result{index: s.index, err: unreadLog(working, err)}
-		}
-	}
-	ok := s.slot.wait(working)
-	switch {
-	case run.Err() != nil, pool.run.Err() != nil:
-		// It got a slot while the run drained, or a slot that another delegate gave up before this
-		// call was notified: a run is over before the runs inside it.
-		return result{index: s.index, err: errUnbegun}
-	case !ok || working.Err() != nil:
-		return result{index: s.index, err: errCut}
-	}
-	if t.runner.Acquire == nil {
-		return t.execute(working, s)
-	}
-	return t.executeAcquired(run, s)
-}
-
-func (t *tick) execute(working context.Context, s start) result {
-	if s.speculative != nil {
-		return t.trySpeculative(working, s)
-	}
-	return t.attempt(working, s, 0, s.activity.Activity.Run)
-}
-
-// executeAcquired runs a call once its resources are acquired.
-func (t *tick) executeAcquired(run context.Context, s start) (res result) {
-	release, ok := t.runner.Acquire(run)
-	if !ok {
-		return result{index: s.index, err: errUnbegun}
-	}
-	defer func() {
-		if res.release == nil { // it begins anew, or broke down
-			release()
-		}
-	}()
-	res = t.execute(t.loop.working, s)
-	if res.unstarted == nil {
-		res.release = release
-	}
-	return res
-}
-
-// Errors of calls that are stopped with their run. They are not exported: an activity that gave up
-// work of its own, even with the error of a context, has failed like any other.
-var (
-	errCut     = errors.New("it was cut off")
-	errUnbegun = errors.New("it had not begun when the run was stopped")
-)
-
-// longestBackoff is what can be doubled without an overflow.
-const longestBackoff = time.Duration(math.MaxInt64 / 4)
-
-// attempt runs a call. After a failure that is to be retried it returns the call for the pause,
-// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [runOnce] for
-// within.
-func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do plan.ActivityFunc) result {
-	res := result{index: s.index}
-	for {
-		res.attempts++
-		s.invocation.Attempt++
-		res.value, res.err = runOnce(ctx, s.doer, s.activity.Timeout, within, do, s.invocation)
-		if !s.triesAgain(res.err) {
-			return res
-		}
-		pause := s.backoff(t.runner.jitter)
-		if !t.plan.Calls[s.index].FireAndForget() {
-			res.retry = &retry{start: s, after: pause}
-			return res
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return result{index: s.index, err: errCut, attempts: res.attempts}
-		}
-	}
-}
-
-// triesAgain reports whether a call is to be retried after an error. Whether a call that timed out
-// has had an effect is unknown: a call that must not run twice is not retried.
-func (s *start) triesAgain(err error) bool {
-	failure, failed := errors.AsType[*plan.Failure](err)
-	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
-		!(s.activity.NotIdempotent && failure.Fields["code"] == "timeout")
-}
-
-// backoff is how long a call is not tried again.
-func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration {
-	if jitter == nil {
-		jitter = rand.N[time.Duration]
-	}
-	span := min(cmp.Or(s.activity.Backoff, plan.DefaultBackoff), longestBackoff)
-	for range s.invocation.Attempt - 1 {
-		span = min(2*span, longestBackoff)
-	}
-	return span/2 + jitter(span)
-}
-
-// runOnce runs a call under its deadline. A later result is ignored, whatever it is: an activity
-// seldom says that it gave up for the deadline. A panic of a Go activity becomes an error of the
-// call. A call that is told to stop may end in any way: without a result it is cut off. Where
-// within is not 0 it is told to stop that soon.
-func runOnce(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
-	timeout = cmp.Or(timeout, plan.DefaultTimeout)
-	began := time.Now()
-	deadline := began.Add(timeout)
-	limited, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(within, timeout)))
-	defer cancel()
-	late := func() bool { return !time.Now().Before(deadline) }
-	defer func() {
-		switch p := recover(); {
-		case p != nil && ctx.Err() != nil:
-			err = errCut
-		case p != nil && late():
-			err = timedOut(timeout, nil)
-		case p != nil:
-			err = crash.PanicError("the activity "+name+" broke down", p)
-		}
-	}()
-	res, err := do(limited, in)
-	if err != nil && ctx.Err() != nil {
-		return plan.Result{}, errCut
-	}
-	if late() {
-		return plan.Result{}, timedOut(timeout, err)
-	}
-	return plan.NormalizeResult(name, res, err)
-}
-
-// timedOut is the failure of a call whose time is over, with the place at which the
-// activity, if it knows, was by then.
-func timedOut(after time.Duration, said error) error {
-	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
-	if own, ok := errors.AsType[*plan.Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
-		fields["script"] = own.Fields["script"]
-	}
-	return &plan.Failure{Fields: fields}
 }
 
 // undone reports whether the start of a result has been undone. Only calls without visible effects

@@ -10,8 +10,9 @@
 // The registry holds a [plan.Activity] for each activity that a script registers, and the engine
 // runs the request's calls with it. Programs add activities in Go with Config.Activities
 // ([engine.Typed] makes one of a function on Go types), and give objects to scripts with
-// Config.Objects; examples/embed does both. Package host/web serves a host, package host/luatest
-// runs a project's Lua tests, and package host/repl is a prompt.
+// Config.Objects; examples/embed does both. Package host/supervise carries out the runs of a
+// process, as a worker does, and package host/web offers that over HTTP. Package host/luatest runs
+// a project's Lua tests, and package host/repl is a prompt.
 //
 // # What scripts can use
 //

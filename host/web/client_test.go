@@ -14,6 +14,7 @@ import (
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/host/supervise"
 )
 
 // TestEvents_Head: a HEAD of a stream ends at once, and its connection can be used
@@ -29,19 +30,26 @@ func TestEvents_Head(t *testing.T) {
 	s.refused("GET", "/v1/contexts/b/events", "", 404, "no-context")
 }
 
-// active is the run that the server has under way in a context.
-func (s *site) active(name string) *run {
-	s.server.supervisor.mu.Lock()
-	defer s.server.supervisor.mu.Unlock()
-	return s.server.supervisor.active[name]
+// active returns the run that the server has under way in a context, or nil.
+func (s *site) active(name string) *supervise.Run {
+	for _, run := range s.server.supervisor.Runs() {
+		if run.Context() == name {
+			return run
+		}
+	}
+	return nil
 }
 
-// cancelled waits until the server knows that a run is not wanted any more.
-func (s *site) cancelled(one *run) {
-	for unasked := false; !unasked; runtime.Gosched() {
-		s.server.supervisor.mu.Lock()
-		unasked = one.cancelRequested
-		s.server.supervisor.mu.Unlock()
+// queued returns the number of runs that wait for their turn.
+func (s *site) queued() int {
+	_, queued := s.server.supervisor.Load()
+	return queued
+}
+
+// awaitCancelled waits until the server knows that a run was cancelled.
+func (s *site) awaitCancelled(run *supervise.Run) {
+	for run.State() != supervise.Cancelling {
+		runtime.Gosched()
 	}
 }
 
@@ -91,7 +99,7 @@ func TestBodies_RoomUntilTheRunHasBegun(t *testing.T) {
 		status, _ := s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"b","wait":true`+input)
 		answered <- status
 	}()
-	for s.server.supervisor.gate.waiting.Load() == 0 {
+	for s.queued() == 0 {
 		runtime.Gosched()
 	}
 	if s.server.bodies.Load() == 0 {
@@ -123,8 +131,10 @@ func TestCancel_WhileDraining(t *testing.T) {
 	<-p.reached
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
-	<-s.server.supervisor.running.Done()
-	one := s.active("a")
+	run := s.active("a")
+	for run.State() != supervise.Stopping {
+		runtime.Gosched()
+	}
 	away, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
@@ -134,7 +144,7 @@ func TestCancel_WhileDraining(t *testing.T) {
 		}
 		left <- err
 	}()
-	s.cancelled(one)
+	s.awaitCancelled(run)
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -146,8 +156,8 @@ func TestCancel_WhileDraining(t *testing.T) {
 	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
-	if one.outcome.Error != engine.ErrCancelled.Error() || one.outcome.Stopped {
-		t.Errorf("%+v", one.outcome)
+	if outcome, err := run.Wait(t.Context()); err != nil || outcome.Error != engine.ErrCancelled.Error() || outcome.Stopped {
+		t.Errorf("%+v, %v", outcome, err)
 	}
 }
 
@@ -161,9 +171,9 @@ func TestCancel_WaitingRun(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/behind.lua","context":"a"}`, 202, `{"context":"a"}`)
 	<-p.reached
 	s.until("a", journal.RunWaiting)
-	one := s.active("a")
+	run := s.active("a")
 	go func() {
-		s.cancelled(one)
+		s.awaitCancelled(run)
 		close(p.resume)
 	}()
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)

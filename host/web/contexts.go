@@ -72,7 +72,7 @@ func (s *Server) contextDetail(r *http.Request) (any, error) {
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
 	if body.Status == journal.RunRunning || body.Status == journal.RunWaiting || body.Stopped {
-		body.Stuck = s.supervisor.stuckReason(info.Context)
+		body.Stuck, _ = s.supervisor.Stuck(info.Context)
 	}
 	return body, nil
 }
@@ -255,10 +255,9 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 		refused := plan.Problem{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}
 		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []plan.Problem{refused}}
 	}
-	appended, err := engine.Append(r.Context(), s.log, name, messages, s.config.Host.Generation().Registry().Schemas...)
+	appended, err := s.supervisor.Append(r.Context(), name, messages)
 	if err != nil {
 		return err
 	}
-	signal(s.supervisor.news)
 	return write(w, http.StatusOK, map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
 }

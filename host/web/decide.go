@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -85,15 +84,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 	if err := how(record, &d); err != nil {
 		return err
 	}
-	plan, err := journal.In(s.log, d.Context).RootPlan(r.Context())
-	if err != nil {
+	if err := s.supervisor.Decide(r.Context(), d); err != nil {
 		return err
 	}
-	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
-	if err := s.supervisor.newRunner(registry).Decide(r.Context(), d); err != nil {
-		return err
-	}
-	signal(s.supervisor.news)
 	return s.sendDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
@@ -124,10 +117,9 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if name, err = engine.Release(r.Context(), s.log, name, who); err != nil {
+	if name, err = s.supervisor.Release(r.Context(), name, who); err != nil {
 		return err
 	}
-	signal(s.supervisor.news)
 	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 

@@ -1,6 +1,6 @@
 // Package web serves a project over HTTP: it runs plans on request, answers questions about
-// the log, streams events, and takes decisions. The command obelus serve uses it, and
-// programs that embed Obelus can:
+// the log, streams events, and takes decisions. The runs are package host/supervise's. The
+// command obelus serve uses it, and programs that embed Obelus can:
 //
 //	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
 //	log, err := sqlite.Open(filepath.Join(dir, ".obelus/log.db"), sqlite.Options{})

@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/supervise"
 	"obelus/store"
 )
 
@@ -66,9 +67,16 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var own *problem
 	var large *http.MaxBytesError
 	var slow net.Error
+	var pending *supervise.PendingError
 	switch {
 	case errors.As(err, &own):
 		return own
+	case errors.Is(err, supervise.ErrFull):
+		return errFull
+	case errors.Is(err, supervise.ErrStopping):
+		return errStopping
+	case errors.As(err, &pending):
+		return pendingProblem(pending)
 	case errors.As(err, &large):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
 	case is[*plan.PlanError](err), isScript(err):
@@ -90,7 +98,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		}
 	}
 	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
-	if isUnwritable(err) {
+	if is[*supervise.UnwritableError](err) {
 		return errUnwritable
 	}
 	if isTemporary(err) {

@@ -60,7 +60,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
-	news, leave := s.supervisor.subscribers.subscribe(name)
+	news, leave := s.supervisor.Subscribe(name)
 	defer leave()
 	st := &stream{server: s, w: w, news: news, name: name, after: after}
 	if err := st.findPosition(r.Context()); err != nil {
@@ -88,7 +88,7 @@ func (st *stream) run(ctx context.Context) error {
 		case <-st.news:
 		case <-ticker.C:
 			st.preface = ": here\n\n"
-		case <-st.server.supervisor.drained:
+		case <-st.server.supervisor.Done():
 			return st.send(ctx) // the last events of its run
 		case <-ctx.Done():
 			return nil

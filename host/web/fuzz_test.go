@@ -148,7 +148,9 @@ func (c *client) do(t *testing.T, method, target, last, body string) *httptest.R
 		}()
 		c.site.server.ServeHTTP(w, r)
 	}()
-	c.site.server.supervisor.runs.Wait()
+	for _, run := range c.site.server.supervisor.Runs() {
+		<-run.Ended()
+	}
 	return w.ResponseRecorder
 }
 

@@ -77,8 +77,8 @@ func TestRuns_LeaveNothingBehind(t *testing.T) {
 		t.Errorf("the heap has %d bytes after %d runs, %d after %d more", early, *runs, late, *runs)
 	}
 	goleak.VerifyNone(t, before)
-	if n := len(s.server.supervisor.active) + len(s.server.supervisor.gate.places); n != 0 {
-		t.Errorf("%d runs are still held", n)
+	if active, queued := s.server.supervisor.Load(); active+queued+len(s.server.supervisor.Runs()) != 0 {
+		t.Errorf("%d runs are still held, %d queued", active, queued)
 	}
 }
 

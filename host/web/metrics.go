@@ -1,9 +1,9 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"obelus/engine/journal"
-	"obelus/host"
+	"obelus/host/supervise"
 )
 
 // metrics are the server's metrics for Prometheus, in a registry of their own.
@@ -26,7 +26,7 @@ type metrics struct {
 // spans are histogram buckets from half a millisecond to minutes.
 var spans = prometheus.ExponentialBuckets(0.0005, 4, 10)
 
-func newMetrics(h *host.Host, g *gate, streams *atomic.Int64) *metrics {
+func newMetrics(s *Server) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}),
@@ -44,12 +44,12 @@ func newMetrics(h *host.Host, g *gate, streams *atomic.Int64) *metrics {
 	}
 	registry.MustRegister(m.requests, m.latency, m.runs, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(g.places)) }),
-		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(g.waiting.Load()) }),
-		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(streams.Load()) }),
-		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(h.Generation().Number) }),
+		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { active, _ := s.supervisor.Load(); return float64(active) }),
+		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) }),
+		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) }),
+		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) }),
 		gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
-			if h.LastReload().Err != nil {
+			if s.config.Host.LastReload().Err != nil {
 				return 1
 			}
 			return 0
@@ -67,7 +67,12 @@ func (m *metrics) request(route string, status int, took time.Duration) {
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (m *metrics) run(status string, took time.Duration) {
+// run counts a run that has ended or halted.
+func (m *metrics) run(run *supervise.Run, took time.Duration) {
+	status := "refused"
+	if outcome, err := run.Wait(context.Background()); err == nil {
+		status = string(outcome.Status)
+	}
 	m.runs.WithLabelValues(status).Observe(took.Seconds())
 }
 

@@ -143,7 +143,7 @@ func TestOrphans_FireAndForgetCalls(t *testing.T) {
 // TestOrphans_TakenOver: what another process was at when it died goes on by a server that lives,
 // also where that was in a delegate.
 func TestOrphans_TakenOver(t *testing.T) {
-	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
+	s := serve(t, work, nil, func(c *Config) { c.poll = time.Millisecond / 4 })
 	for name, call := range map[string]map[string]any{
 		"a": {"_tool": "double", "n": 2, "_outputPath": "†out"},
 		"b": {"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": plan.Anonymous},
@@ -162,7 +162,7 @@ func TestOrphans_TakenOver(t *testing.T) {
 // was still held goes on when that is free, whoever ended what ran there, and however it
 // became free.
 func TestOrphans_TakenOverWithoutItsDelegate(t *testing.T) {
-	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
+	s := serve(t, work, nil, func(c *Config) { c.poll = time.Millisecond / 4 })
 	registry := s.host.Generation().Registry()
 	for name, then := range map[string]func(delegate string){
 		"dies": func(delegate string) {
@@ -284,7 +284,7 @@ func serveFull(t *testing.T) (s *site, log *full, p *pause) {
 	p = newPause()
 	s = serve(t, work, map[string]any{"pause": p}, func(c *Config) {
 		log = &full{Log: c.Log}
-		c.Log, c.lookAgain = log, 10*time.Millisecond
+		c.Log, c.poll = log, 10*time.Millisecond/4
 	})
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
 	<-p.reached
@@ -292,24 +292,15 @@ func serveFull(t *testing.T) (s *site, log *full, p *pause) {
 	return s, log, p
 }
 
-// stuck waits until a context's run could not be recorded, and nobody is at it.
-func (s *site) stuck(name string) {
-	s.t.Helper()
-	s.kept(name, func(l *orphan) bool { return l != nil && l.pause > 0 })
-}
-
-// kept waits until nobody is at a context's run, and what is kept of it is as it should.
-func (s *site) kept(name string, as func(l *orphan) bool) {
+// awaitStuck waits until the server is to try a context's run again, and is not at it.
+func (s *site) awaitStuck(name string, want bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		s.server.supervisor.mu.Lock()
-		is := as(s.server.supervisor.orphans[name]) && s.server.supervisor.active[name] == nil
-		s.server.supervisor.mu.Unlock()
-		if is {
+		if _, stuck := s.server.supervisor.Stuck(name); stuck == want && s.active(name) == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s is not stuck, or still is", name)
+			s.t.Fatalf("%s is stuck: %t", name, !want)
 		}
 	}
 }
@@ -319,7 +310,7 @@ func (s *site) kept(name string, as func(l *orphan) bool) {
 func TestFullDisk_RunGoesOn(t *testing.T) {
 	s, log, p := serveFull(t)
 	p.resume <- struct{}{}
-	s.stuck("a")
+	s.awaitStuck("a", true)
 	for path, body := range map[string]string{"/v1/runs": `{"plan":"plans/echo.json"}`, "/v1/contexts/a/messages": `{"type":"input","n":1}`} {
 		status, text := s.ask("POST", path, body)
 		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"code":"log"`) || strings.Contains(text, "srv") {
@@ -376,17 +367,15 @@ func TestFullDisk_Cancelled(t *testing.T) {
 func TestFullDisk_RequestsMeanwhile(t *testing.T) {
 	s, log, p := serveFull(t)
 	p.resume <- struct{}{}
-	s.stuck("a")
+	s.awaitStuck("a", true)
 	for _, body := range []string{`{"plan":"plans/stop.lua","context":"a"}`, `{"plan":"plans/none.lua","context":"a"}`} {
 		if status, text := s.ask("POST", "/v1/runs", body); status/100 == 2 {
 			t.Errorf("%d %s", status, text)
 		}
 	}
-	s.server.supervisor.mu.Lock()
-	if s.server.supervisor.orphans["a"] == nil {
+	if _, stuck := s.server.supervisor.Stuck("a"); !stuck {
 		t.Error("nobody goes on with it any more")
 	}
-	s.server.supervisor.mu.Unlock()
 	if status, text := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
 		t.Errorf("%d %s", status, text)
 	}
@@ -411,32 +400,11 @@ func TestFullDisk_WhenTheServerBegins(t *testing.T) {
 	s.open(func(c *Config) {
 		log = &full{Log: c.Log}
 		log.is.Store(true)
-		c.Log, c.lookAgain = log, 10*time.Millisecond
+		c.Log, c.poll = log, 10*time.Millisecond/4
 	})
-	s.stuck("a")
+	s.awaitStuck("a", true)
 	log.is.Store(false)
 	s.until("a", journal.RunDone)
-}
-
-// TestOrphans_Backoff: what can't be recorded is tried ever more seldom, since its calls
-// run again each time, and anew once it could be.
-func TestOrphans_Backoff(t *testing.T) {
-	s := serve(t, work, nil, nil).server.supervisor
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := &run{context: "x", err: &unwritable{noRoom{}}, started: make(chan struct{})}
-	if pause := s.keepOrphan(one); pause != 0 || s.orphans["x"] != nil {
-		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
-	}
-	close(one.started)
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if pause := s.keepOrphan(one); pause != want*time.Second || !s.orphans["x"].after.After(time.Now()) {
-			t.Errorf("it is tried again after %s, not %d s", pause, want)
-		}
-	}
-	if one.err = nil; s.keepOrphan(one) != 0 || s.orphans["x"] != nil {
-		t.Error("it is still stuck")
-	}
 }
 
 // TestOrphans_LapsedLease: what somebody left who can't be seen to be dead goes on when
@@ -458,30 +426,6 @@ func TestOrphans_LapsedLease(t *testing.T) {
 	s.http.Close()
 	s.open(nil)
 	s.until("a", journal.RunDone)
-}
-
-// TestOrphans_ForksStay: what ran where a fork was made does not go on in the fork by
-// itself.
-func TestOrphans_ForksStay(t *testing.T) {
-	s := serve(t, pay, nil, nil)
-	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","approve":"never","wait":true}`)
-	s.expect("POST", "/v1/contexts/a/fork", `{"context":"f","at":2}`, 200, `{"at":2,"context":"f","parent":"a"}`)
-	if err := s.server.Drain(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	before, err := journal.In(s.log, "f").LastRun(t.Context())
-	if err != nil || before.Status != journal.RunRunning {
-		t.Fatal(before, err)
-	}
-	s.http.Close()
-	s.open(nil)
-	if left := s.server.supervisor.findOrphans(); left["f"] != nil {
-		t.Errorf("it would go on with %v", left)
-	}
-	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
-		t.Errorf("the fork is at %d, %v", head, err)
-	}
-	s.expect("POST", "/v1/contexts/f/resume", `{"wait":true}`, 200, `{"context":"f","error":null,"output":7,"status":"done"}`)
 }
 
 // away takes a file of the project away until it is put back.
@@ -521,24 +465,22 @@ func TestOrphans_MendedScripts(t *testing.T) {
 			if name == "planner" {
 				again = 10 * time.Millisecond
 			}
-			s := serve(t, files, nil, func(c *Config) { c.lookAgain = again })
+			s := serve(t, files, nil, func(c *Config) { c.poll = again / 4 })
 			s.expect("POST", "/v1/runs", c.run, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
 			back := s.away(c.broken)
 			s.host.Reload()
 			if status, text := s.ask("POST", "/v1/contexts/a/"+c.path, c.body); status != http.StatusOK {
 				t.Fatal(status, text)
 			}
-			s.stuck("a")
+			s.awaitStuck("a", true)
 			if _, text := s.ask("GET", "/v1/contexts/a", ""); !strings.Contains(text, `"stuck":"`) {
 				t.Error(text)
 			}
 			back()
 			s.host.Reload()
-			for _, name := range s.server.supervisor.dueOrphans() {
-				s.server.supervisor.takeOver(name)
-			}
+			s.ask("POST", "/v1/contexts/other/messages", `{"type":"state","x":1}`) // news, before the next poll
 			s.until("a", journal.RunDone)
-			s.kept("a", func(l *orphan) bool { return l == nil })
+			s.awaitStuck("a", false)
 		})
 	}
 }
@@ -552,16 +494,16 @@ func TestOrphans_MendedOnceResumed(t *testing.T) {
 			if context.s then return { calls = {}, output = context.s.a } end
 			return { calls = { { _tool = "ren", v = 7, _outputPath = "†s.a" } } }
 		end`,
-	}, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	}, nil, func(c *Config) { c.poll = 10 * time.Millisecond / 4 })
 	s.expect("POST", "/v1/runs", `{"plan":"plans/asked.lua","context":"a","approve":"always","wait":true}`, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
 	s.ask("DELETE", "/v1/runs/a", "")
 	s.ask("POST", "/v1/contexts/a/calls/1.1/approve", "{}")
 	back := s.away("plans/asked.lua")
 	s.expect("POST", "/v1/contexts/a/resume", "{}", http.StatusAccepted, `{"context":"a"}`)
-	s.stuck("a")
+	s.awaitStuck("a", true)
 	back()
 	s.until("a", journal.RunDone)
-	s.kept("a", func(l *orphan) bool { return l == nil })
+	s.awaitStuck("a", false)
 }
 
 // TestOrphans_MendedDelegate: so does a delegate's run that was resumed by itself while it
@@ -574,25 +516,25 @@ func TestOrphans_MendedDelegate(t *testing.T) {
 			return { calls = { { _tool = "ren", v = "†x.y", _outputPath = "†s.a" } } }
 		end })`,
 		"plans/root.lua": `return { calls = { { _tool = "r", _delegate = "asked", _outputPath = "†s.a" } }, output = "†s.a" }`,
-	}, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	}, nil, func(c *Config) { c.poll = 10 * time.Millisecond / 4 })
 	s.expect("POST", "/v1/runs", `{"plan":"plans/root.lua","context":"c","wait":true}`, http.StatusOK, `{"context":"c","error":null,"output":null,"status":"waiting"}`)
 	s.ask("DELETE", "/v1/runs/c", "") // so that it does not go on by itself
 	s.ask("POST", "/v1/contexts/c.1.1/messages", `{"type":"data","kind":"x","data":{"y":5}}`)
 	back := s.away("activities/asked.lua")
 	s.host.Reload()
 	s.expect("POST", "/v1/contexts/c.1.1/resume", "{}", http.StatusAccepted, `{"context":"c.1.1"}`)
-	s.stuck("c.1.1")
+	s.awaitStuck("c.1.1", true)
 	back()
 	s.host.Reload()
 	s.until("c.1.1", journal.RunDone)
 	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")
-	s.kept("c.1.1", func(l *orphan) bool { return l == nil })
+	s.awaitStuck("c.1.1", false)
 }
 
 // TestOrphans_NewsWhileHeldElsewhere: what comes to a run that another process is at, which may not take it
 // up any more, is looked at when that has let go of it.
 func TestOrphans_NewsWhileHeldElsewhere(t *testing.T) {
-	s := serve(t, work, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	s := serve(t, work, nil, func(c *Config) { c.poll = 10 * time.Millisecond / 4 })
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
 	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Minute}}
 	held, err := s.log.Append(t.Context(), lease)
@@ -600,14 +542,7 @@ func TestOrphans_NewsWhileHeldElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	kept := func() bool {
-		s.server.supervisor.mu.Lock()
-		defer s.server.supervisor.mu.Unlock()
-		return s.server.supervisor.orphans["a"] != nil
-	}
-	for !kept() {
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitStuck("a", true)
 	lease.Lease = &store.Lease{Epoch: held.Epoch}
 	if _, err := s.log.Append(t.Context(), lease); err != nil {
 		t.Fatal(err)
@@ -634,14 +569,6 @@ func TestCancel_BesideARefusedRequest(t *testing.T) {
 		if last, err := journal.In(s.log, name).LastRun(t.Context()); err != nil || status == 200 && last.Status != journal.RunCancelled {
 			t.Fatalf("%d %s; the run is %s, %v", status, text, last.Status, err)
 		}
-	}
-}
-
-// TestOrphans_FoundWithinAMinute: what another process was at is found within a minute from
-// when it died, the 30 s of its lease among them.
-func TestOrphans_FoundWithinAMinute(t *testing.T) {
-	if longest := 30*time.Second + looksPerScan*lookAgain; longest > time.Minute {
-		t.Errorf("it takes up to %s", longest)
 	}
 }
 

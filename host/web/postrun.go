@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/supervise"
 	"obelus/store"
 )
 
@@ -40,33 +42,28 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.supervisor.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
-		request, registry, err := s.config.Host.Plan(asked.Plan)
-		if notFound(err) {
-			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
+	start.Begun = func() { release(r) } // the input is in the log
+	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
+		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if asked.Mode != "" {
-			request.Mode = asked.Mode
+			start.Request.Mode = asked.Mode
 		}
-		if err := asked.readInput(&start); err != nil {
-			return nil, err
+		if err := asked.readInput(&start.Start); err != nil {
+			return err
 		}
-		start.Request, start.Begun = request, func() {
-			begun()
-			release(r) // the input is in the log
-		}
-		if err := start.MissingInput(ctx, s.log, registry.Schemas...); err != nil {
-			return nil, err
-		}
-		return s.supervisor.newRunner(registry).Run(ctx, start)
-	})
+		return start.MissingInput(ctx, s.log, start.Registry.Schemas...)
+	}
+	run, err := s.supervisor.Start(r.Context(), supervise.Start{Start: start, Prepare: prepare})
 	if err != nil {
 		return err
 	}
-	return s.sendRun(w, r, one, asked.Wait)
+	return s.sendRun(w, r, run, asked.Wait)
 }
 
 // contextFor returns the name that was asked for a new context, or a new name.
@@ -121,42 +118,54 @@ func (q *runRequest) readInput(start *engine.Start) (err error) {
 
 // sendRun answers with a run's outcome or, without wait, as soon as it has begun. If the client
 // goes away the run goes on.
-func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, one *run, wait bool) error {
-	begun := one.started
+func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, run *supervise.Run, wait bool) error {
+	begun := run.Recorded()
 	if wait {
 		begun = nil
 	}
 	select {
-	case <-one.ended:
+	case <-run.Ended():
 	case <-begun:
 	case <-r.Context().Done():
-		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) || !one.hasStarted() {
+		switch {
+		case isClosed(run.Ended()):
+		case errors.Is(r.Context().Err(), context.DeadlineExceeded) && isClosed(run.Recorded()):
+			begun = run.Recorded() // a handler around this one has ended the request, and the run goes on
+		default:
 			return r.Context().Err()
 		}
-		begun = one.started // a handler around this one has ended the request, and the run goes on
 	}
+	if isClosed(begun) {
+		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+run.Context())
+		return write(w, http.StatusAccepted, map[string]any{"context": run.Context()})
+	}
+	outcome, err := run.Wait(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.sendOutcome(w, r, outcome)
+}
+
+// isClosed reports whether a channel is closed. One that is nil is not.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-begun:
-		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+one.context)
-		return write(w, http.StatusAccepted, map[string]any{"context": one.context})
+	case <-c:
+		return true
 	default:
+		return false
 	}
-	if one.err != nil {
-		return one.failure()
-	}
-	return s.sendOutcome(w, r, one)
 }
 
 // sendOutcome answers with a run's outcome. If there is no room for a large output, it answers as
 // without wait, and the client finds the output at the context: the run is over and must not be
 // started again.
-func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, one *run) error {
-	text := append(store.EncodeJSON(outcomeBody(one.outcome)), '\n')
+func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, outcome *journal.Outcome) error {
+	text := append(store.EncodeJSON(outcomeBody(outcome)), '\n')
 	if len(text) > smallPiece {
 		from, size := s.room.of(len(text))
 		if !from.TryAcquire(size) {
-			w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+one.context)
-			return write(w, http.StatusAccepted, map[string]any{"context": one.context, "status": one.outcome.Status})
+			w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+outcome.Context)
+			return write(w, http.StatusAccepted, map[string]any{"context": outcome.Context, "status": outcome.Status})
 		}
 		defer from.Release(size)
 	}
@@ -174,18 +183,6 @@ func mountPrefix(r *http.Request) string {
 		return ""
 	}
 	return prefix
-}
-
-// failure returns the error of a run without an outcome. If a part was recorded before the log
-// could not be written any more, it says that the run must not be started again.
-func (one *run) failure() error {
-	if !one.hasStarted() || !isUnwritable(one.err) {
-		return one.err
-	}
-	if one.cancelledForGood {
-		return unrecordedCancel(one.context)
-	}
-	return unwritableProblem("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
 }
 
 // outcomeBody returns the body for a run's outcome.
@@ -266,9 +263,9 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	how := engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set, Who: who}
-	one, err := s.supervisor.begin(r.Context(), name, false, s.supervisor.resumeFunc(how))
+	run, err := s.supervisor.Resume(r.Context(), how)
 	if err != nil {
 		return err
 	}
-	return s.sendRun(w, r, one, asked.Wait)
+	return s.sendRun(w, r, run, asked.Wait)
 }

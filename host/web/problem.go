@@ -3,11 +3,11 @@ package web
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"strconv"
 
 	"obelus/engine/plan"
+	"obelus/host/supervise"
 )
 
 // internalText is the message of an error that only the server's log explains.
@@ -42,23 +42,33 @@ var errUnflushable = &problem{
 	message: "no events can be sent: a handler around this one hides how its answers are flushed: give the writer around this handler an Unwrap method",
 }
 
+var (
+	errFull     = &problem{status: http.StatusTooManyRequests, code: "full", message: supervise.ErrFull.Error(), retry: 1}
+	errStopping = &problem{status: http.StatusServiceUnavailable, code: "stopping", message: "the server is being stopped", retry: 5}
+)
+
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// notFound reports whether a plan's file does not exist.
-func notFound(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// isTemporary reports whether an error of a log, or of reading a file, may pass.
+func isTemporary(err error) bool {
+	var e interface{ Temporary() bool }
+	return errors.As(err, &e) && e.Temporary()
+}
 
 // wrong returns the answer to a request that makes no sense.
 func wrong(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, code: "request", message: fmt.Sprintf(format, args...)}
 }
 
-func unwritableProblem(format string, args ...any) error {
-	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
-}
-
-func unrecordedCancel(name string) error {
-	return unwritableProblem("context %s was told to end, which is recorded when the server can write its log", name)
+// pendingProblem returns the answer if a run has begun, or was cancelled, and that can't be
+// recorded at present: it must not be started again.
+func pendingProblem(e *supervise.PendingError) *problem {
+	message := "context %s has been begun, and goes on by itself when the server can write its log: look at it later"
+	if e.Cancelled {
+		message = "context %s was told to end, which is recorded when the server can write its log"
+	}
+	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(message, e.Context)}
 }

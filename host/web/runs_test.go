@@ -25,6 +25,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/host"
+	"obelus/host/supervise"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -40,7 +41,7 @@ func TestQueue_WaitsAndRefuses(t *testing.T) {
 		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"b","wait":true}`)
 		queued <- text
 	}()
-	for s.server.supervisor.gate.waiting.Load() == 0 {
+	for s.queued() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	r, err := http.Post(s.http.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/double.lua"}`))
@@ -68,8 +69,8 @@ func TestQueue_WokenOften(t *testing.T) {
 		s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	time.Sleep(2 * followInterval)
-	if n := s.server.supervisor.gate.waiting.Load(); n != 1 {
+	time.Sleep(2 * supervise.DefaultPoll)
+	if n := s.queued(); n != 1 {
 		t.Errorf("%d wait", n)
 	}
 	close(p.resume)
@@ -85,12 +86,12 @@ func TestCancel_QueuedToGoOn(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
 	<-p.reached
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	for s.server.supervisor.gate.waiting.Load() == 0 {
+	for s.queued() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.ask("DELETE", "/v1/runs/a", "")
 	close(p.resume)
-	for s.server.supervisor.gate.waiting.Load() > 0 || len(s.server.supervisor.gate.places) > 0 {
+	for len(s.server.supervisor.Runs()) > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
@@ -108,12 +109,12 @@ func TestCancel_QueuedRequests(t *testing.T) {
 	<-p.reached
 	answers := make(chan string)
 	queue := func(path, body string) {
-		n := s.server.supervisor.gate.waiting.Load()
+		n := s.queued()
 		go func() {
 			_, text := s.ask("POST", path, body)
 			answers <- text
 		}()
-		for s.server.supervisor.gate.waiting.Load() == n {
+		for s.queued() == n {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -129,7 +130,7 @@ func TestCancel_QueuedRequests(t *testing.T) {
 			}
 		}
 	}
-	if n := s.server.supervisor.gate.waiting.Load(); n != 0 {
+	if n := s.queued(); n != 0 {
 		t.Errorf("%d wait", n)
 	}
 	s.refused("DELETE", "/v1/runs/c", "", 404, "no-context")
@@ -150,7 +151,7 @@ func TestDrain_QueuedRequests(t *testing.T) {
 	go func() {
 		told <- s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b"}`, 503, "stopping")
 	}()
-	for s.server.supervisor.gate.waiting.Load() == 0 {
+	for s.queued() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	drained := make(chan error)
@@ -227,31 +228,13 @@ func TestRuns_RefusedLeaveNothing(t *testing.T) {
 	before := kept()
 	for range 30_000 {
 		var busy *engine.BusyError
-		if _, err := s.server.supervisor.begin(t.Context(), "a", false, nil); !errors.As(err, &busy) {
+		if _, err := s.server.supervisor.Resume(t.Context(), engine.Resume{Context: "a"}); !errors.As(err, &busy) {
 			t.Fatal(err)
 		}
 	}
 	if more := kept() - before; more > 1<<20 {
 		t.Errorf("30,000 runs that were refused have left %d bytes", more)
 	}
-}
-
-// TestCancel_DoneByAnotherProcess holds that a run is not called cancelled which another
-// process has brought to its end, while this server was about to go on with it.
-func TestCancel_DoneByAnotherProcess(t *testing.T) {
-	s := serve(t, work, nil, nil)
-	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","wait":true}`)
-	reached := make(chan struct{})
-	_, err := s.server.supervisor.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*journal.Outcome, error) {
-		close(reached)
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-reached
-	s.refused("DELETE", "/v1/runs/a", "", 409, "call")
 }
 
 // TestRuns_Timeout: a run that takes too long is cancelled.
@@ -409,7 +392,7 @@ func TestRuns_InputAppended(t *testing.T) {
 	// What was not waited for is looked at once.
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
 	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
-	time.Sleep(3 * followInterval)
+	time.Sleep(3 * supervise.DefaultPoll)
 	if waits := s.halts("c"); waits != 2 {
 		t.Errorf("the run has come to a halt %d times, not 2", waits)
 	}

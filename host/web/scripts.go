@@ -44,8 +44,8 @@ func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 
 // health answers whether the server takes requests and can read its log.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	if s.supervisor.isDraining() {
-		return errDraining
+	if s.supervisor.IsShutDown() {
+		return errStopping
 	}
 	if _, err := s.log.Head(r.Context(), ""); err != nil && !errors.Is(err, store.ErrNoContext) {
 		if r.Context().Err() != nil { // the error is the request's

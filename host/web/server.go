@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/host"
+	"obelus/host/supervise"
 	"obelus/store"
 )
 
@@ -46,7 +47,7 @@ type Config struct {
 	// Logger receives a record of each request and run. Nil discards them.
 	Logger *slog.Logger
 
-	lookAgain time.Duration // time between two looks at orphans; 0 is the constant lookAgain
+	poll time.Duration // [supervise.Config].Poll
 }
 
 // Defaults of [Config].
@@ -54,18 +55,18 @@ const (
 	DefaultBody    = 8 << 20
 	DefaultBodies  = 512 << 20
 	DefaultAnswers = 64 << 20
-	DefaultRuns    = 64
-	DefaultQueue   = 256
-	DefaultTimeout = time.Hour
+	DefaultRuns    = supervise.DefaultRuns
+	DefaultQueue   = supervise.DefaultQueue
+	DefaultTimeout = supervise.DefaultTimeout
 )
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
 	config     Config
-	log        *notifyingLog // the supervisor's
+	log        store.Log // the supervisor's
 	logger     *slog.Logger
 	handler    http.Handler
-	supervisor *supervisor
+	supervisor *supervise.Supervisor
 	bodies     atomic.Int64  // bytes of the bodies being worked on, and of the values made of them
 	streams    atomic.Int64  // clients that follow a context
 	reading    chan struct{} // places for answers that are read from the log
@@ -84,11 +85,6 @@ func New(config Config) *Server {
 	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
 	config.Bodies = cmp.Or(max(config.Bodies, 0), int64(serve.Bodies), DefaultBodies)
 	config.Answers = cmp.Or(max(config.Answers, 0), int64(serve.Answers), DefaultAnswers)
-	config.Runs = cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns)
-	config.Queue = cmp.Or(max(config.Queue, 0), serve.Queue, DefaultQueue)
-	config.Timeout = cmp.Or(max(config.Timeout, 0), serve.Timeout, DefaultTimeout)
-	config.NoResume = config.NoResume || serve.NoResume
-	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -97,15 +93,13 @@ func New(config Config) *Server {
 		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
 	}
 	s.streaming = s.room.forStreams()
-	gate := newGate(config.Runs, config.Queue)
-	s.metrics = newMetrics(config.Host, gate, &s.streams)
-	s.supervisor = newSupervisor(supervision{
-		host: config.Host, log: config.Log, logger: config.Logger, gate: gate, observer: s.metrics,
-		timeout: config.Timeout, noResume: config.NoResume, lookAgain: config.lookAgain,
+	s.metrics = newMetrics(s)
+	s.supervisor = supervise.New(supervise.Config{
+		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
+		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Ended: s.metrics.run,
 	})
-	s.log = s.supervisor.log
+	s.log = s.supervisor.Log()
 	s.handler = s.guard(s.routes())
-	s.supervisor.start()
 	return s
 }
 
@@ -114,7 +108,7 @@ func New(config Config) *Server {
 // gives up waiting when ctx is done. A program with an [http.Server] of its own drains first and
 // then shuts that down, which waits for requests: requests for streams and for runs end by the
 // drain alone.
-func (s *Server) Drain(ctx context.Context) error { return s.supervisor.drain(ctx) }
+func (s *Server) Drain(ctx context.Context) error { return s.supervisor.Shutdown(ctx) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -94,7 +95,7 @@ func (s *site) open(configure func(*Config)) {
 	if s.log, err = sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{}); err != nil {
 		s.t.Fatal(err)
 	}
-	config := Config{Host: s.host, Log: s.log}
+	config := Config{Host: s.host, Log: s.log, Logger: slog.New(faults{slog.DiscardHandler, s.t})}
 	if configure != nil {
 		configure(&config)
 	}
@@ -106,6 +107,21 @@ func (s *site) open(configure func(*Config)) {
 		}
 	})
 	s.t.Cleanup(s.http.Close)
+}
+
+// faults is a handler of log records that fails a test if the program reports a fault of its own.
+type faults struct {
+	slog.Handler
+	t testing.TB
+}
+
+func (f faults) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+
+func (f faults) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "fault of the program") {
+		f.t.Error(r.Message)
+	}
+	return nil
 }
 
 func (s *site) write(name, text string) {
@@ -264,9 +280,9 @@ func TestRuns_Outcomes(t *testing.T) {
 // TestConfig_Settings: what obelus.lua says under serve goes for a handler too, unless the
 // program says otherwise.
 func TestConfig_Settings(t *testing.T) {
-	files := map[string]string{"obelus.lua": `return { serve = { runs = 1, queue = 2, body = 3000, timeout = "4s", resume = false } }`}
-	got := serve(t, files, nil, func(c *Config) { c.Queue = 5 }).server.config
-	if got.Runs != 1 || got.Queue != 5 || got.Body != 3000 || got.Timeout != 4*time.Second || !got.NoResume {
+	files := map[string]string{"obelus.lua": `return { serve = { answers = 4000, body = 3000 } }`}
+	got := serve(t, files, nil, func(c *Config) { c.Answers = 5000 }).server.config
+	if got.Body != 3000 || got.Answers != 5000 || got.Bodies != DefaultBodies {
 		t.Errorf("%+v", got)
 	}
 }

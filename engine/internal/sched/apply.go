@@ -49,8 +49,8 @@ func (s *State) applyForeign(e Event) {
 	}
 }
 
-// ApplyMessage has a message of another arrive at a path: the calls that wait for what it bears on
-// have their turn.
+// ApplyMessage has a foreign message arrive at a path: the calls that wait for a value there, above
+// or below are queued.
 func (s *State) ApplyMessage(path store.Path) {
 	for _, i := range s.waiting.take(path) {
 		s.applyForeign(Event{Kind: Arrived, Call: i})
@@ -246,6 +246,3 @@ func (s *State) nextQueue() *queue {
 
 // Take takes the call out of its queue whose turn has come, to be evaluated.
 func (s *State) Take() { s.nextQueue().take() }
-
-// Began is the position in the record at which the next call began; zero in a live run.
-func (s *State) Began(i int) journal.Position { return s.span(i).Began }

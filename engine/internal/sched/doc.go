@@ -1,7 +1,7 @@
-// Package sched decides what the calls of one tick do next. A [State] is a value: it starts no
-// goroutine, and knows no clock, no log and no scripts. Whoever runs the tick tells it by
-// [State.Apply] what has happened, asks by [State.Next] which call's turn has come, by
-// [State.Evaluate] what that call does, and by [State.Verdict] how the tick ends.
+// Package sched is the scheduler of a tick's calls. A [State] is a value: it starts no goroutine, and
+// knows no clock, no log and no scripts. The runner applies events to it ([State.Apply]), asks for
+// the next call that can run ([State.Next]) and for a decision about it ([State.Evaluate]), and, once
+// no call is left, for the end of the tick ([State.Verdict]).
 //
 // A call goes from phase to phase; any other event in a phase is refused:
 //
@@ -23,6 +23,6 @@
 //	paused   -- due      --> queued
 //	paused   -- returned --> queued
 //
-// Changes within a step can be undone: [State.Begin] begins a step, and [State.Revert] restores
-// what it has changed.
+// Changes within a step can be undone: [State.Begin] begins a step, and [State.Revert] restores the
+// calls as they were before it.
 package sched

@@ -14,12 +14,12 @@ import (
 	"obelus/store"
 )
 
-// Values are what calls read: the context's messages, those of the step included.
+// Values gives calls the values of the context, with the messages of the step.
 type Values interface {
 	// Resolve reads a path for a call, as an instance sees it.
 	Resolve(call int, path store.Path, instance string) (store.Resolved, error)
 
-	// Grant returns what a call's scopes let it see, by kind. It notes in reads where each value
+	// Grant returns the values that a call's scopes grant, by kind, and notes in reads where each
 	// came from.
 	Grant(call int, reads map[string]int64) (map[string]any, error)
 
@@ -27,64 +27,79 @@ type Values interface {
 	// error is a [*plan.Fault] where it does not.
 	CheckMethod(call int, path store.Path) error
 
-	// Explain adds to the error of a call's parameters what the call's reader can do about it.
+	// Explain adds a remedy to the error of a call's parameters.
 	Explain(call int, err error) error
 }
 
-// Action is what a call does when its turn has come.
+// Action is the next action of a call.
 type Action uint8
 
-// What a call does.
+// The actions of calls.
 const (
 	Start  Action = iota // it begins, with its first attempt
 	Retry                // it begins another attempt, with the arguments of the first
 	Hold                 // it is held for a person
 	Wait                 // it waits for values from outside the plan
-	Skip                 // it is not to run: what it needs was not written
+	Skip                 // it is not to run: a value that it needs was not written
 	Reject               // it can't run, and that is a fault of the plan: its alternatives don't count
 	Fail                 // it fails without running, as if its activity had failed
 )
 
-// Decision is what a call does, with what it is told by.
+// Decision is the next action of a call, with its content.
 type Decision struct {
 	Action
 
 	Arguments map[string]any   // of Start and Hold: the call with its references resolved
-	Granted   map[string]any   // of Start and Hold: what its scopes let it see
+	Granted   map[string]any   // of Start and Hold: the values that its scopes grant
 	Reads     map[string]int64 // of Start and Hold: by reference, the newest seq that its value came from
 	WaitsFor  []string         // of Wait: the references
 	Reason    string           // of Skip
 	Err       error            // of Reject and Fail
 }
 
-// Evaluate decides what a call does whose turn has come. Its error is one of the values.
-func (s *State) Evaluate(ctx context.Context, i int, v Values) (d Decision, err error) {
-	c, call := &s.Calls[i], s.Plan.Calls[i]
-	if c.Again {
+// Evaluate decides about a call whose turn has come. Its error is one of the values.
+func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error) {
+	e := evaluation{s, i, s.Plan.Calls[i], v}
+	record := &s.Calls[i].Record
+	switch h := record.Hold; {
+	case s.Calls[i].Again:
 		return Decision{Action: Retry}, nil
+	case h != nil && h.Decision == journal.Rejected:
+		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil
+	case h != nil && h.Decision != "":
+		return e.approved(h)
 	}
-	if h := c.Record.Hold; h != nil && h.Decision != "" {
-		return s.evaluateDecided(i, v, h)
-	}
+	return e.evaluate(ctx)
+}
+
+// evaluation decides about one call.
+type evaluation struct {
+	*State
+	i      int
+	call   *plan.Call
+	values Values
+}
+
+func (e *evaluation) evaluate(ctx context.Context) (d Decision, err error) {
 	d.Reads = map[string]int64{}
 	var lacking *expr.Missing
-	d.Arguments, lacking, err = call.Resolve(ctx, s.Lookup(i, v, d.Reads))
+	d.Arguments, lacking, err = e.call.Resolve(ctx, e.Lookup(e.i, e.values, d.Reads))
 	if fault, wrong := errors.AsType[*plan.Fault](err); wrong {
-		return reject(&plan.Fault{Code: fault.Code, Err: v.Explain(i, fault.Err)}), nil
+		return reject(&plan.Fault{Code: fault.Code, Err: e.values.Explain(e.i, fault.Err)}), nil
 	}
 	if err != nil {
 		return d, err
 	}
 	if lacking != nil {
-		return s.evaluateLacking(i, lacking), nil
+		return e.lacks(lacking), nil
 	}
-	if d.Granted, err = v.Grant(i, d.Reads); err != nil {
+	if d.Granted, err = e.values.Grant(e.i, d.Reads); err != nil {
 		return d, err
 	}
-	if misfit, err := s.misfit(i, v); misfit != nil || err != nil {
+	if misfit, err := e.misfit(); misfit != nil || err != nil {
 		return reject(misfit), err
 	}
-	if s.Approve.Holds(call) && c.Record.At == 0 {
+	if e.Approve.Holds(e.call) && e.Calls[e.i].Record.At == 0 {
 		d.Action = Hold
 	}
 	return d, nil
@@ -92,35 +107,31 @@ func (s *State) Evaluate(ctx context.Context, i int, v Values) (d Decision, err 
 
 func reject(err error) Decision { return Decision{Action: Reject, Err: err} }
 
-// evaluateDecided goes on with a call as a person decided.
-func (s *State) evaluateDecided(i int, v Values, h *journal.Hold) (Decision, error) {
-	if h.Decision == journal.Rejected {
-		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil
-	}
-	call := s.Plan.Calls[i]
-	if misfit, err := s.misfit(i, v); misfit != nil || err != nil {
+// approved goes on with a call as a person approved it.
+func (e *evaluation) approved(h *journal.Hold) (d Decision, err error) {
+	if misfit, err := e.misfit(); misfit != nil || err != nil {
 		return reject(misfit), err
 	}
 	// The correction may have been checked against another version of the tool.
 	if len(h.Corrected) > 0 {
-		if err := call.Definition.Accepts(h.Arguments); err != nil {
+		if err := e.call.Definition.Accepts(h.Arguments); err != nil {
 			return Decision{Action: Fail, Err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("as corrected: %w", err)}}, nil
 		}
 	}
-	d := Decision{Arguments: make(map[string]any, len(call.Issued)), Granted: h.Granted}
+	d.Arguments, d.Granted = make(map[string]any, len(e.call.Issued)), h.Granted
 	maps.Copy(d.Arguments, h.Arguments)
-	call.WithMeta(d.Arguments)
+	e.call.WithMeta(d.Arguments)
 	if d.Granted == nil {
 		d.Granted = map[string]any{}
 	}
-	d.Reads = call.ReadsWithout(h.Arguments, h.Corrected, s.Calls[i].Record.Reads)
+	d.Reads = e.call.ReadsWithout(h.Arguments, h.Corrected, e.Calls[e.i].Record.Reads)
 	return d, nil
 }
 
-// misfit reports why a value where a call writes does not take its method.
-func (s *State) misfit(i int, v Values) (misfit, err error) {
-	for _, path := range s.Plan.Calls[i].Output.Writes() {
-		err := v.CheckMethod(i, path)
+// misfit reports why a value at a path that the call writes does not take its method.
+func (e *evaluation) misfit() (misfit, err error) {
+	for _, path := range e.call.Output.Writes() {
+		err := e.values.CheckMethod(e.i, path)
 		if _, misfits := errors.AsType[*plan.Fault](err); misfits {
 			return err, nil
 		}
@@ -170,27 +181,27 @@ func (s *State) WroteAbove(i int, path store.Path) bool {
 	return slices.ContainsFunc(s.Calls[i].Written, func(w store.Path) bool { return w.Contains(path) })
 }
 
-// evaluateLacking decides about a call whose expressions are missing though all that it depends on
-// has settled: it waits, or it fails, or it is skipped.
-func (s *State) evaluateLacking(i int, lacking *expr.Missing) Decision {
+// lacks decides about the call where expressions are missing though all calls that it depends on have
+// settled: it waits, or it fails, or it is skipped.
+func (e *evaluation) lacks(lacking *expr.Missing) Decision {
 	if lacking.Open {
 		d := Decision{Action: Wait}
 		for _, path := range lacking.Paths {
-			if s.isOpen(i, path) && !slices.Contains(d.WaitsFor, path.String()) {
+			if e.isOpen(e.i, path) && !slices.Contains(d.WaitsFor, path.String()) {
 				d.WaitsFor = append(d.WaitsFor, path.String())
 			}
 		}
 		return d
 	}
 	for _, path := range lacking.Paths {
-		// The last may have replaced what the others wrote.
-		for _, w := range slices.Backward(s.Plan.Graph.WritersFor(i, path)) {
-			if s.WroteAbove(w, path) {
-				return reject(plan.Faultf(plan.CodeExpression, "%s is missing: %s %s", path, s.Plan.Graph.Label(w), s.howMissing(w, path)))
+		// The last may have replaced the values of the others.
+		for _, w := range slices.Backward(e.Plan.Graph.WritersFor(e.i, path)) {
+			if e.WroteAbove(w, path) {
+				return reject(plan.Faultf(plan.CodeExpression, "%s is missing: %s %s", path, e.Plan.Graph.Label(w), e.howMissing(w, path)))
 			}
 		}
 	}
-	reason := s.skipReason(i, lacking.Paths)
+	reason := e.skipReason(lacking.Paths)
 	if reason == "" && lacking.Member != nil {
 		return reject(plan.Faultf(plan.CodeExpression, "%w", lacking.Member))
 	}
@@ -198,21 +209,21 @@ func (s *State) evaluateLacking(i int, lacking *expr.Missing) Decision {
 }
 
 // howMissing says why a value is missing at or below a path that a call has written.
-func (s *State) howMissing(writer int, path store.Path) string {
+func (e *evaluation) howMissing(writer int, path store.Path) string {
 	switch {
-	case slices.Contains(s.Calls[writer].Written, path):
+	case slices.Contains(e.Calls[writer].Written, path):
 		return "wrote there, and it is there no more"
-	case path.Kind() == store.KindError && s.othersWroteErrors(writer):
+	case path.Kind() == store.KindError && e.othersWroteErrors(writer):
 		return "wrote above it, but without that key, or another error has replaced it"
 	}
 	return "wrote above it, but without that key"
 }
 
 // othersWroteErrors reports whether another call than one has written an error, and so may have
-// replaced that one's.
-func (s *State) othersWroteErrors(i int) bool {
-	for other := range s.Calls {
-		if other != i && slices.ContainsFunc(s.Calls[other].Written, func(w store.Path) bool { return w.Kind() == store.KindError }) {
+// replaced that one'e.
+func (e *evaluation) othersWroteErrors(i int) bool {
+	for other := range e.Calls {
+		if other != i && slices.ContainsFunc(e.Calls[other].Written, func(w store.Path) bool { return w.Kind() == store.KindError }) {
 			return true
 		}
 	}
@@ -224,13 +235,13 @@ const mostReasons = 8
 
 // skipReason says which branches or failures a skipped call was behind, first those that were
 // not skipped themselves.
-func (s *State) skipReason(i int, paths []store.Path) string {
+func (e *evaluation) skipReason(paths []store.Path) string {
 	var reasons []string
 	var named []int
 	for _, skipped := range []bool{false, true} {
 		for _, path := range paths {
-			for _, w := range s.Plan.Graph.WritersFor(i, path) {
-				status := s.Calls[w].Record.Status
+			for _, w := range e.Plan.Graph.WritersFor(e.i, path) {
+				status := e.Calls[w].Record.Status
 				if (status == journal.Skipped) != skipped || slices.Contains(named, w) {
 					continue
 				}
@@ -245,7 +256,7 @@ func (s *State) skipReason(i int, paths []store.Path) string {
 					reason = "%s was skipped, and so did not write %s"
 				}
 				named = append(named, w)
-				label := fmt.Sprintf("call %s (%s)", s.Calls[w].Record.Call, s.Plan.Calls[w].Tool)
+				label := fmt.Sprintf("call %s (%s)", e.Calls[w].Record.Call, e.Plan.Calls[w].Tool)
 				reasons = append(reasons, fmt.Sprintf(reason, label, path))
 			}
 		}

@@ -23,10 +23,10 @@ func (p Phase) String() string {
 	return [phases]string{"blocked", "queued", "parked", "waiting", "held", "running", "paused", "settled", "stopped"}[p]
 }
 
-// EventKind says what has happened.
+// EventKind is a kind of event in the life of a call.
 type EventKind uint8
 
-// What happens to calls. The runner applies all but the first two, which the scheduler makes itself.
+// The events of calls. The runner applies all but the first two, which the scheduler makes itself.
 const (
 	Released EventKind = iota // nothing that the call waited for is left
 	AtLimit                   // its activity is at its limit

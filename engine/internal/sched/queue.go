@@ -61,7 +61,7 @@ func (x waitIndex) add(i int, refs []string) {
 	}
 }
 
-// take removes the calls that wait for what overlaps a path, and returns them.
+// take removes the calls that wait for a path that overlaps another, and returns them.
 func (x waitIndex) take(path store.Path) []int {
 	woken := maps.Clone(x[path])
 	for _, above := range path.Prefixes() {

@@ -8,7 +8,7 @@ import (
 	"obelus/store"
 )
 
-// Config is what a tick is decided by.
+// Config holds the plan of a tick and the rules for its calls.
 type Config struct {
 	Plan     *plan.Plan
 	Approve  plan.Policy // calls to hold for a person
@@ -34,7 +34,7 @@ type State struct {
 	detached queue                      // queued fire-and-forget calls, which take no room from others
 	paused   queue                      // paused calls, the first due first
 	parked   map[*plan.Registered][]int // parked calls, by their activities
-	waiting  waitIndex                  // waiting calls, by what they wait for
+	waiting  waitIndex                  // waiting calls, by the paths that they wait for
 	parents  map[string]int             // waiting calls, by the contexts of their delegates
 
 	number          [phases]int              // of calls, by phase
@@ -113,8 +113,8 @@ func (s *State) span(i int) (none journal.Span) {
 	return s.Order.Span(s.Calls[i].Record.Call)
 }
 
-// Restore takes the records of calls for what has happened before: it releases the calls behind
-// those that have settled, as long as these need not run again, and queues the calls that can run.
+// Restore takes over the records of calls from before: it releases the calls that wait for settled
+// ones, as long as these need not run again, and queues the calls that can run.
 func (s *State) Restore() {
 	for i := range s.Calls {
 		c := &s.Calls[i]
@@ -172,17 +172,17 @@ func (s *State) Begin(keep bool) {
 // Step is the number of the step.
 func (s *State) Step() int { return s.step }
 
-// Undo is what the step has changed so far. It is valid until the next step begins.
+// Undo returns the changes of the step so far. They are valid until the next step begins.
 func (s *State) Undo() Undo { return s.undo }
 
-// TakeUndo returns what the step has changed, to be kept while other steps are made.
+// TakeUndo returns the changes of the step, to be kept while other steps are made.
 func (s *State) TakeUndo() Undo {
 	taken := s.undo
 	s.undo, s.spare = s.spare[:0], nil
 	return taken
 }
 
-// ReuseUndo gives back what [State.TakeUndo] returned, once it is of no more use.
+// ReuseUndo gives back the result of [State.TakeUndo], once it is of no more use.
 func (s *State) ReuseUndo(u Undo) { s.spare = u }
 
 // Revert restores the calls as they were before some steps, the newest first.

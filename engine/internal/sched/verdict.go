@@ -31,7 +31,7 @@ func (s *State) Unreported() (failed []*journal.Record) {
 	return failed
 }
 
-// Ending is what decides how a run goes on after a tick whose calls have all settled.
+// Ending holds the facts by which a run goes on or ends after a tick whose calls have all settled.
 type Ending struct {
 	Asks     bool  // its planner is to be asked until it gives an output, and has given none
 	Repeated bool  // the planner gave the solution once more that had just been refused

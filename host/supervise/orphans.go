@@ -1,9 +1,10 @@
-package web
+package supervise
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"time"
 
 	"obelus/engine"
@@ -12,71 +13,62 @@ import (
 	"obelus/host"
 )
 
-// How orphans are looked for: the time between two tries, the number of tries for each scan for
-// runs of other processes, and the longest time before an orphan is tried again.
+// How orphans are looked for, in units of [Config].Poll, and the longest time before an orphan is
+// tried again. A run of another process goes on within a minute from when that died: after the 30
+// seconds of its lease and two scans.
 const (
-	lookAgain    = time.Second
-	looksPerScan = 15
+	pollsPerTry  = 4
+	pollsPerScan = 56
 	maxBackoff   = time.Minute
 )
+
+// firstPause returns the time before an orphan is tried for the second time.
+func (s *Supervisor) firstPause() time.Duration { return pollsPerTry * s.config.Poll }
+
+// scanInterval returns the time between two scans for runs of processes that have died.
+func (s *Supervisor) scanInterval() time.Duration { return pollsPerScan * s.config.Poll }
 
 // orphan is a run that no process holds and that is to go on, if it still has one of some statuses.
 type orphan struct {
 	statuses []journal.RunStatus
 	unwanted bool          // it was cancelled, which could not be recorded
 	who      journal.Who   // cancelled it
-	pause    time.Duration // time between the last try and the next
+	pause    time.Duration // time between the last try and the next; 0 until it was tried
 	after    time.Time     // when it is tried again
 	refused  int           // the generation whose scripts refused it, or 0: with another one it is tried at once
 	why      string        // the error of those scripts
 }
 
-// stuckReason returns the error by which the scripts refuse to go on with a context's run, or "".
-func (s *supervisor) stuckReason(name string) string {
+// Stuck reports whether the run of a context has ended for now and is tried again by itself: since
+// the log can't be written, the scripts refuse it, or another process holds the context. The reason
+// is the error of the scripts, or "".
+func (s *Supervisor) Stuck(name string) (reason string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.orphans[name]; l != nil {
-		return l.why
+	l := s.orphans[name]
+	if l == nil || l.pause == 0 {
+		return "", false
 	}
-	return ""
+	return l.why, true
 }
 
-// retryOrphans resumes the runs that a server or another process left when it ended, and tries
-// again the ones that could not be recorded here. The runs of a process that died out of this
-// server's sight are resumed once their leases have lapsed.
-func (s *supervisor) retryOrphans() {
-	if !s.noResume {
-		left := s.findOrphans()
-		s.mu.Lock()
-		for name, l := range left {
-			if s.orphans[name] == nil { // it may have become one meanwhile
-				s.orphans[name] = l
-			}
-		}
-		s.mu.Unlock()
-	}
-	ticker := time.NewTicker(s.lookAgain)
-	defer ticker.Stop()
-	lapsed := map[string]bool{}
-	for n := 1; ; n++ {
-		if n%looksPerScan == 0 && !s.noResume {
-			lapsed = s.adoptLapsed(lapsed)
-		}
-		for _, name := range s.dueOrphans() {
-			s.takeOver(name)
-		}
-		select {
-		case <-s.running.Done():
-			return
-		case <-ticker.C:
+// adoptLeft adopts the runs that another process left before this supervisor began.
+func (s *Supervisor) adoptLeft() {
+	left := s.findOrphans()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, l := range left {
+		if s.orphans[name] == nil { // it may have become one meanwhile
+			s.orphans[name] = l
 		}
 	}
+	signal(s.news)
 }
 
 // adoptLapsed adopts the contexts of processes that have died: those whose leases had lapsed at the
 // scan before as well, since a process that was suspended renews its lease. It returns the contexts
 // with lapsed leases, and whether each was dealt with.
-func (s *supervisor) adoptLapsed(before map[string]bool) map[string]bool {
+func (s *Supervisor) adoptLapsed(before map[string]bool) map[string]bool {
 	names, err := s.log.Lapsed(s.running)
 	if err != nil {
 		s.logError("what was left can't be found", err)
@@ -92,7 +84,7 @@ func (s *supervisor) adoptLapsed(before map[string]bool) map[string]bool {
 
 // adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
 // It reports whether it could find that out.
-func (s *supervisor) adopt(name string) bool {
+func (s *Supervisor) adopt(name string) bool {
 	root, ok := s.rootOf(name)
 	if !ok {
 		return false
@@ -107,7 +99,7 @@ func (s *supervisor) adopt(name string) bool {
 }
 
 // dueOrphans returns the contexts of orphans whose time has come.
-func (s *supervisor) dueOrphans() (names []string) {
+func (s *Supervisor) dueOrphans() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.orphans {
@@ -120,12 +112,12 @@ func (s *supervisor) dueOrphans() (names []string) {
 
 // dueOrphan returns the orphan of a context if its time has come, else nil. The caller holds the
 // lock.
-func (s *supervisor) dueOrphan(name string) *orphan {
+func (s *Supervisor) dueOrphan(name string) *orphan {
 	l := s.orphans[name]
 	if l == nil || s.active[name] != nil {
 		return nil
 	}
-	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.host.Generation().Number) {
+	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.config.Host.Generation().Number) {
 		return nil
 	}
 	return l
@@ -133,7 +125,7 @@ func (s *supervisor) dueOrphan(name string) *orphan {
 
 // takeOver goes on with an orphan, unless another process holds it, and forgets it if nothing is
 // left to do. An orphan that goes on is kept until its run has ended.
-func (s *supervisor) takeOver(name string) {
+func (s *Supervisor) takeOver(name string) {
 	s.mu.Lock()
 	found := s.dueOrphan(name)
 	if found == nil {
@@ -149,13 +141,13 @@ func (s *supervisor) takeOver(name string) {
 	case now != found || now.after != l.after: // it was replaced or tried meanwhile
 	case over:
 		delete(s.orphans, name)
-	case now.pause > 0:
-		now.after, now.refused = time.Now().Add(now.pause), 0
+	default:
+		now.after, now.refused = time.Now().Add(max(now.pause, s.firstPause())), 0
 	}
 }
 
 // tryTakeOver goes on with an orphan, and reports whether nothing is left to do.
-func (s *supervisor) tryTakeOver(name string, l orphan) (over bool) {
+func (s *Supervisor) tryTakeOver(name string, l orphan) (over bool) {
 	s.log.releaseLease(s.running, name)
 	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
 		return false
@@ -175,31 +167,31 @@ func (s *supervisor) tryTakeOver(name string, l orphan) (over bool) {
 // keepOrphan forgets the orphan of a run that has ended, or makes an orphan of the run if it must
 // be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
 // another process holds it. The time between tries doubles, since each may run calls again. A run
-// that has recorded nothing is left to its client. An orphan stays if another request for its
+// that has recorded nothing is left to its caller. An orphan stays if another request for its
 // context is refused. It returns the time until the next try, or 0. The caller holds the lock.
-func (s *supervisor) keepOrphan(one *run) time.Duration {
-	l := s.orphans[one.context]
+func (s *Supervisor) keepOrphan(run *Run) time.Duration {
+	l := s.orphans[run.context]
 	var busy *engine.BusyError
-	mended := (one.unattended || one.hasStarted()) && isFixedByScripts(one.err)
-	held := one.unattended && errors.As(one.err, &busy) // the holder may not have noticed the news
-	switch later := mended || held || isTemporary(one.err); {
-	case one.err == nil, one.unattended && !later:
-		delete(s.orphans, one.context)
+	mended := (run.unattended || run.isRecorded()) && isFixedByScripts(run.err)
+	held := run.unattended && errors.As(run.err, &busy) // the holder may not have noticed the news
+	switch later := mended || held || isTemporary(run.err); {
+	case run.err == nil, run.unattended && !later:
+		delete(s.orphans, run.context)
 		return 0
-	case !later, l == nil && !one.unattended && !one.hasStarted():
+	case !later, l == nil && !run.unattended && !run.isRecorded():
 		return 0
 	case l == nil:
 		l = &orphan{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
-		s.orphans[one.context] = l
+		s.orphans[run.context] = l
 	}
 	if l.refused, l.why = 0, ""; mended {
-		l.refused, l.why = one.generation, one.err.Error()
+		l.refused, l.why = run.generation, run.err.Error()
 	}
-	if one.cancelledForGood {
-		l.who = one.who
+	if run.cancelledForGood {
+		l.who = run.who
 	}
-	l.unwanted = one.cancelledForGood || l.unwanted && !(one.hasStarted() && !one.unattended)
-	l.pause = min(max(2*l.pause, s.lookAgain), maxBackoff)
+	l.unwanted = run.cancelledForGood || l.unwanted && !(run.isRecorded() && !run.unattended)
+	l.pause = min(max(2*l.pause, s.firstPause()), maxBackoff)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
 }
@@ -207,13 +199,13 @@ func (s *supervisor) keepOrphan(one *run) time.Duration {
 // isFixedByScripts reports whether other scripts, or another plan file, might avoid an error.
 func isFixedByScripts(err error) bool {
 	_, scripts := host.Problems(err)
-	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || notFound(err)
+	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || errors.Is(err, fs.ErrNotExist)
 }
 
 // findOrphans returns the runs that were under way, also if only fire-and-forget calls are left,
 // and the waiting runs whose input has come since. Forks in which no run has gone on are left out:
 // their author decides.
-func (s *supervisor) findOrphans() map[string]*orphan {
+func (s *Supervisor) findOrphans() map[string]*orphan {
 	all := map[string]*orphan{}
 	for info, err := range s.log.Contexts(s.running, "") {
 		if err != nil {
@@ -233,7 +225,7 @@ func (s *supervisor) findOrphans() map[string]*orphan {
 }
 
 // findOrphan returns the orphan in a root context, or nil.
-func (s *supervisor) findOrphan(name string) *orphan {
+func (s *Supervisor) findOrphan(name string) *orphan {
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
 	if s.isTrue(name, journal.Context.HasInput) {
 		statuses = append(statuses, journal.RunWaiting)
@@ -258,7 +250,7 @@ func (s *supervisor) findOrphan(name string) *orphan {
 }
 
 // isTrue asks a question about a context, and logs an error as no.
-func (s *supervisor) isTrue(name string, of func(journal.Context, context.Context) (bool, error)) bool {
+func (s *Supervisor) isTrue(name string, of func(journal.Context, context.Context) (bool, error)) bool {
 	is, err := of(journal.In(s.log, name), s.running)
 	if err != nil {
 		s.logError("what a context waits for can't be found", err, "context", name)

@@ -2,12 +2,13 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 
-	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -34,7 +35,7 @@ func (r *childRun) start(ctx context.Context) result {
 	if last.Tick > 0 {
 		outcome, err = r.resume(ctx, last)
 	} else {
-		outcome, err = r.runner.run(ctx, r.opening, r.origin)
+		outcome, err = r.runs.run(ctx, r.opening, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
 		return result{err: errCut}
@@ -68,7 +69,7 @@ func (r *childRun) resume(ctx context.Context, last journal.Run) (*journal.Outco
 			}
 		}
 	}
-	return r.runner.Resume(ctx, again)
+	return r.runs.Resume(ctx, again)
 }
 
 // wait is the result of a delegate that waits.
@@ -78,37 +79,6 @@ func (r *childRun) wait(ctx context.Context, waits []string) result {
 		return result{err: unreadLog(ctx, err)}
 	}
 	return result{waitsFor: waits, waitsSince: entry.N}
-}
-
-// requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
-// contexts, or in those of their own delegates.
-func (t *tick) requeueParents(ctx context.Context) error {
-	if len(t.state.Parents()) == 0 {
-		return nil
-	}
-	after := int64(math.MaxInt64)
-	for _, i := range t.state.Parents() {
-		after = min(after, t.state.Calls[i].WaitsSince)
-	}
-	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
-		if err != nil {
-			return err
-		}
-		for child, i := range t.state.Parents() {
-			if entry.N <= t.state.Calls[i].WaitsSince {
-				continue
-			}
-			t.state.Calls[i].WaitsSince = entry.N
-			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
-			if err != nil {
-				return err
-			}
-			if within {
-				t.state.Apply(sched.Event{Kind: sched.Arrived, Call: i})
-			}
-		}
-	}
-	return nil
 }
 
 // isTaken reports whether the delegate's context was made by another call or program.
@@ -134,7 +104,7 @@ func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result 
 	case outcome.Status == journal.RunFailed:
 		return result{err: &plan.Failure{Fields: fail("failed: " + r.failureReason(ctx, outcome))}}
 	case name == plan.Anonymous && len(outcome.Calls) == 1 && outcome.Calls[0].Status == journal.Done:
-		return uncapture(outcome.Calls[0].Given)
+		return givenResult(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
 		return result{err: &plan.Failure{Fields: fail("ended without output")}}
 	}
@@ -179,4 +149,141 @@ func (r *childRun) failureReason(ctx context.Context, outcome *journal.Outcome) 
 		where = " in context " + c.Child
 	}
 	return otherwise
+}
+
+// givenResult is the result of a call that was captured.
+func givenResult(object plan.Values) (res result) {
+	res.value, res.err = uncapture(object)
+	return res
+}
+
+// insideError is an anonymous delegate that failed though its call has
+// alternatives: a fault, not an outcome.
+type insideError struct{ fields map[string]any }
+
+func (e *insideError) Error() string { return (&plan.Failure{Fields: e.fields}).Error() }
+
+// childOf names the context of a delegate.
+func childOf(context, call string, attempt int) string {
+	name := context + "." + call
+	if attempt > 1 {
+		name += fmt.Sprintf("-%d", attempt)
+	}
+	if len(name) > maxContextName {
+		sum := sha256.Sum256([]byte(name))
+		return hex.EncodeToString(sum[:journal.CutSum]) + "." + call
+	}
+	return name
+}
+
+// newChild names the context of a call's delegate: one that is not there yet, or
+// the one in the record of the run.
+func (vs *values) newChild(ctx context.Context, r *journal.Record) (string, error) {
+	if child, err := vs.script.Child(ctx, vs.context, r.Call); child != "" || err != nil {
+		return child, err
+	}
+	for attempt := r.Attempts; ; attempt++ {
+		name := childOf(vs.context, r.Call, attempt)
+		switch _, err := vs.log.Head(ctx, name); {
+		case errors.Is(err, store.ErrNoContext):
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// maxContextName is how long the name of a context may be.
+const maxContextName = 64
+
+// runs begins runs and goes on with them.
+type runs interface {
+	run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error)
+	Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
+}
+
+// childRun is a delegate's run, as its call begins it.
+type childRun struct {
+	runner  *Runner
+	runs    runs // the runner
+	opening Start
+	origin  store.Origin
+	wanted  bool // its output is the call's result
+	retry   bool // what failed in it is to run again
+}
+
+// prepareChild prepares the run of a call's delegate: its own messages, then the values that the
+// call's scopes grant, then its parameters as input.
+func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
+	call := t.plan.Calls[i]
+	runner := *t.runner
+	runner.depth++
+	runner.Approve = plan.Policy{} // the run's own counts
+	runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
+	r := &childRun{
+		runner: &runner, runs: &runner, origin: store.Origin{Parent: t.context, Call: t.state.Calls[i].Record.Call},
+		wanted: call.Output != nil, retry: t.state.Calls[i].Record.Retry,
+	}
+	request := call.Request(in)
+	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
+	request = t.runner.script.Request(t.state.Calls[i].Record.Child, request)
+	r.opening = Start{Context: t.state.Calls[i].Record.Child, Request: request}
+	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
+		r.opening.Approve = t.event.Approve
+	}
+	params := map[string]any{}
+	for name, v := range in.Call {
+		if !strings.HasPrefix(name, "_") {
+			params[name] = v
+		}
+	}
+	if len(params) > 0 {
+		r.opening.Input = store.Some(params)
+	}
+	return r
+}
+
+// scopeMessages makes messages of the values that a call's scopes grant, in their order.
+func scopeMessages(call *plan.Call, granted map[string]any) []store.Message {
+	var messages []store.Message
+	var seen []string
+	for _, scope := range call.ScopePaths {
+		kind := scope.Kind()
+		v, ok := granted[kind]
+		if !ok || slices.Contains(seen, kind) {
+			continue
+		}
+		seen = append(seen, kind)
+		messages = append(messages, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(v)})
+	}
+	return messages
+}
+
+// disownChild lets a fork's call go on without its delegate's context, which belongs to the call
+// that it was forked from. twice reports that the delegate, which begins anew, would run a call
+// again that must not run twice.
+func (l *loop) disownChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
+	if r.Child == "" || r.Status.Settled() {
+		return false, nil
+	}
+	child, err := journal.In(l.runner.Log, l.context).OwnChild(ctx, r)
+	if child != "" || err != nil {
+		return false, err
+	}
+	if twice, err = journal.In(l.runner.Log, r.Child).RanNonIdempotent(ctx); err != nil {
+		return false, err
+	}
+	if r.Status == journal.Waiting {
+		r.Status, r.At = journal.Blocked, 0 // it begins anew, and reads anew
+	}
+	if twice {
+		r.WaitingOn, r.Reason = nil, doubtReason(r.Child)
+	}
+	r.Child = ""
+	return twice, nil
+}
+
+// doubtReason is the reason of a call that is in doubt for what its delegate has begun.
+func doubtReason(child string) string {
+	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
 }

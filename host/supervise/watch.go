@@ -1,4 +1,4 @@
-package web
+package supervise
 
 import (
 	"errors"
@@ -10,24 +10,26 @@ import (
 	"obelus/store"
 )
 
-// followInterval is the time between two looks at the log for appends by other processes.
-const followInterval = 250 * time.Millisecond
-
 // errorReminder is the time after which an error that persists is logged again.
 const errorReminder = 30 * time.Second
 
-// follow resumes waiting runs when their input is appended, and notifies subscribers of appends by
-// other processes. seen is the position up to which there is no news.
-func (s *supervisor) follow(seen int64) {
-	s.tasks.Go(s.retryOrphans)
+// watch is the loop in which everything begins that no person asks for: waiting runs are resumed
+// when their input is appended, subscribers are notified, orphans are tried again and adopted. It
+// is woken by news of this process, and polls the log for the appends of others. seen is the
+// position up to which there is no news.
+func (s *Supervisor) watch(seen int64) {
+	poll := time.NewTicker(s.config.Poll)
+	defer poll.Stop()
 	var told time.Time // when the error was logged last
-	ticker := time.NewTicker(followInterval)
-	defer ticker.Stop()
+	lapsed, scan := map[string]bool{}, time.Now().Add(s.scanInterval())
 	for {
+		for _, name := range s.dueOrphans() {
+			s.takeOver(name)
+		}
 		select {
 		case <-s.running.Done():
 			return
-		case <-ticker.C:
+		case <-poll.C:
 		case <-s.news:
 		}
 		var err error
@@ -38,11 +40,14 @@ func (s *supervisor) follow(seen int64) {
 			told = time.Now()
 			s.logError("the log can't be followed", err)
 		}
+		if !s.config.NoResume && !time.Now().Before(scan) {
+			lapsed, scan = s.adoptLapsed(lapsed), scan.Add(s.scanInterval())
+		}
 	}
 }
 
 // readNews handles the entries after a position, and returns the position of the last one.
-func (s *supervisor) readNews(seen int64) (int64, error) {
+func (s *Supervisor) readNews(seen int64) (int64, error) {
 	for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
 		if err != nil {
 			return seen, err
@@ -60,14 +65,14 @@ func (s *supervisor) readNews(seen int64) (int64, error) {
 }
 
 // logError logs an error that no request caused, unless the supervisor is being stopped.
-func (s *supervisor) logError(what string, err error, about ...any) {
+func (s *Supervisor) logError(what string, err error, about ...any) {
 	if s.running.Err() == nil {
-		s.logger.Error(what, append(about, "error", err)...)
+		s.config.Logger.Error(what, append(about, "error", err)...)
 	}
 }
 
 // journalPosition returns the journal's newest position, or 0 before the first.
-func (s *supervisor) journalPosition() int64 {
+func (s *Supervisor) journalPosition() int64 {
 	entry, _, err := store.Newest(s.running, s.log, store.JournalFilter{})
 	if err != nil {
 		s.logError("the log can't be read", err)
@@ -77,15 +82,15 @@ func (s *supervisor) journalPosition() int64 {
 
 // resumeWaiting resumes the run that a context is part of, if it waits. If the run is active here,
 // it looks for the news itself, or once more when it halts.
-func (s *supervisor) resumeWaiting(name string) {
+func (s *Supervisor) resumeWaiting(name string) {
 	root, ok := s.rootOf(name)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.active[root]; one != nil {
-		one.hasNews = true
+	if run := s.active[root]; run != nil {
+		run.hasNews = true
 		return
 	}
 	if !s.draining {
@@ -95,7 +100,7 @@ func (s *supervisor) resumeWaiting(name string) {
 
 // resumeParent resumes the run that a delegate's context is part of, if that had halted because
 // another process held the delegate. If the run is active here, it looks when it halts.
-func (s *supervisor) resumeParent(name string) {
+func (s *Supervisor) resumeParent(name string) {
 	root, ok := s.rootOf(name)
 	if !ok || root == name {
 		return
@@ -113,7 +118,7 @@ func (s *supervisor) resumeParent(name string) {
 }
 
 // rootOf returns the context whose run a context is part of. ok is false if that can't be read.
-func (s *supervisor) rootOf(name string) (root string, ok bool) {
+func (s *Supervisor) rootOf(name string) (root string, ok bool) {
 	root, err := journal.In(s.log, name).Root(s.running)
 	if err != nil {
 		s.logError("a run can't be found", err, "context", name)
@@ -121,8 +126,8 @@ func (s *supervisor) rootOf(name string) (root string, ok bool) {
 	return root, err == nil
 }
 
-// resumeIf resumes a run without a client if it has one of some statuses.
-func (s *supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
+// resumeIf resumes a run that no person asked for if it has one of some statuses.
+func (s *Supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
 	is, err := s.hasStatus(name, statuses)
 	if err != nil {
 		s.logError("how a run stands can't be told", err, "context", name)
@@ -132,12 +137,12 @@ func (s *supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
 	}
 }
 
-// resume resumes a run without a client when it is its turn.
-func (s *supervisor) resume(name string) {
+// resume resumes a run that no person asked for when it is its turn.
+func (s *Supervisor) resume(name string) {
 	if !s.markWoken(name) {
 		return
 	}
-	_, err := s.begin(s.running, name, true, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
+	_, err := s.begin(s.running, &Run{context: name, unattended: true, resumes: true}, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
@@ -147,8 +152,8 @@ func (s *supervisor) resume(name string) {
 	var busy *engine.BusyError
 	switch {
 	case errors.As(err, &busy):
-		if one := s.active[name]; one != nil {
-			one.hasNews = true
+		if run := s.active[name]; run != nil {
+			run.hasNews = true
 		}
 	default:
 		s.logError("a run can't go on", err, "context", name)
@@ -156,7 +161,7 @@ func (s *supervisor) resume(name string) {
 }
 
 // hasStatus reports whether a context's run has one of some statuses and may go on by itself.
-func (s *supervisor) hasStatus(name string, statuses []journal.RunStatus) (bool, error) {
+func (s *Supervisor) hasStatus(name string, statuses []journal.RunStatus) (bool, error) {
 	last, err := journal.In(s.log, name).LastRun(s.running)
 	return isResumable(last, statuses), err
 }
@@ -168,7 +173,7 @@ func isResumable(last journal.Run, statuses []journal.RunStatus) bool {
 
 // markWoken records that a run waits for its turn to go on by itself, and reports whether it did
 // not do so before.
-func (s *supervisor) markWoken(name string) bool {
+func (s *Supervisor) markWoken(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.woken[name] {

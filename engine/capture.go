@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"errors"
+	"obelus/engine/plan"
+)
+
+// capture returns the result of an activity as the record of an anonymous delegate's call keeps it;
+// nil where the activity broke down.
+func capture(result plan.Result, err error) plan.Values {
+	captured, loose := plan.Values{}, result.Loose
+	var failure *plan.Failure
+	switch {
+	case errors.As(err, &failure):
+		captured["failure"], loose = failure.Fields, failure.Loose
+	case err != nil:
+		return nil
+	case result.Message != nil:
+		captured["message"] = result.Message
+	default:
+		captured["value"] = result.Value
+		if result.To != "" {
+			captured["to"] = result.To
+		}
+	}
+	if loose {
+		captured["loose"] = true
+	}
+	return captured
+}
+
+// uncapture is the way back from [capture].
+func uncapture(object plan.Values) (result plan.Result, err error) {
+	loose, _ := object["loose"].(bool)
+	if fields, ok := object["failure"].(map[string]any); ok {
+		return result, &plan.Failure{Fields: fields, Loose: loose}
+	}
+	result = plan.Result{Value: object["value"], Loose: loose}
+	result.To, _ = object["to"].(string)
+	result.Message, _ = object["message"].(map[string]any)
+	return result, nil
+}

@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"obelus/engine/internal/crash"
+	"obelus/engine/internal/script"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// task is a call that a worker is to run.
+type task struct {
+	tick *tickRun
+	run  context.Context
+	start
+}
+
+// do does the call.
+func (j *task) do() result {
+	t, working := j.tick, j.tick.loop.working
+	if j.child != nil && t.runner.script.RunsInside(working, t.context, t.state.Calls[j.index].Record.Call) {
+		inside, cancel := context.WithCancel(j.run)
+		defer cancel()
+		cut, stop := context.WithCancel(context.WithoutCancel(working))
+		defer stop()
+		// Its run is over before the runs inside it.
+		defer context.AfterFunc(working, func() { cancel(); stop() })()
+		j.child.runner.cut = cut
+		res := j.child.start(inside)
+		res.index = j.index
+		return res
+	}
+	if t.runner.script.Recorded() {
+		res := j.recordedResult(working)
+		res.index, res.attempts = j.index, 1
+		return res
+	}
+	pool := t.runner.pool
+	defer pool.release(j.slot)
+	if q := j.invocation.Question; q != nil {
+		if err := j.readMessages(working, q); err != nil {
+			return result{index: j.index, err: unreadLog(working, err)}
+		}
+	}
+	ok := j.slot.wait(working)
+	switch {
+	case j.run.Err() != nil, pool.run.Err() != nil:
+		// It got a slot while the run drained, or a slot that another delegate gave up before this
+		// call was notified: a run is over before the runs inside it.
+		return result{index: j.index, err: errUnbegun}
+	case !ok || working.Err() != nil:
+		return result{index: j.index, err: errCut}
+	}
+	if t.runner.Acquire == nil {
+		return j.execute(working)
+	}
+	return j.executeAcquired()
+}
+
+// execute runs the call, before the log has its start where that is allowed.
+func (j *task) execute(working context.Context) result {
+	if j.speculative != nil {
+		return j.speculate(working)
+	}
+	return j.attempt(working, 0, j.activity.Activity.Run)
+}
+
+// executeAcquired runs the call once its resources are acquired.
+func (j *task) executeAcquired() (res result) {
+	release, ok := j.tick.runner.Acquire(j.run)
+	if !ok {
+		return result{index: j.index, err: errUnbegun}
+	}
+	defer func() {
+		if res.release == nil { // it begins anew, or broke down
+			release()
+		}
+	}()
+	res = j.execute(j.tick.loop.working)
+	if res.unstarted == nil {
+		res.release = release
+	}
+	return res
+}
+
+// Errors of calls that are stopped with their run. They are not exported: an activity that gave up
+// work of its own, even with the error of a context, has failed like any other.
+var (
+	errCut     = errors.New("it was cut off")
+	errUnbegun = errors.New("it had not begun when the run was stopped")
+)
+
+// longestBackoff is what can be doubled without an overflow.
+const longestBackoff = time.Duration(math.MaxInt64 / 4)
+
+// attempt runs the call. After a failure that is to be retried it returns the call for the pause,
+// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [runOnce] for
+// within.
+func (j *task) attempt(ctx context.Context, within time.Duration, do plan.ActivityFunc) result {
+	res := result{index: j.index}
+	for {
+		res.attempts++
+		j.invocation.Attempt++
+		res.value, res.err = runOnce(ctx, j.doer, j.activity.Timeout, within, do, j.invocation)
+		if !j.triesAgain(res.err) {
+			return res
+		}
+		pause := j.backoff(j.tick.runner.jitter)
+		if !j.tick.plan.Calls[j.index].FireAndForget() {
+			res.retry = &retry{start: j.start, after: pause}
+			return res
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return result{index: j.index, err: errCut, attempts: res.attempts}
+		}
+	}
+}
+
+// triesAgain reports whether a call is to be retried after an error. Whether a call that timed out
+// has had an effect is unknown: a call that must not run twice is not retried.
+func (s *start) triesAgain(err error) bool {
+	failure, failed := errors.AsType[*plan.Failure](err)
+	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
+		!(s.activity.NotIdempotent && failure.Fields["code"] == "timeout")
+}
+
+// backoff is how long a call is not tried again.
+func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration {
+	if jitter == nil {
+		jitter = rand.N[time.Duration]
+	}
+	span := min(cmp.Or(s.activity.Backoff, plan.DefaultBackoff), longestBackoff)
+	for range s.invocation.Attempt - 1 {
+		span = min(2*span, longestBackoff)
+	}
+	return span/2 + jitter(span)
+}
+
+// runOnce runs a call under its deadline. A later result is ignored, whatever it is: an activity
+// seldom says that it gave up for the deadline. A panic of a Go activity becomes an error of the
+// call. A call that is told to stop may end in any way: without a result it is cut off. Where
+// within is not 0 it is told to stop that soon.
+func runOnce(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
+	timeout = cmp.Or(timeout, plan.DefaultTimeout)
+	began := time.Now()
+	deadline := began.Add(timeout)
+	limited, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(within, timeout)))
+	defer cancel()
+	late := func() bool { return !time.Now().Before(deadline) }
+	defer func() {
+		switch p := recover(); {
+		case p != nil && ctx.Err() != nil:
+			err = errCut
+		case p != nil && late():
+			err = timedOut(timeout, nil)
+		case p != nil:
+			err = crash.PanicError("the activity "+name+" broke down", p)
+		}
+	}()
+	res, err := do(limited, in)
+	if err != nil && ctx.Err() != nil {
+		return plan.Result{}, errCut
+	}
+	if late() {
+		return plan.Result{}, timedOut(timeout, err)
+	}
+	return plan.NormalizeResult(name, res, err)
+}
+
+// timedOut is the failure of a call whose time is over, with the place at which the
+// activity, if it knows, was by then.
+func timedOut(after time.Duration, said error) error {
+	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
+	if own, ok := errors.AsType[*plan.Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
+		fields["script"] = own.Fields["script"]
+	}
+	return &plan.Failure{Fields: fields}
+}
+
+// speculate runs the call for as long as it has no visible effect. A call that goes on after
+// that begins anew, once the log has its start; one that had ended by then, though it had to wait
+// for a processor, keeps its outcome.
+func (j *task) speculate(ctx context.Context) result {
+	var ran, late bool
+	attempt := j.invocation.Attempt
+	res := j.attempt(ctx, speculateFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
+		if res, ran, err = j.speculative.Speculate(ctx, in); !ran || err != nil {
+			until, _ := ctx.Deadline()
+			late = ctx.Err() != nil || !time.Now().Before(until)
+			ran = ran && !late
+		}
+		return res, err
+	})
+	ran = ran && res.err != errCut
+	j.activity.NoteSpeculation(ran, late)
+	if !ran {
+		again := j.start
+		again.invocation.Attempt = attempt
+		return result{index: j.index, unstarted: &again}
+	}
+	res.pure, res.value.Pure = true, res.err == nil
+	return res
+}
+
+// readMessages fills in the messages that the model sees.
+func (j *task) readMessages(ctx context.Context, q *plan.Question) error {
+	t, call := j.tick, j.tick.plan.Calls[j.index]
+	wrote := map[string]bool{}
+	for k := range t.plan.Graph.Ancestors(j.index) {
+		wrote[journal.CallID(t.event.Tick, t.plan.Calls[k].Position)] = true
+	}
+	var seen []*store.Message
+	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
+		if err != nil {
+			return err
+		}
+		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
+			seen = append(seen, m)
+		}
+	}
+	q.Messages = plan.ModelView(seen, call.ScopePaths, call.Instance)
+	return nil
+}
+
+// recordedResult is the result of the call in the recorded run.
+func (j *task) recordedResult(ctx context.Context) result {
+	t, call := j.tick, j.tick.state.Calls[j.index].Record.Call
+	record, ok, err := t.runner.script.Record(ctx, t.context, call)
+	switch {
+	case err != nil:
+		return result{err: unreadLog(ctx, err)}
+	case !ok:
+		return result{err: fmt.Errorf("the log knows of no such call")}
+	case record.Given != nil:
+		return givenResult(record.Given)
+	case record.Status == journal.Failed:
+		return result{err: &insideError{record.Error}}
+	case len(record.Writes) == 0:
+		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
+	}
+	paths, values, err := t.runner.script.Written(ctx, t.context, record)
+	if unread, ok := errors.AsType[*script.LogError](err); ok {
+		err = unreadLog(ctx, unread.Err)
+	}
+	if err != nil {
+		return result{err: err}
+	}
+	return result{value: plan.Result{Value: values}, paths: paths}
+}
+
+// answerGiven completes a recorded call with the result that a person gave, however it began.
+func (t *tick) answerGiven(i int) {
+	c := t.state.Change(i)
+	c.Started = t.runner.now()
+	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
+	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
+}

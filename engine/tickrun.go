@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"obelus/engine/internal/sched"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// tickRun carries a tick to its end: it waits for results and for the log, has the tick make steps,
+// commits them, and launches the calls that they start. The goroutine with the loop's lock owns it;
+// each worker owns one call.
+//
+// A step takes the results that have come, makes messages of them, finds the calls that they
+// unblock, and commits all of it, the starts of the next calls included, in one append. Only then
+// do those calls run, except a single call without visible effects: the step goes on with its
+// result. The starts of calls without visible effects are not recorded, unless the calls turn out
+// to take long. If another append comes in between, the step is undone and made again on the log as
+// it is then. Where several calls are under way the next step is made while one is being written;
+// see [pendingCommit].
+type tickRun struct {
+	*tick
+	begun bool // the plan is in the log
+	over  bool // it has ended, and the planner is asked again
+
+	polling    bool           // the goroutine of the loop polls the log
+	journalled int64          // the journal's position up to which decisions were read
+	pending    *pendingCommit // the step before, while it is being written
+	spare      made           // room for another step's
+	pauseTimer *time.Timer    // brings the end of the first pause; nil before there was one
+}
+
+func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
+	t := &tick{
+		values: values{
+			context: l.context, log: l.runner.Log, script: l.runner.script, schemas: l.runner.Registry.Schemas,
+			plan: compiled, view: l.view, event: event, declarations: l.declared,
+		},
+		loop: l, runner: l.runner,
+	}
+	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
+	if l.runner.script.Recorded() {
+		config.Order = &t.values
+	}
+	t.state = sched.New(config, t.newRecord)
+	n := min(len(t.state.Calls), maxPreallocated)
+	t.view.Grow(n + 1)
+	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
+	if l.runner.script.Recorded() {
+		t.takeRecorded()
+	}
+	return &tickRun{tick: t, journalled: l.lease.n}
+}
+
+// run carries the tick to its end, or as far as it gets. There is no outcome
+// where the planner is to be asked again.
+func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
+	kept := context.WithoutCancel(ctx) // results are recorded even if the run is to end
+	if t.problem != nil {
+		if err := t.endTick(kept); err != nil {
+			return nil, err
+		}
+		return t.outcome(kept)
+	}
+	if outcome, err := t.runLazy(kept); outcome != nil || err != nil {
+		return outcome, err
+	}
+	t.state.Restore()
+	t.loop.current = t
+	looking := time.NewTicker(pollInterval)
+	defer looking.Stop()
+	for {
+		jobs, err := t.step(kept, ctx, t.givenResults, false)
+		if err != nil {
+			return nil, err
+		}
+		t.givenResults = nil
+		t.loop.launch(jobs)
+		for t.isActive() {
+			if err := t.await(ctx, kept, looking.C); err != nil {
+				return nil, err
+			}
+			if ctx.Err() != nil && t.ended == nil {
+				return t.interrupted(ctx)
+			}
+		}
+		if t.ended != nil {
+			return t.outcome(kept)
+		}
+		if t.state.AwaitsOutside() {
+			if err := t.poll(kept); err != nil {
+				return nil, err
+			}
+		}
+		if t.state.HasQueued() {
+			if ctx.Err() != nil {
+				return t.interrupted(ctx)
+			}
+			continue
+		}
+		if err := t.endTick(kept); err != nil {
+			return nil, err
+		}
+		if t.ended != nil {
+			return t.outcome(kept)
+		}
+	}
+}
+
+// isActive reports whether results or decisions are to come before the tick as a whole can end.
+func (t *tickRun) isActive() bool {
+	s := t.state
+	return t.ended == nil && (s.Running()+s.In(sched.Paused) > 0 || s.Detached() > 0 && s.HasQueued() || t.isInteractive())
+}
+
+// await waits for something to happen, and goes on from there.
+func (t *tickRun) await(ctx, kept context.Context, looking <-chan time.Time) error {
+	t.deliverRecorded(ctx)
+	if t.polling = t.state.AwaitsOutside(); !t.polling {
+		looking = nil
+	}
+	res, err := t.loop.wait(ctx, looking)
+	var jobs []task
+	switch {
+	case err != nil:
+		return err
+	case res != nil:
+		jobs, err = t.stepWith(kept, ctx, res, true)
+	case ctx.Err() == nil && t.isActive() && t.state.AwaitsOutside():
+		if err := t.poll(kept); err != nil {
+			return err
+		}
+		jobs, err = t.step(kept, ctx, nil, false)
+	}
+	t.loop.launch(jobs)
+	return err
+}
+
+// runLazy ends a run whose plan waits for its release, as soon as the plan is recorded. There is no
+// outcome where it does not wait for that.
+func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
+	if t.event.Mode != plan.ModeLazy || len(t.state.Calls) == 0 && t.plan.Output != nil { // nothing to approve
+		return nil, nil
+	}
+	if t.begun {
+		last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
+		if err != nil || !last.Held {
+			return nil, err
+		}
+	}
+	err := t.commitStep(ctx, func() error {
+		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
+		return nil
+	})
+	if err == nil && t.hasDetached() {
+		err = t.loop.drain(ctx, nil)
+	}
+	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
+}
+
+// pollInterval is the time between polls of the log for foreign messages, while calls wait for them
+// and others run.
+const pollInterval = 100 * time.Millisecond
+
+// poll reads foreign messages and decisions, and requeues the calls that wait for them.
+func (t *tickRun) poll(ctx context.Context) error {
+	news, err := t.view.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range news {
+		op, ok := m.Op()
+		if !ok {
+			continue
+		}
+		for _, path := range op.Touches() {
+			t.state.ApplyMessage(path)
+		}
+	}
+	if err := t.readDecisions(ctx); err != nil {
+		return err
+	}
+	return t.requeueParents(ctx)
+}
+
+// readDecisions finds what people have decided about held calls while the tick
+// runs.
+func (t *tickRun) readDecisions(ctx context.Context) error {
+	if t.state.In(sched.Held) == 0 {
+		return nil
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
+		if err != nil {
+			return err
+		}
+		t.journalled = entry.N
+		if entry.Event != string(journal.Ready) {
+			continue
+		}
+		r, err := journal.ReadRecord(entry)
+		if err != nil {
+			return err
+		}
+		if i := r.Position - 1; r.Tick == t.event.Tick && t.isHeld(i) {
+			t.state.Apply(sched.Event{Kind: sched.Decided, Call: i, Hold: r.Hold})
+		}
+	}
+	return nil
+}
+
+// isHeld reports whether there is a call at a place, and a person is to decide about it.
+func (vs *values) isHeld(i int) bool {
+	return i >= 0 && i < len(vs.state.Calls) && vs.state.Calls[i].Phase == sched.Held
+}
+
+// isInteractive reports whether a held call may be decided about while the run waits.
+func (t *tickRun) isInteractive() bool {
+	if t.runner.Attend == nil || t.state.In(sched.Held) == 0 {
+		return false
+	}
+	for i := range t.state.Calls {
+		if !t.isHeld(i) {
+			continue
+		}
+		r := t.state.Calls[i].Record
+		r.Context = t.context
+		if t.runner.Attend(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// requeueParents requeues calls whose delegates wait, once something has happened in the delegates'
+// contexts, or in those of their own delegates.
+func (t *tickRun) requeueParents(ctx context.Context) error {
+	if len(t.state.Parents()) == 0 {
+		return nil
+	}
+	after := int64(math.MaxInt64)
+	for _, i := range t.state.Parents() {
+		after = min(after, t.state.Calls[i].WaitsSince)
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
+		if err != nil {
+			return err
+		}
+		for child, i := range t.state.Parents() {
+			if entry.N <= t.state.Calls[i].WaitsSince {
+				continue
+			}
+			t.state.Calls[i].WaitsSince = entry.N
+			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
+			if err != nil {
+				return err
+			}
+			if within {
+				t.state.Apply(sched.Event{Kind: sched.Arrived, Call: i})
+			}
+		}
+	}
+	return nil
+}
+
+// setTimer has the end of the first pause noticed.
+func (t *tickRun) setTimer() {
+	due, ok := t.state.NextDue()
+	if !ok {
+		return
+	}
+	t.stopTimer()
+	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
+}
+
+// stopTimer stops the timer of pauses.
+func (t *tickRun) stopTimer() {
+	if t.pauseTimer != nil {
+		t.pauseTimer.Stop()
+	}
+}

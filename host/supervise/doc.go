@@ -1,0 +1,60 @@
+// Package supervise carries out the runs of a process over a log: it starts them when it is their
+// turn, resumes the runs that a crash left, goes on with waiting ones when their input comes, and
+// takes over the runs of processes that have died. A program that uses it is a worker without a web
+// server; package host/web translates HTTP for it.
+//
+//	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
+//	log, err := sqlite.Open(filepath.Join(dir, ".obelus/log.db"), sqlite.Options{})
+//	worker := supervise.New(supervise.Config{Host: h, Log: log})
+//	defer worker.Shutdown(ctx)
+//
+//	request, registry, err := h.Plan("plans/refund.lua")
+//	run, err := worker.Start(ctx, supervise.Start{
+//		Start:    engine.Start{Context: "order-17", Request: request, Input: store.Some(input)},
+//		Registry: registry,
+//	})
+//	outcome, err := run.Wait(ctx)
+//
+// # Turns
+//
+// As many runs as [Config].Runs are at work at once. The others wait for their turn, first come,
+// first served, whatever their contexts are; [Supervisor.Start] and [Supervisor.Resume] return once
+// a run has its turn, or refuse it if too many wait already. A run that goes on by itself waits in
+// the same line, and is never refused. One context has one run at work: a request for another one
+// is refused with an [*engine.BusyError], in this process as in others.
+//
+// # Going on
+//
+// A run whose [Run.Recorded] is closed is in the log, and goes on whatever becomes of the process.
+// A run that waits goes on by itself once its input is there: [Supervisor.Append],
+// [Supervisor.Decide] and [Supervisor.Release] wake it at once. For what other processes append,
+// the supervisor polls the log, four times in a second by default ([Config].Poll). The same loop
+// goes on with orphans, runs that no process holds:
+//
+//   - those that a process left when it was shut down or died before New;
+//   - those of a process that dies later, within a minute from then;
+//   - those that are stuck ([Supervisor.Stuck]), ever more seldom: since the log can't be written,
+//     or since the scripts refuse them, which are also tried with every new generation of scripts.
+//
+// A run that was cancelled goes on only if it is resumed.
+//
+// # States
+//
+// A [Run] has one [State] at a time:
+//
+//	Queued → Starting → Running → Ending → Ended       the way of most runs
+//	                              Ending → Waiting     it has halted, until its input comes
+//	                              Ending → Stuck       it is tried again by itself
+//	                              Ending → Refused     it has an error
+//
+//	Starting | Running | Stopping → Cancelling         a person cancels it
+//	Starting | Running → Stopping                      Shutdown was called
+//	Starting | Cancelling | Stopping → Ending
+//	Ending → Stopped                                   the next supervisor goes on with it
+//
+//	Queued → Cancelling → Ended                        it was cancelled before its turn
+//	Queued → Stopped | Refused                         it does not get its turn
+//
+// Ended, Waiting, Stuck, Stopped and Refused are final: what goes on later is another Run, which is
+// Queued first.
+package supervise

@@ -1,0 +1,153 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+// fullDisk is an error as a log on a full disk gives it.
+type fullDisk struct{}
+
+func (fullDisk) Error() string { return "/srv/log.db can't grow: no room on the disk" }
+
+func (fullDisk) Temporary() bool { return true }
+
+// TestOrphans_Backoff: a run that can't be recorded is tried ever more seldom, since its calls run
+// again each time, and anew once it could be.
+func TestOrphans_Backoff(t *testing.T) {
+	s := newWorker(t, nil).Supervisor
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run := &Run{context: "x", err: &UnwritableError{fullDisk{}}, recorded: make(chan struct{})}
+	if pause := s.keepOrphan(run); pause != 0 || s.orphans["x"] != nil {
+		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
+	}
+	close(run.recorded)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if pause := s.keepOrphan(run); pause != want*time.Second || !s.orphans["x"].after.After(time.Now()) {
+			t.Errorf("it is tried again after %s, not %d s", pause, want)
+		}
+	}
+	if run.err = nil; s.keepOrphan(run) != 0 || s.orphans["x"] != nil {
+		t.Error("it is still stuck")
+	}
+}
+
+// TestOrphans_ForksStay: a run that was under way where a fork was made does not go on in the fork
+// by itself.
+func TestOrphans_ForksStay(t *testing.T) {
+	w := newWorker(t, nil)
+	w.expect(w.start("a", "double", 3.5), journal.RunDone, "7")
+	if _, err := journal.Fork(t.Context(), w.Log(), "a", 1, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := journal.In(w.log, "f").LastRun(t.Context())
+	if err != nil || before.Status != journal.RunRunning {
+		t.Fatal(before, err)
+	}
+	w.open(nil)
+	if left := w.findOrphans(); left["f"] != nil {
+		t.Errorf("it would go on with %v", left)
+	}
+	if head, err := w.log.Head(t.Context(), "f"); err != nil || head != 1 {
+		t.Errorf("the fork is at %d, %v", head, err)
+	}
+	run, err := w.Resume(t.Context(), engine.Resume{Context: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expect(run, journal.RunDone, "7")
+}
+
+// TestOrphans_FoundWithinAMinute: a run of another process is found within a minute from when that
+// died, the 30 s of its lease among them.
+func TestOrphans_FoundWithinAMinute(t *testing.T) {
+	if longest := 30*time.Second + (2*pollsPerScan+1)*DefaultPoll; longest > time.Minute {
+		t.Errorf("it takes up to %s", longest)
+	}
+}
+
+// fillable is a log that can't grow for a while.
+type fillable struct {
+	store.Log
+	full atomic.Bool
+}
+
+func (f *fillable) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if f.full.Load() {
+		return store.Appended{}, fullDisk{}
+	}
+	return f.Log.Append(ctx, b)
+}
+
+// TestStuck_FullDisk: a run whose end can't be recorded is stuck, its client is told that it has
+// begun, and it goes on when the log can be written.
+func TestStuck_FullDisk(t *testing.T) {
+	var log *fillable
+	full := func(c *Config) {
+		log = &fillable{Log: c.Log}
+		c.Log = log
+	}
+	inBubble(t, full, func(t *testing.T, w *worker) {
+		run := w.start("a", "stop", nil)
+		<-w.reached
+		log.full.Store(true)
+		close(w.resume)
+		_, err := run.Wait(t.Context())
+		if pending, ok := errors.AsType[*PendingError](err); !ok || pending.Context != "a" || pending.Cancelled || run.State() != Stuck {
+			t.Fatal(run.State(), err)
+		}
+		if reason, stuck := w.Stuck("a"); !stuck || reason != "" {
+			t.Error(stuck, reason)
+		}
+		if _, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "b", Request: request("double", 1)}}); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Append(t.Context(), "c", input(1)); !errors.As(err, new(*UnwritableError)) {
+			t.Error(err)
+		}
+		log.full.Store(false)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Output != "went on" {
+			t.Error(outcome, err)
+		}
+		synctest.Wait()
+		if _, stuck := w.Stuck("a"); stuck {
+			t.Error("it is still stuck")
+		}
+	})
+}
+
+// TestStuck_Cancelled: a stuck run that is cancelled ends when that can be recorded.
+func TestStuck_Cancelled(t *testing.T) {
+	var log *fillable
+	full := func(c *Config) {
+		log = &fillable{Log: c.Log}
+		c.Log = log
+	}
+	inBubble(t, full, func(t *testing.T, w *worker) {
+		run := w.start("a", "stop", nil)
+		<-w.reached
+		log.full.Store(true)
+		close(w.resume)
+		<-run.Ended()
+		_, err := w.Cancel(t.Context(), "a", journal.Who{By: "eva"})
+		if pending, ok := errors.AsType[*PendingError](err); !ok || !pending.Cancelled {
+			t.Fatal(err)
+		}
+		log.full.Store(false)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunCancelled {
+			t.Error(outcome, err)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Start is a run to begin.
+type Start struct {
+	engine.Start
+
+	// Registry is the one to run the request with, as [host.Host.Plan] returns it; nil for the
+	// project's.
+	Registry *plan.Registry
+
+	// Prepare, if it is set, is called when it is the run's turn, to complete the rest: so a run
+	// takes little memory while it waits. Its error refuses the run.
+	Prepare func(ctx context.Context, start *Start) error
+}
+
+// Start begins a run in a context when it is its turn, and returns once it is: a program that does
+// not wait for that calls it in a goroutine of its own. A run that is cancelled before its turn has
+// ended. The error is [ErrFull] if too many runs wait already, [ErrStopping], an
+// [*engine.BusyError] if the context is in use, or the error of ctx, which counts until then. All
+// other errors are the run's: see [Run.Wait].
+func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
+	return s.begin(ctx, &Run{context: start.Context}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		if start.Prepare != nil {
+			if err := start.Prepare(ctx, &start); err != nil {
+				return nil, err
+			}
+		}
+		then := start.Begun
+		start.Begun = func() {
+			begun()
+			if then != nil {
+				then()
+			}
+		}
+		return s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry())).Run(ctx, start.Start)
+	})
+}
+
+// Resume goes on with the newest run of a context when it is its turn, by its plan's file as it is
+// then, and returns once it is. Its errors are those of Start.
+func (s *Supervisor) Resume(ctx context.Context, how engine.Resume) (*Run, error) {
+	return s.begin(ctx, &Run{context: how.Context, resumes: true}, s.resumeFunc(how))
+}
+
+// resumeFunc returns a function that resumes a run, by its plan's file as it is then.
+func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
+	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		request, registry, unread := s.config.Host.Generation().PlanOf(name)
+		how.Request, how.Begun = request, begun
+		outcome, err := s.newRunner(registry).Resume(ctx, how)
+		var refused *plan.PlanError
+		var unplanned *engine.NoPlannerError
+		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+			return nil, unread
+		}
+		return outcome, err
+	}
+}
+
+// newRunner returns an engine with the settings as they are now.
+func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
+	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
+	r.Observe = s.config.Observe
+	return r
+}
+
+// Wait waits until the newest run of a context has ended, also if it halts first and goes on later,
+// and returns its outcome. A context in which nothing has run gives an outcome without a status.
+// The error is the reason why its first run is refused, [ErrStopping] if the supervisor was shut
+// down and the next one goes on with the run, or the error of the log or of ctx.
+func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, error) {
+	news, leave := s.Subscribe(name)
+	defer leave()
+	for {
+		var own *journal.Outcome
+		var refused error
+		if run := s.find(name); run != nil {
+			own, refused = run.Wait(ctx)
+		}
+		last := isClosed(s.done)
+		outcome, err := engine.ReadOutcome(ctx, s.log, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case outcome.Status == "" && refused != nil:
+			return nil, refused
+		case outcome.Status == "":
+			return cmp.Or(own, outcome), nil
+		case outcome.Status.Finished():
+			return outcome, nil
+		case (outcome.Status == journal.RunCancelled || outcome.Status == journal.RunInterrupted) && !outcome.Stopped:
+			return outcome, nil // it does not go on by itself
+		case last:
+			return nil, ErrStopping
+		}
+		select {
+		case <-news:
+		case <-s.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// find returns the run of a context that is at work, or that is to have its turn first, or nil.
+func (s *Supervisor) find(name string) *Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.active[name]
+	if found != nil {
+		return found
+	}
+	for run := range s.queued {
+		if run.context == name && (found == nil || run.number < found.number) {
+			found = run
+		}
+	}
+	return found
+}
+
+// Decide records a decision about a held call, and goes on with its run. Its error is the one of
+// [engine.Runner.Decide].
+func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {
+	plan, err := journal.In(s.log, d.Context).RootPlan(ctx)
+	if err != nil {
+		return err
+	}
+	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
+	if err := s.newRunner(registry).Decide(ctx, d); err != nil {
+		return err
+	}
+	signal(s.news)
+	return nil
+}
+
+// Release releases a lazy plan, and goes on with its run. It returns what [engine.Release] does.
+func (s *Supervisor) Release(ctx context.Context, name string, who journal.Who) (string, error) {
+	name, err := engine.Release(ctx, s.log, name, who)
+	if err == nil {
+		signal(s.news)
+	}
+	return name, err
+}
+
+// Append adds messages to a context, and goes on with a run that waits for them. It returns what
+// [engine.Append] does.
+func (s *Supervisor) Append(ctx context.Context, name string, messages []store.Message) (store.Appended, error) {
+	appended, err := engine.Append(ctx, s.log, name, messages, s.config.Host.Generation().Registry().Schemas...)
+	if err == nil {
+		signal(s.news)
+	}
+	return appended, err
+}

@@ -1,0 +1,267 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/host"
+)
+
+// Run is a run that a supervisor carries out: from the request for it until it ends or halts. What
+// goes on with it later is another Run.
+type Run struct {
+	context    string
+	unattended bool          // no person asked for it: it goes on by itself
+	resumes    bool          // it goes on with a run that the log has already
+	state      atomic.Uint32 // a State; changed by Supervisor.move alone
+	cancel     context.CancelCauseFunc
+	recorded   chan struct{} // closed once the log has the run
+	ended      chan struct{} // closed once the run has ended or halted
+	turn       chan struct{} // closed once it has its turn; nil if it had it at once
+
+	began      time.Time // when it had its turn
+	generation int       // the generation of scripts with which it began
+
+	// Set before ended is closed.
+	outcome          *journal.Outcome
+	err              error
+	cancelledForGood bool // by a person or its timeout: it does not go on by itself
+
+	// Under the supervisor's lock.
+	number  int         // runs are numbered as they are asked for
+	hasNews bool        // news came that it may halt without
+	who     journal.Who // the person who has cancelled it
+}
+
+// Context returns the name of the run's context.
+func (r *Run) Context() string { return r.context }
+
+// Recorded returns a channel that is closed once the log has the run: from there on it goes on
+// whatever becomes of the process. It stays open if the run is refused, or cancelled, before that.
+func (r *Run) Recorded() <-chan struct{} { return r.recorded }
+
+// Ended returns a channel that is closed once the run has ended or halted.
+func (r *Run) Ended() <-chan struct{} { return r.ended }
+
+// Wait waits until the run has ended or halted, and returns its outcome. Its error is the reason
+// why the run was refused, a [*PendingError] if it has begun and its end could not be recorded, or
+// the error of ctx.
+func (r *Run) Wait(ctx context.Context) (*journal.Outcome, error) {
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		if !isClosed(r.ended) {
+			return nil, ctx.Err()
+		}
+	}
+	if r.err == nil {
+		return r.outcome, nil
+	}
+	if r.isRecorded() && isUnwritable(r.err) {
+		return nil, &PendingError{Context: r.context, Cancelled: r.cancelledForGood, Err: r.err}
+	}
+	return nil, r.err
+}
+
+// isRecorded reports whether the log has something of the run.
+func (r *Run) isRecorded() bool { return isClosed(r.recorded) }
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// errTime cancels a run that takes too long. As for a person, the cause is engine.ErrCancelled.
+var errTime error = &cancelledError{"it took longer than a run may"}
+
+type cancelledError struct{ message string }
+
+func (e *cancelledError) Error() string { return e.message }
+
+func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
+
+// carryFunc starts or resumes a run. It calls begun once the run is durable.
+type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
+
+// begin carries out a run once it is its turn. An unattended run waits for that however many others
+// do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
+func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run, error) {
+	limited, cancel := context.WithCancelCause(s.running)
+	run.cancel, run.recorded, run.ended = cancel, make(chan struct{}), make(chan struct{})
+	if err := s.admit(ctx, limited, run); err != nil {
+		defer cancel(nil)
+		return s.giveUp(run, err)
+	}
+	go func() {
+		defer s.runs.Done()
+		defer cancel(nil)
+		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
+		defer stop()
+		s.carryOut(bounded, run, carry)
+		cancelled := s.closeRun(run)
+		if cause := context.Cause(bounded); cause != nil {
+			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
+			run.describeCancel(cause)
+		}
+		if cancelled && run.isResumable() && engine.Cancel(context.Background(), s.log, run.context, run.who) == nil {
+			run.cancelledForGood = true
+			run.outcome = cancelledOutcome(run.context)
+		}
+		s.finish(run)
+	}()
+	return run, nil
+}
+
+// giveUp ends a run that did not get its turn: it was cancelled, which is its outcome, or there is
+// an error.
+func (s *Supervisor) giveUp(run *Run, err error) (*Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.queued, run)
+	defer close(run.ended)
+	switch run.State() {
+	case Cancelling:
+		run.outcome = cancelledOutcome(run.context)
+		s.move(run, Ended)
+		return run, nil
+	case Stopped:
+		run.err = ErrStopping
+	default:
+		run.err = err
+		s.move(run, Refused)
+	}
+	return nil, run.err
+}
+
+// carryOut carries out a run. A panic costs this run and no other.
+func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry carryFunc) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			run.outcome, run.err = nil, fmt.Errorf("it broke down: %v", broken)
+			s.config.Logger.Error("a run broke down: this is a fault of the program", "context", run.context, "error", broken, "stack", string(debug.Stack()))
+		}
+	}()
+	run.outcome, run.err = carry(ctx, func() { s.record(run) })
+}
+
+// record notes that the log has a run.
+func (s *Supervisor) record(run *Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run.State() == Starting { // and not cancelled or stopped meanwhile
+		s.move(run, Running)
+	}
+	close(run.recorded)
+}
+
+// isResumable reports whether the run has ended only for now: it waits, or the next supervisor
+// resumes it.
+func (r *Run) isResumable() bool {
+	return r.err == nil && (r.outcome.Status == journal.RunWaiting || r.outcome.Stopped)
+}
+
+// closeRun ends the time in which a run can be cancelled, and reports whether it was. A person who
+// cancels it later is told how it ended.
+func (s *Supervisor) closeRun(run *Run) (cancelled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancelled = run.State() == Cancelling
+	s.move(run, Ending)
+	return cancelled
+}
+
+// describeCancel gives a run that was ended early an outcome with the cause.
+func (r *Run) describeCancel(cause error) {
+	if errors.Is(r.err, context.Canceled) || errors.Is(r.err, context.DeadlineExceeded) {
+		r.outcome, r.err = &journal.Outcome{Status: journal.RunCancelled}, nil
+		if errors.Is(cause, engine.ErrStopped) {
+			r.outcome.Status = journal.RunInterrupted
+		}
+	}
+	switch {
+	case r.err != nil || !isEndedEarly(r.outcome) || r.outcome.Error != "":
+	case r.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // the run had not begun
+		r.err = ErrStopping
+	default:
+		r.outcome.Context, r.outcome.Error, r.outcome.Stopped = r.context, cause.Error(), errors.Is(cause, engine.ErrStopped)
+	}
+}
+
+// isEndedEarly reports whether a run was ended early.
+func isEndedEarly(o *journal.Outcome) bool {
+	return o.Status == journal.RunInterrupted || o.Status == journal.RunCancelled
+}
+
+// finalState returns the state in which a run ends.
+func (r *Run) finalState(stuck bool) State {
+	switch {
+	case stuck:
+		return Stuck
+	case errors.Is(r.err, ErrStopping):
+		return Stopped
+	case r.err != nil:
+		return Refused
+	case r.outcome.Stopped:
+		return Stopped
+	case r.outcome.Status == journal.RunWaiting:
+		return Waiting
+	}
+	return Ended
+}
+
+// finish unregisters a run, and logs how it ended.
+func (s *Supervisor) finish(run *Run) {
+	s.mu.Lock()
+	delete(s.active, run.context)
+	idle := len(s.active) == 0
+	pause := s.keepOrphan(run)
+	s.move(run, run.finalState(pause > 0))
+	s.freePlace()
+	again := run.hasNews // news from now on finds no active run
+	s.mu.Unlock()
+	close(run.ended)
+	if run.resumes {
+		signal(s.news) // if its context is a delegate's, another run may wait for its end
+	}
+	if idle {
+		host.Idle()
+	}
+	took := time.Since(run.began)
+	switch {
+	case pause > 0 && errors.As(run.err, new(*engine.BusyError)):
+		s.config.Logger.Debug("run in use", "context", run.context, "error", run.err)
+		return
+	case pause == s.firstPause(): // the first try
+		until := "the log can be written"
+		if isFixedByScripts(run.err) {
+			until = "its scripts are mended"
+		}
+		s.config.Logger.Warn("run stuck: it goes on when "+until, "context", run.context, "took", took, "error", run.err)
+	case pause > 0:
+		s.config.Logger.Debug("run stuck", "context", run.context, "took", took, "error", run.err)
+		return
+	case errors.Is(run.err, ErrStopping): // the next supervisor begins it, or its caller asks again
+		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
+	case run.err != nil:
+		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)
+	}
+	s.config.Ended(run, took)
+	if run.err != nil {
+		return
+	}
+	s.config.Logger.Info("run", "context", run.context, "status", run.outcome.Status, "took", took)
+	if run.State() == Waiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
+		s.resumeWaiting(run.context)
+	}
+}
