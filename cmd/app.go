@@ -38,8 +38,9 @@ type app struct {
 	host  *host.Host
 	log   store.Log
 
-	current   atomic.Pointer[currentRun] // nil without a run
-	unsuspend func()                     // lets Ctrl-Z stop the process at once again; nil where log is only read
+	current atomic.Pointer[currentRun] // nil without a run
+	// Lets Ctrl-Z stop the process at once again; nil where log is only read.
+	unsuspend func()
 }
 
 // close closes the log.

@@ -184,7 +184,8 @@ func callRow(a *app, r journal.Record) []string {
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
 	tries := fmt.Sprint(r.Attempts)
-	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // attempts are counted when they end
+	// Attempts are counted when they end.
+	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 {
 		tries = "-"
 	}
 	row := []string{r.Call, view.Title(r.Tool, r.Instance), r.Outcome(), tries, span, result}

@@ -125,7 +125,7 @@ func rootsWithLazyPlan(ctx context.Context, a *app) rootSearch {
 // whether cancelled runs count.
 func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool) rootSearch {
 	return rootSearch{
-		command: command, notFound: "no run is unfinished that nobody is at (obelus contexts lists all)",
+		command: command, notFound: "there is no unfinished run but those that are going on (obelus contexts lists all)",
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() || run.Status == journal.RunCancelled && !cancelled {
 				return false, nil

@@ -22,13 +22,13 @@ import (
 func checkCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [PLAN…]",
-		Short: "tell what is wrong with plans; nothing runs, nothing is written",
+		Short: "report errors in plans; nothing runs, nothing is written",
 		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
 expressions, scopes, cycles, and types that can't be right: of a parameter, the
 output or a literal in an expression beside what the one call that writes it says
 by its _output, or the plan by the schema of its kind. As warnings, references that
 nothing writes, writes in no certain order, results of activities that return
-nothing, and names and texts that can only be slips. The context is taken for
+nothing, and names and texts that are probably misspelt. The context is taken for
 empty unless -c names one.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
@@ -65,7 +65,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 	if err != nil {
 		return err
 	}
-	problems := a.host.Generation().Slips()
+	problems := a.host.Generation().Lint()
 	for _, plan := range plans {
 		found, asked, err := checkPlan(ctx, a, log, name, plan)
 		if err != nil {
@@ -74,7 +74,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		if len(found) == 0 {
 			ok := "ok"
 			if asked {
-				ok = "ok as far as can be told: it is a function, which is asked as it runs"
+				ok = "ok so far: it is a function, whose calls are known as it runs"
 			}
 			a.term.Infof("%s: %s", planLabel(a, plan), ok)
 		}

@@ -73,6 +73,7 @@ func listContexts(ctx context.Context, a *app) error {
 		return broken
 	}
 	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
-	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan) // the other columns are of no use when they are cut
+	// The other columns are of no use when they are cut.
+	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan)
 	return errors.Join(a.term.Table(header, rows), broken)
 }

@@ -17,8 +17,8 @@ import (
 func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
-		Short: "tell what is different in B beside A: paths, old and new values",
-		Long: `Tell at which paths the values of two moments differ. A moment is a number, the
+		Short: "compare two moments: paths, old and new values",
+		Long: `Print at which paths the values of two moments differ. A moment is a number, the
 seq of a message in a context (the latest unless -c names one), a context as it
 is now, or both: order-7@12. On a terminal a line
 is cut at its width, unless -v is given.`,

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"obelus/store"
 )
@@ -227,4 +229,97 @@ func TestPromises_NamedTestsExist(t *testing.T) {
 			t.Errorf("PROMISES.md or the README names %s, which is no test", match[1])
 		}
 	}
+}
+
+// TestDocuments_NamesOfGo holds that each name of Go in the documents, such as plan.Literal,
+// exists.
+func TestDocuments_NamesOfGo(t *testing.T) {
+	packages := map[string]string{"cmd": ".", "engine": "../engine", "host": "../host", "journal": "../engine/journal",
+		"plan": "../engine/plan", "store": "../store", "web": "../host/web"}
+	var files []string
+	for _, pattern := range []string{"*.md", "../*.md", "../.github/*.md", "../engine/*.md", "../engine/decisions/*.md", "../examples/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)(\\.[A-Z]\\w*)*`").FindAllStringSubmatch(string(text), -1) {
+			dir, ours := packages[match[1]]
+			if ours && !declares(t, dir, match[2]) {
+				t.Errorf("%s names %s, which does not exist", file, match[0])
+			}
+		}
+	}
+}
+
+// declares reports whether a package has a function, type, variable or constant of a name.
+func declares(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile(`(?m)^(func|type|var|const|\t)\s*` + name + `\b`).Match(source)
+	})
+}
+
+// TestSurfaceDoc_NamesAllFlags holds that the table of commands in SURFACE.md has each command with
+// all of its own flags, and no other flag. The flags of permissions have a section of their own.
+func TestSurfaceDoc_NamesAllFlags(t *testing.T) {
+	surface, err := os.ReadFile("SURFACE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(surface), "| command | does |\n")
+	table, after, _ := strings.Cut(table, "\n\n")
+	rows := map[string]string{} // by command
+	for row := range strings.Lines(table) {
+		for _, usage := range regexp.MustCompile("`(?:obelus )?([a-z]+)[^`]*`").FindAllStringSubmatch(strings.Split(row, " | ")[0], -1) {
+			if !strings.Contains(rows[usage[1]], row) {
+				rows[usage[1]] += row
+			}
+		}
+	}
+	for _, c := range subcommands(&app{}) {
+		row, ok := rows[c.Name()]
+		if !ok {
+			t.Errorf("SURFACE.md has no row for %s", c.Name())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			named := regexp.MustCompile(`--`+f.Name+`\b`).MatchString(row) || f.Shorthand != "" && regexp.MustCompile(`-`+f.Shorthand+`\b`).MatchString(row)
+			if strings.HasPrefix(f.Name, "allow-") {
+				named = strings.Contains(after, "--"+f.Name)
+			}
+			if !named {
+				t.Errorf("SURFACE.md does not name the flag --%s of %s", f.Name, c.Name())
+			}
+		})
+		for _, flag := range regexp.MustCompile(`--([a-z][a-z-]*)`).FindAllStringSubmatch(row, -1) {
+			if c.Flags().Lookup(flag[1]) == nil && !isFlagOfOther(row, flag[1]) {
+				t.Errorf("SURFACE.md names the flag --%s, which %s does not have", flag[1], c.Name())
+			}
+		}
+	}
+}
+
+// isFlagOfOther reports whether a flag in a row of SURFACE.md is of another command that the row
+// names, or of all commands.
+func isFlagOfOther(row, flag string) bool {
+	if flag == "json" || flag == "context" {
+		return true
+	}
+	return slices.ContainsFunc(subcommands(&app{}), func(c *cobra.Command) bool {
+		return strings.Contains(row, c.Name()) && c.Flags().Lookup(flag) != nil
+	})
 }

@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +27,7 @@ var mayImport = map[string][]string{
 	"obelus/engine/expr": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
 		"obelus/engine/internal/regex", "github.com/expr-lang/expr"},
 	"obelus/engine/schema": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
-		"obelus/engine/internal/regex", "github.com/santhosh-tekuri/jsonschema", "github.com/dlclark/regexp2",
+		"obelus/engine/internal/regex", "github.com/santhosh-tekuri/jsonschema", "github.com/google/jsonschema-go", "github.com/dlclark/regexp2",
 		"golang.org/x/text/language", "golang.org/x/text/message"},
 	"obelus/engine/plan": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/spell",
 		"obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
@@ -37,7 +39,7 @@ var mayImport = map[string][]string{
 	"obelus/engine/internal/validate": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
 	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal",
 		"obelus/engine/spell", "obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue",
-		"obelus/engine/internal/phrase", "obelus/engine/internal/sched", "obelus/engine/internal/script", "obelus/engine/internal/validate", "github.com/google/jsonschema-go"},
+		"obelus/engine/internal/phrase", "obelus/engine/internal/sched", "obelus/engine/internal/script", "obelus/engine/internal/validate"},
 	"obelus/engine/replay": {"obelus/store", "obelus/store/memory", "obelus/engine", "obelus/engine/history", "obelus/engine/journal",
 		"obelus/engine/plan", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/script"},
 	"obelus/luastd":                    {"obelus/luastd/internal/formats", "obelus/luastd/internal/yaml", "github.com/yuin/gopher-lua", "github.com/google/uuid"},
@@ -108,6 +110,27 @@ func owner(path string) string {
 		return "obelus/cmd"
 	}
 	return path
+}
+
+// TestImports_AreInContributing holds that the table of packages in CONTRIBUTING.md names each one,
+// or the tree that it is in.
+func TestImports_AreInContributing(t *testing.T) {
+	text, err := os.ReadFile("../.github/CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| package | holds |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	listed := regexp.MustCompile("`([a-z/…]+)`").FindAllStringSubmatch(table, -1)
+	for path := range mayImport {
+		name := strings.TrimPrefix(path, "obelus/")
+		if !slices.ContainsFunc(listed, func(match []string) bool {
+			tree, ok := strings.CutSuffix(match[1], "…")
+			return match[1] == name || ok && strings.HasPrefix(name, tree)
+		}) {
+			t.Errorf("CONTRIBUTING.md does not list %s", name)
+		}
+	}
 }
 
 // TestImports holds every package to the line, tests aside.

@@ -62,7 +62,8 @@ func (a *app) commandPrefix() string {
 	dir, db := a.projectFlag, a.dbFlag
 	if here, _, err := a.findProject(""); dir == "" && a.dir != "" && (err != nil || here != a.dir) {
 		dir = a.dir
-		if path, err := a.dbPath(); err == nil && !a.found { // without a project the log is below the working directory
+		// Without a project the log is below the working directory.
+		if path, err := a.dbPath(); err == nil && !a.found {
 			db = path
 		}
 	}
@@ -158,7 +159,8 @@ func (a *app) nameInProject(file string) (string, error) {
 	}
 	name, inside := a.nameBelow(absolute)
 	if a.projectFlag != "" && !filepath.IsAbs(file) {
-		if _, err := os.Stat(absolute); err != nil || !inside { // with -C, plans are often named relative to the project
+		// With -C, plans are often named relative to the project.
+		if _, err := os.Stat(absolute); err != nil || !inside {
 			name, inside = a.nameBelow(filepath.Join(a.dir, file))
 		}
 	}

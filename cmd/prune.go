@@ -47,7 +47,7 @@ file is made smaller afterwards; no other process can append meanwhile, and
 	}
 	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date (without a zone, of this machine's)")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done,failed,...`, or none for those without one")
-	c.Flags().BoolVar(&o.dry, "dry-run", false, "tell what would go, and remove nothing")
+	c.Flags().BoolVar(&o.dry, "dry-run", false, "print what would go, and remove nothing")
 	c.Flags().BoolVar(&o.noVacuum, "no-vacuum", false, "leave the file as large as it is")
 	return c
 }
@@ -128,7 +128,8 @@ func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
-	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() { // the zero time means no limit, and programs write it so
+	// The zero time means no limit, and programs write it so.
+	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() {
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)

@@ -60,7 +60,8 @@ func pathsBelow(ctx context.Context, a *app, name, prefix string) (paths []strin
 		return nil
 	}
 	for _, key := range view.SortedNames(object) {
-		if _, err := store.ParsePath(store.Dagger + prefix + key); err == nil { // other keys are written in quotes
+		// Other keys are written in quotes.
+		if _, err := store.ParsePath(store.Dagger + prefix + key); err == nil {
 			paths = append(paths, prefix+key)
 		}
 	}

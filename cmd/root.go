@@ -43,7 +43,8 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
 	for _, command := range subcommands(a) {
 		wrapArgs(command)
-		if _, ok := commandsWithoutContext[command.Name()]; ok { // its help shows no -c, and checkGlobals says why
+		// Its help shows no -c, and checkGlobals says why.
+		if _, ok := commandsWithoutContext[command.Name()]; ok {
 			command.Flags().StringVarP(&a.context, "context", "c", "", "")
 			command.Flags().Lookup("context").Hidden = true
 		}

@@ -176,7 +176,8 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 // applyDefaults fills in the settings where flags say nothing.
 func (o *serveOptions) applyDefaults(s host.Serving) {
 	o.addr = cmp.Or(o.addr, s.Addr, defaultAddr)
-	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))) // a token from a file may end with a newline, which no header can contain
+	// A token from a file may end with a newline, which no header can contain.
+	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN")))
 }
 
 // listen opens the address. One that can be reached from other machines needs a token.

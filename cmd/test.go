@@ -102,7 +102,8 @@ func openTests(a *app, files []string) (*luatest.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
-		if info, err := os.Stat(first); err == nil && info.IsDir() { // it may be the project's folder itself
+		// It may be the project's folder itself.
+		if info, err := os.Stat(first); err == nil && info.IsDir() {
 			first = filepath.Join(first, host.SettingsFile)
 		}
 	}

@@ -19,7 +19,7 @@ func typesCommand(a *app) *cobra.Command {
 	check := false
 	c := &cobra.Command{
 		Use:   "types",
-		Short: "write what editors know of globals, modules and the project's tools",
+		Short: "write types of globals, modules and the project's tools, for editors",
 		Long: `Write annotations for editors to .obelus/types in the project, in LuaCATS, which
 lua-language-server reads: of all globals and modules that scripts have, and of
 the project's own tools, from their JSON Schemas. Run it again when a tool has

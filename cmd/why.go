@@ -14,11 +14,11 @@ import (
 func whyCommand(a *app) *cobra.Command {
 	return refCommand(a, &cobra.Command{
 		Use:   "why REF",
-		Short: "tell where a value comes from",
-		Long: `Tell where the value of a reference or an expression comes from: the messages
+		Short: "show where a value comes from",
+		Long: `Show where the value of a reference or an expression comes from: the messages
 that it is made of, the calls that wrote them, what those read, and so on back to
 what came from outside, through delegates too. On a terminal it is a tree, else
-JSON. What was told before is marked as such, and its objects and arrays are not
+JSON. What was shown before is marked as such, and its objects and arrays are not
 repeated.
 
 Exit status: 0, or 1 if it is missing.`,

@@ -21,7 +21,7 @@ const maxConflicts = 1000
 // [store.FromGo] takes. Each message is checked for its form ([store.Message.Check]), against the
 // value that it joins and against the schemas that are declared; one that does not fit gives a
 // [*plan.MessageError]. Others may append to the context at the same time.
-func Append(ctx context.Context, log store.Log, name string, messages []store.Message, options ...schema.Option) (store.Appended, error) {
+func Append(ctx context.Context, log store.ReadAppender, name string, messages []store.Message, options ...schema.Option) (store.Appended, error) {
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err
 	}

@@ -71,7 +71,7 @@ func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, n int64) er
 			return err
 		}
 		if record.Hold == nil {
-			return &journal.NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
+			return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s has been decided already: that decision counts", d.Call)}
 		}
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("%s has just %s call %s: that decision counts", record.Hold.Name(), record.Hold.Decision, d.Call)}
 	}
@@ -135,7 +135,7 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 // its own is not lazy, the one of a delegate of it. It returns the plan's context. Its error is a
 // [*journal.NoSuchCallError] where no plan waits for that, where several do, or where another
 // release was first.
-func Release(ctx context.Context, log store.Log, name string, who journal.Who) (string, error) {
+func Release(ctx context.Context, log store.ReadAppender, name string, who journal.Who) (string, error) {
 	last, err := journal.In(log, name).LastRun(ctx)
 	if err != nil {
 		return "", err

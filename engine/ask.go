@@ -22,7 +22,7 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 	registry := l.runner.Registry
 	if l.view.Committed() > 0 {
 		var err error
-		if registry, err = journal.In(l.runner.Log, l.context).ContextTools(ctx, 0, registry); err != nil {
+		if registry, err = journal.In(l.runner.Log, l.context).WithTools(ctx, 0, registry); err != nil {
 			return nil, err
 		}
 	}

@@ -24,8 +24,9 @@ import (
 	"obelus/store/memory"
 )
 
-// A conformance case is a txtar file named after the clause that it holds. Its
-// comment says in words what it shows. Its files, of which any other name is
+// A conformance case is a txtar file named after the clause that it holds, with the number of its
+// section. Its comment says in words what it shows; what it has in quotation marks is the text of
+// PROTOCOL.md. Its files, of which any other name is
 // an error:
 //
 //	context.json    messages that the request brings
@@ -46,7 +47,8 @@ import (
 //	messages        the messages up to the plan, in canonical form, line by line
 //	refused         the plan or a message is refused: the error, line by line
 //	warnings        what check warns of, line by line
-//	asked           the kinds of each ask of the planner, line by line; of delegates after their context
+//	asked           the kinds of each ask of the planner, line by line; of delegates after their
+//	                context
 //	questions       what the model is asked, line by line in the order of the calls
 //	held            each hold before the decisions: context, call, tool, arguments, scopes
 //	undecided       decisions that are refused: the errors, line by line

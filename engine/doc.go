@@ -20,11 +20,12 @@
 //	sched.State.Apply      releases the calls that wait for it                internal/sched
 //	tickRun.commit         appends both, with the starts of the next calls    commit.go
 //
-// Three types carry that. A sched.State decides, and is a value. A tick makes the content of steps: it
-// takes results, and gives messages, records and starts. A tickRun acts: it waits, appends and
-// launches. One rule holds for the order of the last: computing never waits for the disk; being seen
-// does. A call without visible effects may run before the log has its start, alone within a step
-// (speculate.go) or beside the append of a step (pipeline.go); everything else waits for the append.
+// Three types carry that. A sched.State decides, and is a value. A tick makes the content of steps:
+// it takes results, and gives messages, records and starts. A tickRun acts: it waits, appends and
+// launches. One rule holds for the order of the last: computing never waits for the disk; being
+// seen does. A call without visible effects may run before the log has its start, alone within a
+// step (speculate.go) or beside the append of a step (pipeline.go); everything else waits for the
+// append.
 //
 // Activities do the work: any [plan.Activity], registered in a [plan.Registry] beside the
 // [plan.Tool]s whose JSON Schemas describe their calls. Values of a Go program, as results, inputs

@@ -283,7 +283,7 @@ func TestRelease_Once(t *testing.T) {
 				expect(t, outcome, err, journal.RunWaiting, "3.1 value blocked")
 			}
 		}}, "c", journal.Who{})
-		if !errors.As(err, new(*journal.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
+		if !errors.As(err, new(*journal.NoSuchCallError)) || !strings.Contains(err.Error(), "has been approved already") {
 			t.Errorf("approved: %v", err)
 		}
 		if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Held != goesOn {

@@ -244,26 +244,28 @@ func TestGoValues_NotJSONIsRefused(t *testing.T) {
 			as    any
 			want  string
 		}{
-			"input":   {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(nan)}, new(*plan.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
-			"channel": {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(make(chan int))}, new(*plan.MessageError), "input: †input: a channel is not a JSON value"},
-			"message": {engine.Start{Request: &plan.Request{Calls: good, Context: bad}}, new(*plan.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
-			"kind":    {engine.Start{Request: &plan.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: store.Some(1)}}}}, new(*plan.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
-			"call":    {engine.Start{Request: &plan.Request{Name: "p", Calls: []plan.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*plan.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
-			"typed":   {engine.Start{Request: &plan.Request{Calls: []plan.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*plan.PlanError), "call 1: value: the text is not valid UTF-8"},
-			"output":  {engine.Start{Request: &plan.Request{Output: store.Some(nan)}}, new(*plan.PlanError), "output.items[1]: NaN is not a JSON number"},
-			"schema":  {engine.Start{Request: &plan.Request{Schema: nan}}, new(*plan.PlanError), "schema.items[1]: NaN is not a JSON number"},
-			"tools":   {engine.Start{Request: &plan.Request{Tools: map[string]any{"value": nan}}}, new(*plan.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
-			"mode":    {engine.Start{Request: &plan.Request{Name: "p", Calls: good, Mode: "x"}}, new(*plan.PlanError), `p: mode: it is "x", and must be eager or lazy`},
-			"nothing": {engine.Start{}, nil, "there is nothing to run: the start needs a request, with calls or a planner"},
+			"input":        {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(nan)}, new(*plan.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
+			"channel":      {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Some(make(chan int))}, new(*plan.MessageError), "input: †input: a channel is not a JSON value"},
+			"message":      {engine.Start{Request: &plan.Request{Calls: good, Context: bad}}, new(*plan.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
+			"kind":         {engine.Start{Request: &plan.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: store.Some(1)}}}}, new(*plan.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
+			"call":         {engine.Start{Request: &plan.Request{Name: "p", Calls: []plan.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*plan.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
+			"typed":        {engine.Start{Request: &plan.Request{Calls: []plan.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*plan.PlanError), "call 1: value: the text is not valid UTF-8"},
+			"output":       {engine.Start{Request: &plan.Request{Output: store.Some(nan)}}, new(*plan.PlanError), "output.items[1]: NaN is not a JSON number"},
+			"schema":       {engine.Start{Request: &plan.Request{Schema: nan}}, new(*plan.PlanError), "schema.items[1]: NaN is not a JSON number"},
+			"tools":        {engine.Start{Request: &plan.Request{Tools: map[string]any{"value": nan}}}, new(*plan.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
+			"mode":         {engine.Start{Request: &plan.Request{Name: "p", Calls: good, Mode: "x"}}, new(*plan.PlanError), `p: mode: it is "x", and must be eager or lazy`},
+			"unset input":  {engine.Start{Request: &plan.Request{Calls: good}, Input: store.Optional{Value: 1}}, new(*plan.MessageError), "input: it has data that are not set: store.Some sets them"},
+			"unset output": {engine.Start{Request: &plan.Request{Calls: good, Output: store.Optional{Value: 1}}}, new(*plan.PlanError), "output: it has a value that is not set: store.Some sets it"},
+			"nothing":      {engine.Start{}, nil, "there is nothing to run: the start needs a request, with calls or a planner"},
 		} {
 			r := newRunner(log, map[string]activity{"value": value})
-			c.start.Context = name
+			c.start.Context = strings.ReplaceAll(name, " ", "-")
 			_, err := r.Run(t.Context(), c.start)
 			_, checked := r.Check(t.Context(), c.start)
 			if fmt.Sprint(err) != c.want || fmt.Sprint(checked) != c.want || c.as != nil && !errors.As(err, c.as) {
 				t.Errorf("%s, %s: it says %q (%T), and check %q", kind, name, err, err, checked)
 			}
-			if _, err := log.Head(t.Context(), name); !errors.Is(err, store.ErrNoContext) {
+			if _, err := log.Head(t.Context(), c.start.Context); !errors.Is(err, store.ErrNoContext) {
 				t.Errorf("%s, %s: it leaves a context: %v", kind, name, err)
 			}
 		}

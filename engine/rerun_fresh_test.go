@@ -310,7 +310,8 @@ func isRetried(outcome *journal.Outcome) bool {
 
 func isFailed(r journal.Record) bool { return r.Status == journal.Failed }
 
-// TestRerun_ReadsTheSameValues: what runs again in a fork reads what it read, whatever was appended there since.
+// TestRerun_ReadsTheSameValues: what runs again in a fork reads what it read, whatever was appended
+// there since.
 func TestRerun_ReadsTheSameValues(t *testing.T) {
 	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)

@@ -87,8 +87,8 @@ func TestRetry_PauseTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestRetry_EveryAttemptIsRecorded: that a call failed is in the log before it is tried again, once,
-// also where somebody else appends meanwhile; and of one that is stopped before, what has
+// TestRetry_EveryAttemptIsRecorded: that a call failed is in the log before it is tried again,
+// once, also where somebody else appends meanwhile; and of one that is stopped before, what has
 // been tried.
 func TestRetry_EveryAttemptIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

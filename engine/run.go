@@ -19,7 +19,7 @@ import (
 // run's context in a log, is not missing; the log is nil for a new context.
 func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...schema.Option) error {
 	gives := func(m store.Message) bool { return m.Kind == "input" && m.Data.Set }
-	if s.Input.Set || slices.ContainsFunc(s.Request.Context, gives) {
+	if s.bringsInput() || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
 	}
 	schema, path := s.Request.Declared("input", options), store.KindPath("input")
@@ -38,6 +38,10 @@ func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...s
 	}
 	return &plan.MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", broken)}
 }
+
+// bringsInput reports whether the start has input. A value that is not set counts too: the check of
+// its message refuses it.
+func (s *Start) bringsInput() bool { return s.Input.Set || s.Input.Value != nil }
 
 // Run appends a request's messages, its input and its plan to a context, and runs the plan; a
 // planner is asked for one plan after another, until it gives an output. A plan that is refused
@@ -77,7 +81,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journa
 func (l *loop) prepare(s Start) {
 	l.request, l.policy, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Begun
 	l.initial = append(l.initial, s.Request.Context...)
-	if l.input = s.Input.Set; l.input {
+	if l.input = s.bringsInput(); l.input {
 		l.initial = append(l.initial, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input})
 	}
 }

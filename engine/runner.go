@@ -94,7 +94,8 @@ type Start struct {
 	// Input is appended as one input message, if it is set. Its value may be anything that
 	// [store.FromGo] takes, a struct or a map of any type; its readers get JSON's values. A value
 	// that JSON lacks gives a [*plan.MessageError]. A value that is JSON already is not copied, and
-	// must not be changed any more, as all values of the request.
+	// must not be changed any more, as all values of the request. A value that is not set is
+	// refused.
 	Input store.Optional
 
 	// Approve selects the calls that are held for a person; the zero Policy leaves it to the

@@ -2,10 +2,16 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/big"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -111,8 +117,35 @@ func TestTyped_FailureIsAnOutcome(t *testing.T) {
 }
 
 func TestTyped_TypesWithoutASchema(t *testing.T) {
+	type loop struct{ Next *loop }
+	type embedded struct {
+		order `json:"order"`
+	}
+	type quoted struct {
+		N int `json:"n,string"`
+	}
+	type base struct {
+		A int `json:"n"`
+	}
+	type twice struct {
+		base
+		B int `json:"n"`
+	}
+	type hidden struct {
+		Key string `json:"_key"`
+	}
+	type readers struct{ R io.Reader }
 	for want, a := range map[string]plan.Activity{
-		"its parameters are the fields of a struct, not string": engine.Typed(func(context.Context, string) (int, error) { return 0, nil }),
+		"it has nothing to run: give it a function":                     engine.Typed[order, parcel](nil),
+		"its parameters are the fields of a struct, not interface {}":   engine.Typed(func(context.Context, any) (int, error) { return 0, nil }),
+		"its parameters are the fields of a struct, not time.Time":      engine.Typed(func(context.Context, time.Time) (int, error) { return 0, nil }),
+		"its parameter _key has the name of a meta-property":            engine.Typed(func(context.Context, hidden) (int, error) { return 0, nil }),
+		"its parameters: nothing can be read from JSON into io.Reader":  engine.Typed(func(context.Context, readers) (int, error) { return 0, nil }),
+		"its parameters: the embedded field engine_test.embedded.order": engine.Typed(func(context.Context, embedded) (int, error) { return 0, nil }),
+		"its parameters: the field engine_test.quoted.N is a text":      engine.Typed(func(context.Context, quoted) (int, error) { return 0, nil }),
+		"its result: engine_test.twice has two fields":                  engine.Typed(func(context.Context, order) (twice, error) { return twice{}, nil }),
+		"its result: ForType(engine_test.loop)":                         engine.Typed(func(context.Context, order) (loop, error) { return loop{}, nil }),
+		"its parameters are the fields of a struct, not string":         engine.Typed(func(context.Context, string) (int, error) { return 0, nil }),
 		"its result: ": engine.Typed(func(context.Context, struct{}) (chan int, error) { return nil, nil }),
 	} {
 		registered := plan.Registered{Activity: a}
@@ -122,6 +155,73 @@ func TestTyped_TypesWithoutASchema(t *testing.T) {
 		if _, err := a.Run(t.Context(), plan.Invocation{}); err == nil {
 			t.Error("it ran")
 		}
+	}
+}
+
+// Types that encoding/json does not have as their kind says.
+type ownForms struct {
+	Bytes  []byte          `json:"bytes"`
+	Raw    json.RawMessage `json:"raw"`
+	Number json.Number     `json:"number"`
+	Addr   netip.Addr      `json:"addr"`
+	Maybe  *netip.Addr     `json:"maybe"`
+	Time   time.Time       `json:"time"`
+	Large  *big.Int        `json:"large"`
+	Own    ownForm         `json:"own"`
+	Any    any             `json:"any"`
+	Texts  []level         `json:"texts"`
+}
+
+type ownForm struct{ n int }
+
+func (o ownForm) MarshalJSON() ([]byte, error)     { return fmt.Appendf(nil, "[%d]", o.n), nil }
+func (o *ownForm) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &[]*int{&o.n}) }
+
+type level uint8
+
+func (l level) MarshalText() ([]byte, error) { return []byte(strings.Fields("low high")[l]), nil }
+func (l *level) UnmarshalText(text []byte) error {
+	*l = level(slices.Index(strings.Fields("low high"), string(text)))
+	return nil
+}
+
+func TestTyped_TypesWithTheirOwnForm(t *testing.T) {
+	echo := engine.Typed(func(_ context.Context, in ownForms) (ownForms, error) { return in, nil })
+	registry := typedRegistry(t, "echo", echo)
+	const params = `"addr":"192.0.2.1","any":12345678901234567890123,"bytes":"AP8=","large":100000000000000000000,"maybe":null,` +
+		`"number":1.50,"own":[7],"raw":{"a":1.0},"texts":["low","high"],"time":"2025-10-26T12:00:00Z"`
+	call, err := store.DecodeJSON([]byte(`{"_tool": "echo", "_outputPath": "†state.echo", ` + params + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &engine.Runner{Log: memory.New(), Registry: registry}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Calls: []plan.Source{{Call: call}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := store.Resolver{Log: r.Log, Context: "c"}.Resolve(t.Context(), store.MustParsePath("†state.echo"), "")
+	if got := string(store.EncodeJSON(value.Value)); err != nil || got != "{"+params+"}" {
+		t.Errorf("%s, %v, %v", got, err, outcome.Calls[0].Error)
+	}
+}
+
+func TestTyped_IntegersHoweverTheyAreWritten(t *testing.T) {
+	type numbers struct {
+		N    int              `json:"n"`
+		Many []*int           `json:"many"`
+		By   map[string]uint8 `json:"by"`
+		Any  any              `json:"any"`
+	}
+	sum := engine.Typed(func(_ context.Context, in numbers) (string, error) {
+		return fmt.Sprintf("%d, %d, %d, %v", in.N, *in.Many[0], in.By["a"], in.Any), nil
+	})
+	call, err := store.DecodeJSON([]byte(`{"n": 1.0, "many": [1e2], "by": {"a": 20e-1}, "any": 1.0}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := sum.Run(t.Context(), plan.Invocation{Call: call.(map[string]any)})
+	if err != nil || result.Value != "1, 100, 2, 1.0" {
+		t.Errorf("%v, %v", result.Value, err)
 	}
 }
 

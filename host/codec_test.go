@@ -1,8 +1,9 @@
 package host
 
 import (
-	"obelus/engine/plan"
 	"testing"
+
+	"obelus/engine/plan"
 )
 
 // TestLazyTable_Peek holds that a table of which fields have been read is the same as

@@ -14,10 +14,10 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// Slips warns of probable mistakes: globals that activities read, that have no value and whose name
+// Lint warns of probable mistakes: globals that activities read, that have no value and whose name
 // is similar to a known one; permissions to write that name scripts; and problems in the schemas of
 // tools ([plan.Tool.Problems]).
-func (g *Generation) Slips() []plan.Problem {
+func (g *Generation) Lint() []plan.Problem {
 	known := maps.Clone(sandbox.KnownGlobals())
 	// A function that assigns one of these has forgotten a local.
 	for _, f := range luacall.ReferenceFuncs {
@@ -42,7 +42,7 @@ func (g *Generation) Slips() []plan.Problem {
 		if proto, err := g.project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
 			luac.AddAssignedGlobals(proto, own)
-			all = append(all, findSlips(file, proto, own, slices.Sorted(maps.Keys(own)))...)
+			all = append(all, lintGlobals(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.registry.Tools)) {
@@ -51,7 +51,7 @@ func (g *Generation) Slips() []plan.Problem {
 	return all
 }
 
-func findSlips(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
+func lintGlobals(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before the names that all scripts have
 	}
@@ -62,7 +62,7 @@ func findSlips(file string, proto *lua.FunctionProto, known map[string]bool, nam
 		}
 	})
 	for _, inner := range proto.FunctionPrototypes {
-		all = append(all, findSlips(file, inner, known, slices.Clone(names))...)
+		all = append(all, lintGlobals(file, inner, known, slices.Clone(names))...)
 	}
 	return all
 }

@@ -59,9 +59,9 @@ func TestGlobals_Known(t *testing.T) {
 	}
 }
 
-// TestSlips: a check warns of a global that nothing gives a value, where it is hardly
+// TestLint_OfGlobals: a check warns of a global that nothing gives a value, where it is hardly
 // another name.
-func TestSlips(t *testing.T) {
+func TestLint_OfGlobals(t *testing.T) {
 	h, err := Open(Config{
 		FS: project(map[string]string{
 			"lib/shared.lua": `shared_limit = 5`,
@@ -78,7 +78,7 @@ func TestSlips(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range h.Generation().Slips() {
+	for _, p := range h.Generation().Lint() {
 		got = append(got, fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message))
 	}
 	want := []string{

@@ -177,7 +177,7 @@ func TestCheck_PermissionToWriteScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems := h.Generation().Slips()
+	problems := h.Generation().Lint()
 	if len(problems) != 1 || problems[0].Line != 3 || problems[0].Severity != plan.SeverityWarning || !strings.Contains(problems[0].Message, `"plans/made", in plans`) {
 		t.Errorf("got %v", problems)
 	}

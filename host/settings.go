@@ -21,6 +21,12 @@ import (
 	"obelus/store"
 )
 
+// SettingsFile marks a project and returns its settings.
+const SettingsFile = limits.SettingsFile
+
+// Limits bounds the means of scripts. Its fields give the defaults.
+type Limits = limits.Limits
+
 func readLimits(s *Settings, v any) error {
 	var names []string
 	for _, f := range limits.Fields {

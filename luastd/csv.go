@@ -194,7 +194,8 @@ func csvEncode(e *Env, L *lua.LState) int {
 		L.RaiseError("%s", err.Error())
 	}
 	text := b.String()
-	if strings.HasPrefix(text, formats.ByteOrderMark) { // a reader removes the first one, and this one belongs to a field
+	// A reader removes the first one, and this one belongs to a field.
+	if strings.HasPrefix(text, formats.ByteOrderMark) {
 		text = formats.ByteOrderMark + text
 	}
 	e.limit(L, len(text))

@@ -15,7 +15,9 @@ import (
 // http: requests to other machines. In Lua:
 //
 //	local http = require("http")
-//	local answer = assert(http.get("https://api.example.com/orders", { query = { customer = 7, tag = { "a", "b" } } }))
+//	local answer = assert(http.get("https://api.example.com/orders", {
+//	  query = { customer = 7, tag = { "a", "b" } },
+//	}))
 //	if answer.status == 200 then
 //	  local orders = assert(answer:json())
 //	end

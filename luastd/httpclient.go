@@ -80,7 +80,8 @@ func newNetwork(policy netPolicy, proxy func(*http.Request) (*url.URL, error), r
 			return nil, err
 		}
 		checked := dialer
-		checked.Control = func(_, address string, _ syscall.RawConn) error { // the address after the name was looked up
+		// The address after the name was looked up.
+		checked.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err
@@ -173,10 +174,12 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	client := http.Client{Transport: n, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // the query of where it came from may be secret
 		if to, err := parseURL(next.Response.Header.Get("Location")); err == nil {
-			next.URL = via[len(via)-1].URL.ResolveReference(to) // which net/http has done without our escapes
+			// net/http has resolved it without the escapes that are kept here.
+			next.URL = via[len(via)-1].URL.ResolveReference(to)
 		}
 		if first := via[0].URL; endpointOf(next.URL) != endpointOf(first) || next.URL.Scheme != first.Scheme {
-			for _, secret := range []string{"Authorization", "Cookie", "Proxy-Authorization"} { // net/http gives them to subdomains and other ports
+			// Net/http gives them to subdomains and other ports.
+			for _, secret := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
 				next.Header.Del(secret)
 			}
 		}
@@ -195,7 +198,8 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 		return HTTPResponse{}, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusSwitchingProtocols { // the bare connection follows, which no context ends
+	// The bare connection follows, which no context ends.
+	if answer.StatusCode == http.StatusSwitchingProtocols {
 		return HTTPResponse{}, errSwitched
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(r.maxBytes)+1))

@@ -148,8 +148,9 @@ func (r refusal) Error() string { return r.text }
 // reserved are addresses that no host of the public internet has, beyond those
 // that package netip knows.
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network: Linux takes it for the machine itself
-	netip.MustParsePrefix("100.64.0.0/10"),   // shared by a provider's customers; some clouds' metadata
+	netip.MustParsePrefix("0.0.0.0/8"), // this network: Linux takes it for the machine itself
+	// Shared by a provider's customers; some clouds' metadata.
+	netip.MustParsePrefix("100.64.0.0/10"),
 	netip.MustParsePrefix("192.0.0.0/24"),    // for protocols
 	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
 	netip.MustParsePrefix("240.0.0.0/4"),     // of the future

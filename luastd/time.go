@@ -228,9 +228,11 @@ func parseTime(text, layout string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	fields := timeFields{}
-	var layouts, values []string // apart, or one layout's end and the next one's start would be a third
+	// They are apart: together, the end of one layout and the start of the next could be a third.
+	var layouts, values []string
 	rest, ok := text, true
-	full, short := slices.Contains(items, "%Y"), "" // a year in full tells which one of two digits is meant
+	// A year in full tells which one of two digits is meant.
+	full, short := slices.Contains(items, "%Y"), ""
 	for _, item := range items {
 		value := ""
 		if value, rest, ok = takeItem(rest, item); !ok {

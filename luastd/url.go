@@ -253,7 +253,8 @@ func urlParse(e *Env, L *lua.LState) int {
 	if err != nil {
 		return failed(L, urlError(err))
 	}
-	values, err := url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "%3B")) // which separates nothing
+	// A semicolon separates nothing.
+	values, err := url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "%3B"))
 	if err != nil {
 		return failed(L, "not a URL: the query: "+urlReason(err))
 	}

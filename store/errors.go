@@ -2,17 +2,21 @@ package store
 
 import "errors"
 
-// Class is the kind of an error, by which a program decides what to do about it: which exit
-// status a command ends with, which status an HTTP response has. Errors of this module that are
-// not failures of the machine or of the program have one; [ClassOf] finds it.
+// Class is the kind of an error, for a caller that treats errors alike whose types it does not
+// know. The command's exit status follows from it: one status for [Busy], one for all other
+// classes, and one for errors without a class. Which errors have one is said by their types;
+// [ClassOf] finds it.
 type Class string
 
-// The classes. An error without one is a failure of the machine, of the program, or of an
-// activity.
+// The classes. An error without one may be a failure of the machine, of the program or of an
+// activity, a value that is not there, or an error that a caller handles itself, such as a
+// [*ConflictError].
 const (
-	Usage    Class = "usage"     // the request is not well formed: a name, a path, an expression, a script
-	Refused  Class = "refused"   // the request is well formed, and its content or its target does not allow it
-	NotFound Class = "not-found" // the context, call or file that it names does not exist
+	// The request is not well formed: a name, a path, an expression, a script.
+	Usage Class = "usage"
+	// The request is well formed, and its content or its target does not allow it.
+	Refused  Class = "refused"
+	NotFound Class = "not-found" // the context or call that it names does not exist
 	Busy     Class = "busy"      // another process or run has it: try again later
 	Damaged  Class = "damaged"   // the log is not as this version writes it
 )

@@ -36,13 +36,13 @@ func notJSONf(format string, args ...any) *notJSON {
 	return &notJSON{message: fmt.Sprintf(format, args...)}
 }
 
-// mostPlace bounds the way that an error shows, in bytes.
-const mostPlace = 100
+// maxPlace bounds the way that an error shows, in bytes.
+const maxPlace = 100
 
 func (e *notJSON) under(name string) error {
 	place := strings.TrimPrefix(name+e.place, ".")
-	if len(place) > mostPlace {
-		place = strings.ToValidUTF8(place[:mostPlace], "") + "…"
+	if len(place) > maxPlace {
+		place = strings.ToValidUTF8(place[:maxPlace], "") + "…"
 	}
 	if place == "" {
 		return errors.New(e.message)
@@ -201,9 +201,9 @@ func unwritable(err error) *notJSON {
 	return notJSONf("it is not a JSON value")
 }
 
-// mostSteps bounds the way into a value: a value that contains itself has no end, and a value at
+// maxSteps bounds the way into a value: a value that contains itself has no end, and a value at
 // the greatest depth is reached by at most four steps for each level.
-const mostSteps = 4 * MaxDepth
+const maxSteps = 4 * MaxDepth
 
 var (
 	marshalsItself = reflect.TypeFor[json.Marshaler]()
@@ -220,7 +220,7 @@ func (f finder) find(v reflect.Value, steps int) *notJSON {
 	switch {
 	case !v.IsValid():
 		return nil
-	case steps > mostSteps:
+	case steps > maxSteps:
 		return f.unlessTaken(tooDeep())
 	case writes(v.Type()):
 		return checkOwn(v)

@@ -13,10 +13,9 @@ import (
 // methods may be called from several goroutines at once. An append is visible to every read that
 // begins after it.
 //
-// Code that only reads takes a [Reader], code that only appends an [Appender].
+// Code that only reads takes a [Reader], code that also appends a [ReadAppender].
 type Log interface {
-	Reader
-	Appender
+	ReadAppender
 	Admin
 }
 
@@ -26,6 +25,12 @@ type Appender interface {
 	// is absent and the batch does not create it, a [*HeldError] where another holder has the
 	// lease, and a [*ConflictError] where the context is not at the expected seq.
 	Append(ctx context.Context, b Batch) (Appended, error)
+}
+
+// ReadAppender is a log to which messages are added in the light of those that it holds.
+type ReadAppender interface {
+	Reader
+	Appender
 }
 
 // OpReader is the part of a log that a [Resolver] reads.
@@ -309,9 +314,6 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
 
-// Class implements the interface of [ClassOf].
-func (e *ConflictError) Class() Class { return Busy }
-
 // ForkError is a fork at a seq that allows none: beyond the context's messages, or within one
 // batch, between a plan, an error or a call's write and the journal entry about it.
 type ForkError struct {
@@ -383,9 +385,6 @@ type ChangedError struct{ Context string }
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: it has been appended to meanwhile", e.Context)
 }
-
-// Class implements the interface of [ClassOf].
-func (e *ChangedError) Class() Class { return Busy }
 
 // NeededError is a context that can't be pruned since a fork shares its
 // messages.

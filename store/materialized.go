@@ -92,26 +92,26 @@ func (v *View) catchUp(s *materialized, at spot) bool {
 		}
 	}
 	for _, step := range slices.Backward(since) {
-		s.value = grown(s.value, step.below, step.method, step.value)
+		s.value = applyInPlace(s.value, step.below, step.method, step.value)
 	}
 	s.seq = v.Seq()
 	return true
 }
 
-// forgetStanding forgets the values that hold something behind a seq.
-func (v *View) forgetStanding(seq int64) {
+// forgetMaterialized forgets the values that hold something behind a seq.
+func (v *View) forgetMaterialized(seq int64) {
 	maps.DeleteFunc(v.materialized, func(_ spot, s *materialized) bool { return s.seq > seq })
 }
 
-// grown is apply to a value that is shared with nothing, which it changes.
-func grown(v any, below []string, method Method, value any) any {
+// applyInPlace is apply to a value that is shared with nothing, which it changes.
+func applyInPlace(v any, below []string, method Method, value any) any {
 	value = owned(value)
 	if method == Merge {
 		there, _ := dig(v, below)
 		method, value = Set, merged(there, value)
 	}
-	v, _ = apply(thaw(v, below), below, method, value)
-	return chill(v, below)
+	v, _ = apply(mutable(v, below), below, method, value)
+	return frozen(v, below)
 }
 
 // merged is merge of values that are shared with nothing.
@@ -130,19 +130,19 @@ func merged(v, value any) any {
 	return there
 }
 
-// thaw lets apply change the containers on the way to a place, and the one there, as
-// they are.
-func thaw(v any, below []string) any {
+// mutable returns a value in which apply changes the containers on the way to a place, and the one
+// there, in place.
+func mutable(v any, below []string) any {
 	switch c := v.(type) {
 	case map[string]any:
 		if len(below) > 0 && c[below[0]] != nil {
-			c[below[0]] = thaw(c[below[0]], below[1:])
+			c[below[0]] = mutable(c[below[0]], below[1:])
 		}
 		return ownObject(c)
 	case []any:
 		if len(below) > 0 {
 			if i, ok := index(below[0]); ok && i < len(c) {
-				c[i] = thaw(c[i], below[1:])
+				c[i] = mutable(c[i], below[1:])
 			}
 		}
 		return &ownArray{c}
@@ -150,18 +150,18 @@ func thaw(v any, below []string) any {
 	return v
 }
 
-// chill is freeze of what stands on the way to a place, and there.
-func chill(v any, below []string) any {
+// frozen undoes mutable: it returns plain values on the way to a place, and there.
+func frozen(v any, below []string) any {
 	switch c := v.(type) {
 	case ownObject:
 		if len(below) > 0 {
-			c[below[0]] = chill(c[below[0]], below[1:])
+			c[below[0]] = frozen(c[below[0]], below[1:])
 		}
 		return map[string]any(c)
 	case *ownArray:
 		if len(below) > 0 {
 			if i, ok := index(below[0]); ok && i < len(c.items) {
-				c.items[i] = chill(c.items[i], below[1:])
+				c.items[i] = frozen(c.items[i], below[1:])
 			}
 		}
 		return c.items

@@ -132,7 +132,7 @@ func (v *View) Unstage(seq int64) {
 		return
 	}
 	maps.DeleteFunc(v.hidden, func(hidden int64, _ bool) bool { return hidden > seq })
-	v.forgetStanding(seq)
+	v.forgetMaterialized(seq)
 	v.ops = v.ops[:len(v.ops)-n]
 	for _, m := range v.messages[len(v.messages)-n:] {
 		if of := v.declared[m.Kind]; m.Schema != nil {

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -88,4 +90,44 @@ func (c Context) RootPlan(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return plans[0], nil
+}
+
+// CutSum is the number of bytes of a digest that replaces the beginning of a name that would be too
+// long, written in hex.
+const CutSum = 16
+
+// isCut reports whether a name may belong to a delegate's context whose parents' names were too
+// long to be in it.
+func isCut(name string) bool {
+	sum, _, _ := strings.Cut(name, ".")
+	_, err := hex.DecodeString(sum)
+	return err == nil && hex.DecodedLen(len(sum)) == CutSum
+}
+
+// IsWithin reports whether a context is another one, or is the context of a delegate in it, however
+// deep. Their names show it, except names that were too long and had to be cut.
+func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
+	for range plan.MaxDepth + 1 {
+		if c.Name == other || strings.HasPrefix(c.Name, other+".") {
+			return true, nil
+		}
+		if !isCut(c.Name) {
+			break
+		}
+		origin, ok, err := c.OriginOf(ctx)
+		if err != nil || !ok || origin.Parent == "" {
+			return false, err
+		}
+		c.Name = origin.Parent
+	}
+	return false, nil
+}
+
+// OriginOf returns the origin of the context; ok is false if there is no such context.
+func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, err error) {
+	info, err := c.Log.Info(ctx, c.Name)
+	if errors.Is(err, store.ErrNoContext) {
+		return origin, false, nil
+	}
+	return info.Origin, err == nil, err
 }

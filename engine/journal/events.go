@@ -123,34 +123,44 @@ func IsEnd(entry store.Entry) bool {
 // the run waits for counts too, and so does a delegate that ended under another holder, or that has
 // no holder any more.
 func (c Context) HasInput(ctx context.Context) (bool, error) {
-	return c.isInput(ctx, true)
+	last, records, err := c.waitingRun(ctx)
+	if err != nil || last == nil {
+		return false, err
+	}
+	if came, err := last.came(ctx, c, records); came || err != nil {
+		return came, err
+	}
+	return c.anyChild(ctx, records, Context.HasInput)
 }
 
 // ChildDone reports whether a run waits for a delegate that ended under another holder, or that has
 // no holder any more.
 func (c Context) ChildDone(ctx context.Context) (bool, error) {
-	return c.isInput(ctx, false)
+	last, records, err := c.waitingRun(ctx)
+	if err != nil || last == nil {
+		return false, err
+	}
+	return c.anyChild(ctx, records, Context.ChildDone)
 }
 
-// isInput is [Context.HasInput] with besides, and [Context.ChildDone] without.
-func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
+// waitingRun returns the newest run, if it waits, and the records of the context; nil if it does
+// not.
+func (c Context) waitingRun(ctx context.Context) (*Run, []Record, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting {
-		return false, err
+		return nil, nil, err
 	}
 	records, err := c.Records(ctx)
-	if err != nil {
-		return false, err
-	}
-	if besides {
-		if came, err := last.came(ctx, c, records); came || err != nil {
-			return came, err
-		}
-	}
+	return &last, records, err
+}
+
+// anyChild reports whether the run has something to go on with by the delegate of a waiting call.
+// waiting tells it of a delegate whose run waits too.
+func (c Context) anyChild(ctx context.Context, records []Record, waiting func(Context, context.Context) (bool, error)) (bool, error) {
 	for i := range records {
 		if r := &records[i]; r.Status == Waiting {
-			if freed, err := c.childDone(ctx, r, besides); freed || err != nil {
-				return freed, err
+			if done, err := c.childDone(ctx, r, waiting); done || err != nil {
+				return done, err
 			}
 		}
 	}
@@ -174,9 +184,10 @@ func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, err
 	return released || slices.ContainsFunc(records, decided), nil
 }
 
-// childDone is isInput for the delegate of a waiting call. The delegate's holder, if any, takes up
-// its input.
-func (c Context) childDone(ctx context.Context, r *Record, besides bool) (bool, error) {
+// childDone reports whether the run has something to go on with by the delegate of a waiting call:
+// its end, or what waiting says where the delegate's run waits too. The delegate's holder, if any,
+// takes up its input.
+func (c Context) childDone(ctx context.Context, r *Record, waiting func(Context, context.Context) (bool, error)) (bool, error) {
 	child, err := c.OwnChild(ctx, r)
 	if err != nil || child == "" {
 		return false, err
@@ -192,7 +203,7 @@ func (c Context) childDone(ctx context.Context, r *Record, besides bool) (bool, 
 		return false, err
 	}
 	if last.Status == RunWaiting {
-		return c.Sibling(child).isInput(ctx, besides)
+		return waiting(c.Sibling(child), ctx)
 	}
 	return true, nil
 }

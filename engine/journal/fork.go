@@ -20,7 +20,7 @@ type forkEvent struct {
 // Fork makes a context that shares another one's log up to a seq, or with 0 all of it, and returns
 // the seq. A run that was under way there is interrupted in the fork, and can be resumed. The error
 // is a [*store.ForkError], [store.ErrExists] or [store.ErrNoContext].
-func Fork(ctx context.Context, log store.Log, from string, at int64, name string) (int64, error) {
+func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, name string) (int64, error) {
 	if err := store.CheckContext(name); err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Release lets the run's newest plan, which is lazy, run.
-func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) error {
+func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,
 		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
@@ -22,7 +22,7 @@ func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) 
 	}
 	earlier, err := r.released(ctx, In(log, name), appended.N-1)
 	if earlier {
-		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been approved already", name)}
 	}
 	return err
 }
@@ -208,18 +208,18 @@ func (r *Refusal) Repeats(before *Refusal, start int64) bool {
 	return r != nil && before != nil && r.Digest == before.Digest && start == before.Next
 }
 
-// ContextTools adds the tools that a context's messages had defined when the tick
-// began.
+// ContextTools returns a registry with the tools that a context's messages had defined besides when
+// the tick began.
 func (e *PlanEvent) ContextTools(ctx context.Context, c Context, registry *plan.Registry) (*plan.Registry, error) {
 	if e.Start == 0 {
 		return registry, nil
 	}
-	return c.ContextTools(ctx, e.Start, registry)
+	return c.WithTools(ctx, e.Start, registry)
 }
 
-// ContextTools adds the tools that a context's messages define, up to a seq or, with
-// 0, by now.
-func (c Context) ContextTools(ctx context.Context, at int64, registry *plan.Registry) (*plan.Registry, error) {
+// WithTools returns a registry with the tools that a context's messages define besides, up to a seq
+// or, with 0, by now.
+func (c Context) WithTools(ctx context.Context, at int64, registry *plan.Registry) (*plan.Registry, error) {
 	tools := map[string]*plan.Tool{}
 	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name, Type: store.TypeTool, At: at}) {
 		if err != nil {

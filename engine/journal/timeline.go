@@ -27,8 +27,8 @@ type Timeline struct {
 type Position struct{ Seq, N int64 }
 
 // Before reports whether a position is earlier than another one.
-func (m Position) Before(other Position) bool {
-	return m.Seq < other.Seq || m.Seq == other.Seq && m.N < other.N
+func (p Position) Before(other Position) bool {
+	return p.Seq < other.Seq || p.Seq == other.Seq && p.N < other.N
 }
 
 // Arrival is an event that adds messages to a context: the end of a tick, or an append of foreign
@@ -42,10 +42,10 @@ type Arrival struct {
 // ReadTimeline reads the timeline of a context for a run that began with a tick: retries count from
 // that run on.
 func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
-	p := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
+	t := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
 		if err != nil {
-			return p, err
+			return t, err
 		}
 		switch entry.Event {
 		case EventAppend:
@@ -53,50 +53,50 @@ func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) 
 				Messages int64 `json:"messages"`
 			}
 			_ = json.Unmarshal([]byte(entry.Data), &data) // unreadable data counts as no messages
-			p.Events = append(p.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
+			t.Events = append(t.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
 		case EventPlan:
 			plan, err := ReadPlanEvent(entry)
 			if err != nil {
-				return p, err
+				return t, err
 			}
-			p.Starts[plan.Tick] = Position{plan.Start, entry.N}
+			t.Starts[plan.Tick] = Position{plan.Start, entry.N}
 		case EventRun:
 			end, _, err := ReadRunEvent(entry)
 			if err != nil {
-				return p, err
+				return t, err
 			}
-			p.Events = append(p.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
-			p.Ends[end.Tick] = Position{entry.Seq, entry.N}
+			t.Events = append(t.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
+			t.Ends[end.Tick] = Position{entry.Seq, entry.N}
 		case string(Blocked):
 			r, err := ReadRecord(entry)
 			if err != nil {
-				return p, err
+				return t, err
 			}
-			p.noteRerun(&r, entry.N, first)
+			t.noteRerun(&r, entry.N, first)
 		}
 	}
-	return p, nil
+	return t, nil
 }
 
 // noteRerun adds a record's decision to run its call again to the timeline, if it is one: a rerun
 // in a fork, or a retry in a run whose first tick is first. n is the record's position in the
 // journal.
-func (p *Timeline) noteRerun(r *Record, n int64, first int) {
+func (t *Timeline) noteRerun(r *Record, n int64, first int) {
 	if r.SupersededUpTo != 0 && (r.Before != 0 || r.Tick >= first) {
 		tick := strconv.Itoa(r.Tick)
-		p.Reruns[r.Call] = append(p.Reruns[r.Call], Position{r.SupersededUpTo, n})
-		p.Reruns[tick] = append(p.Reruns[tick], Position{r.SupersededUpTo, n})
+		t.Reruns[r.Call] = append(t.Reruns[r.Call], Position{r.SupersededUpTo, n})
+		t.Reruns[tick] = append(t.Reruns[tick], Position{r.SupersededUpTo, n})
 	}
 }
 
 // TickEndingWith returns the tick whose end appended a message; 0 for a foreign message.
-func (p *Timeline) TickEndingWith(seq int64) int {
-	first, _ := slices.BinarySearchFunc(p.Events, seq, func(e Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
-	for _, e := range p.Events[first:] {
+func (t *Timeline) TickEndingWith(seq int64) int {
+	first, _ := slices.BinarySearchFunc(t.Events, seq, func(e Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	for _, e := range t.Events[first:] {
 		switch {
 		case e.Tick == 0 && seq <= e.Seq-e.Messages:
 			continue
-		case e.Tick != 0 && seq > p.Starts[e.Tick].Seq:
+		case e.Tick != 0 && seq > t.Starts[e.Tick].Seq:
 			return e.Tick
 		}
 		return 0
@@ -108,9 +108,9 @@ func (p *Timeline) TickEndingWith(seq int64) int {
 // again or are retried: the writes of the calls, and the reports of their failures and of their
 // ticks' failures. It returns their seqs, with the position in the journal since which each is
 // superseded.
-func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
+func (t *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
 	all := map[int64]int64{}
-	if len(p.Reruns) == 0 {
+	if len(t.Reruns) == 0 {
 		return all, nil
 	}
 	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name}) {
@@ -119,12 +119,12 @@ func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64
 		}
 		whose := m.Call
 		if whose == "" && m.Kind == store.KindError {
-			if tick := p.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
+			if tick := t.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
 				call, _ := ReportedFailure(m)
 				whose = cmp.Or(call, strconv.Itoa(tick))
 			}
 		}
-		again := p.Reruns[whose]
+		again := t.Reruns[whose]
 		if first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq }); first >= 0 {
 			all[m.Seq] = again[first].N
 		}
@@ -138,14 +138,14 @@ func (c Context) SupersededFor(ctx context.Context, first int, records []Record)
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
 		return nil, nil
 	}
-	p, err := c.ReadTimeline(ctx, first)
+	t, err := c.ReadTimeline(ctx, first)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range records {
-		p.noteRerun(&r, 0, first)
+		t.noteRerun(&r, 0, first)
 	}
-	return p.SupersededIn(ctx, c)
+	return t.SupersededIn(ctx, c)
 }
 
 // Superseded finds the messages of a context, by their seqs, that are superseded for a run that
@@ -157,12 +157,12 @@ func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
 	if err != nil || origin.Fork == "" {
 		return all, err
 	}
-	p, err := c.ReadTimeline(ctx, math.MaxInt)
+	t, err := c.ReadTimeline(ctx, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	former, err := p.SupersededIn(ctx, c)
-	for seq := range former {
+	superseded, err := t.SupersededIn(ctx, c)
+	for seq := range superseded {
 		all[seq] = true
 	}
 	return all, err
@@ -170,8 +170,8 @@ func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
 
 // HideSuperseded hides the superseded messages of the context from a view of it.
 func (c Context) HideSuperseded(ctx context.Context, view *store.View) error {
-	former, err := c.Superseded(ctx)
-	for seq := range former {
+	superseded, err := c.Superseded(ctx)
+	for seq := range superseded {
 		if seq <= view.Seq() {
 			view.Hide(seq)
 		}

@@ -241,7 +241,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 		}
 	}
 	for _, call := range p.Calls {
-		for _, err := range call.slips() {
+		for _, err := range call.lint() {
 			all = c.warn(all, call, err)
 		}
 	}

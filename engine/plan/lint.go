@@ -15,9 +15,9 @@ import (
 	"obelus/store"
 )
 
-// slips warns of parts of a call that can hardly be meant.
-func (c *Call) slips() []error {
-	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing(), c.returnless())
+// lint warns of parts of a call that are probable mistakes.
+func (c *Call) lint() []error {
+	return slices.Concat(c.unknownProperties(), c.unresolvable(), c.replacing(), c.returnless())
 }
 
 // returnless warns of a result that is written and that no activity gives.
@@ -79,10 +79,10 @@ func (c *Call) checkMetaNames() (errs []error) {
 	return errs
 }
 
-// misspelled warns of what means nothing to us nor to the tool: of a parameter where it all but
-// is one that does, for undeclared ones are free; and of any meta-property, which only a plan
-// that was accepted before can have.
-func (c *Call) misspelled() (warnings []error) {
+// unknownProperties warns of properties that neither the protocol nor the tool knows: of a
+// parameter whose name is nearly that of a declared one, since other undeclared ones are legal; and
+// of any meta-property, which only a plan that was accepted before can have.
+func (c *Call) unknownProperties() (warnings []error) {
 	unknown := c.unknown()
 	if len(unknown) == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (c *Call) misspelled() (warnings []error) {
 			if c.accepted {
 				warnings = append(warnings, Faultf(CodeSchema, "%s is not known, and only handed on%s", name, spell.DidYouMean(name, metaProperties)))
 			}
-		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return slipOf(name, other) }); i >= 0 {
+		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return isMisspelling(name, other) }); i >= 0 {
 			warnings = append(warnings, Faultf(CodeSchema, "parameter %q is not known, and only handed on (did you mean %q?)", name, notGiven[i]))
 		}
 	}
@@ -116,9 +116,9 @@ func (c *Call) notGiven() []string {
 	})
 }
 
-// slipOf reports whether a name can only be a misspelling of another, and not a word of its own,
-// nor the next of a series.
-func slipOf(name, other string) bool {
+// isMisspelling reports whether a name can only be a misspelling of another, and not a word of its
+// own, nor the next of a series.
+func isMisspelling(name, other string) bool {
 	a, b := plainName(name), plainName(other)
 	if string(a) == string(b) || len(a) == 0 || len(a) > spell.MaxSpelled {
 		return string(a) == string(b) && len(a) > 0
@@ -258,8 +258,8 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 			if seen++; !sees && written.Overlaps(path) {
 				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.Label(w), written, call.Instance)
 			}
-			if slips, ok := slipsBetween(path, written); ok && sees && w != i && slips < nearest {
-				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), slips
+			if distance, ok := pathDistance(path, written); ok && sees && w != i && distance < nearest {
+				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), distance
 			}
 		}
 	}
@@ -269,9 +269,9 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 // manyPaths is among how many paths, about, such a hint is looked for.
 const manyPaths = 1000
 
-// slipsBetween counts the slips in one key that could have made one path of another, if
-// they could.
-func slipsBetween(path, other store.Path) (slips int, ok bool) {
+// pathDistance returns the distance between the keys in which two paths differ ([spell.Distance]).
+// It reports false where they differ in more than one key, or one is no misspelling of the other.
+func pathDistance(path, other store.Path) (distance int, ok bool) {
 	a, b := path.Segments(), other.Segments()
 	if path.Kind() != other.Kind() || len(a) != len(b) {
 		return 0, false
@@ -282,8 +282,8 @@ func slipsBetween(path, other store.Path) (slips int, ok bool) {
 		case ok || len(a[i]) < 3 || spell.Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
 			return 0, false
 		default:
-			slips, ok = spell.Distance([]rune(a[i]), []rune(b[i])), true
+			distance, ok = spell.Distance([]rune(a[i]), []rune(b[i])), true
 		}
 	}
-	return slips, ok
+	return distance, ok
 }

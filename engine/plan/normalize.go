@@ -189,6 +189,9 @@ func (r *Request) Normalize() (*Request, error) {
 			c.call(&Call{Line: src.Line, written: i + 1, Tool: toolOf(src)}, err)
 		}
 	}
+	if r.Output.Value != nil && !r.Output.Set {
+		c.request(r.OutputLine, errors.New("output: it has a value that is not set: store.Some sets it"))
+	}
 	var err error
 	for _, name := range jsonvalue.SortedKeys(r.Tools) {
 		if out.Tools[name], err = store.FromGo(r.Tools[name], ""); err != nil {

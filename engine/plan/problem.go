@@ -2,8 +2,9 @@ package plan
 
 import (
 	"fmt"
-	"obelus/store"
 	"strings"
+
+	"obelus/store"
 )
 
 // Severities of problems.

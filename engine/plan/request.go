@@ -23,7 +23,8 @@ type Request struct {
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
 	// Output is the final output, in which references are resolved when all calls have settled. As
-	// for a call, an earlier value does not count where a call of the plan may write and has not.
+	// for a call, an earlier value does not count where a call of the plan may write and has not. A
+	// value that is not set is refused.
 	Output     store.Optional
 	OutputLine int // its line in the file, 0 if not known
 

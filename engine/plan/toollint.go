@@ -44,7 +44,7 @@ func (t *Tool) Problems() (all []Problem) {
 func misspeltMetas(metas map[string]any) (messages []string) {
 	known := append([]string{"_activity"}, metaProperties...)
 	for _, name := range jsonvalue.SortedKeys(metas) {
-		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 && !slices.Contains(known, name) {
+		if i := slices.IndexFunc(known, func(other string) bool { return isMisspelling(name, other) }); i >= 0 && !slices.Contains(known, name) {
 			messages = append(messages, fmt.Sprintf("%s means nothing here (did you mean %q?)", name, known[i]))
 		}
 	}

@@ -64,8 +64,8 @@ func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Reque
 
 // choose seeds the twin, and returns the request that is run in it: the plans as recorded, or the
 // planner of the context's own request.
-func (p *recorded) choose(ctx context.Context, name string, last journal.Run, own *plan.Request) (*plan.Request, error) {
-	start, err := p.seed(ctx, name, last)
+func (r *recorded) choose(ctx context.Context, name string, last journal.Run, own *plan.Request) (*plan.Request, error) {
+	start, err := r.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (p *recorded) choose(ctx context.Context, name string, last journal.Run, ow
 	case own.Planner == nil:
 		return nil, &engine.NoPlannerError{Context: name}
 	}
-	p.recordedPlans = own == start.Request
+	r.recordedPlans = own == start.Request
 	run := *own
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
 	run.Context = nil // it is there already
@@ -98,15 +98,15 @@ type recorded struct {
 }
 
 // Recorded implements [script.Script].
-func (p *recorded) Recorded() bool { return true }
+func (r *recorded) Recorded() bool { return true }
 
 // Log implements [script.Script].
-func (p *recorded) Log() store.Reader { return p.log }
+func (r *recorded) Log() store.Reader { return r.log }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
-func (p *recorded) seed(ctx context.Context, name string, last journal.Run) (start engine.Start, err error) {
-	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
+func (r *recorded) seed(ctx context.Context, name string, last journal.Run) (start engine.Start, err error) {
+	plans, err := journal.In(r.log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return start, err
 	}
@@ -118,7 +118,7 @@ func (p *recorded) seed(ctx context.Context, name string, last journal.Run) (sta
 			{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: before, Status: journal.RunDone}))},
 		}
 	}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
+	for m, err := range r.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
 		if err != nil {
 			return start, err
 		}
@@ -126,16 +126,16 @@ func (p *recorded) seed(ctx context.Context, name string, last journal.Run) (sta
 			batch.Messages = append(batch.Messages, *m)
 		}
 	}
-	if _, err := p.twin.Append(ctx, batch); err != nil {
+	if _, err := r.twin.Append(ctx, batch); err != nil {
 		return start, err
 	}
-	start.Request, err = p.request(ctx, name, last, plans)
+	start.Request, err = r.request(ctx, name, last, plans)
 	return start, err
 }
 
 // request is a run as it is recorded: a planner that gives one plan after the
 // other, or the one that there is.
-func (p *recorded) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
+func (r *recorded) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
 	solutions := make([]plan.Solution, len(plans))
 	request := &plan.Request{Name: plans[0].Plan}
 	var err error
@@ -149,7 +149,7 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 		if event.Seq == 0 { // it was refused with its output
 			continue
 		}
-		calls, err := journal.In(p.log, name).PlanMessage(ctx, event.Seq)
+		calls, err := journal.In(r.log, name).PlanMessage(ctx, event.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 		return request, nil
 	}
 	first := plans[0].Tick
-	p.errors = p.errors || slices.ContainsFunc(plans, func(e journal.PlanEvent) bool { return e.Seq == 0 })
+	r.errors = r.errors || slices.ContainsFunc(plans, func(e journal.PlanEvent) bool { return e.Seq == 0 })
 	request.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		i := ask.Tick - first
 		if i < 0 || i >= len(solutions) || i == len(solutions)-1 && plans[i].Seq == 0 && last.Error != "" {
@@ -180,22 +180,22 @@ func (p *recorded) request(ctx context.Context, name string, last journal.Run, p
 // RunsInside reports whether a delegate's call gets its result from the delegate's run: not where
 // the call failed for a reason of its own, maybe before the delegate had ended, or because the
 // delegate waits without a holder, nor where the delegate's context has been pruned.
-func (p *recorded) RunsInside(ctx context.Context, name, call string) bool {
-	record, ok, err := p.Record(ctx, name, call)
+func (r *recorded) RunsInside(ctx context.Context, name, call string) bool {
+	record, ok, err := r.Record(ctx, name, call)
 	if err != nil || !ok {
 		return true
 	}
-	_, there := p.log.Ends[record.Child]
-	pruned := record.Child != "" && !there && p.Span(name, call).Settled.N != 0
+	_, there := r.log.Ends[record.Child]
+	pruned := record.Child != "" && !there && r.Span(name, call).Settled.N != 0
 	if pruned || record.Status != journal.Failed {
 		return !pruned
 	}
-	last, err := journal.In(p.log, record.Child).LastRun(ctx)
+	last, err := journal.In(r.log, record.Child).LastRun(ctx)
 	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
 // Written implements [script.Script].
-func (p *recorded) Written(ctx context.Context, name string, record journal.Record) (paths []store.Path, values plan.ValuesByPath, err error) {
+func (r *recorded) Written(ctx context.Context, name string, record journal.Record) (paths []store.Path, values plan.ValuesByPath, err error) {
 	for _, text := range record.Writes {
 		path, err := store.ParsePath(text)
 		if err != nil {
@@ -204,7 +204,7 @@ func (p *recorded) Written(ctx context.Context, name string, record journal.Reco
 		paths = append(paths, path)
 	}
 	values = plan.ValuesByPath{}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.Span(name, record.Call).Settled.Seq, Newest: true}) {
+	for m, err := range r.log.Messages(ctx, store.Filter{Context: name, At: r.Span(name, record.Call).Settled.Seq, Newest: true}) {
 		if err != nil {
 			return nil, nil, &script.LogError{Err: err}
 		}
@@ -224,61 +224,61 @@ func (p *recorded) Written(ctx context.Context, name string, record journal.Reco
 }
 
 // Request returns the request of a delegate, which needs no release.
-func (p *recorded) Request(name string, request *plan.Request) *plan.Request {
+func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	ctx := context.Background()
 	run := *request
 	run.Mode = ""
-	last, err := journal.In(p.log, name).LastRun(ctx)
+	last, err := journal.In(r.log, name).LastRun(ctx)
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
-	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
+	plans, err := journal.In(r.log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return &run
 	}
-	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recordedPlans && run.Planner != nil {
+	if recorded, err := r.request(ctx, name, last, plans); err == nil && r.recordedPlans && run.Planner != nil {
 		run.Planner = recorded.Planner
 	}
 	return &run
 }
 
 // Record implements [script.Script].
-func (p *recorded) Record(ctx context.Context, name, call string) (journal.Record, bool, error) {
-	known, ok := p.records[name]
+func (r *recorded) Record(ctx context.Context, name, call string) (journal.Record, bool, error) {
+	known, ok := r.records[name]
 	if !ok {
-		records, err := journal.In(p.log, name).Records(ctx)
+		records, err := journal.In(r.log, name).Records(ctx)
 		if err != nil {
 			return journal.Record{}, false, err
 		}
 		known = map[string]journal.Record{}
-		for _, r := range records {
-			known[r.Call] = r
+		for _, record := range records {
+			known[record.Call] = record
 		}
-		p.records[name] = known
+		r.records[name] = known
 	}
-	r, ok := known[call]
-	return r, ok, nil
+	record, ok := known[call]
+	return record, ok, nil
 }
 
 // Child returns the context of a call's delegate, which is looked at as it was when the call
 // settled; empty if it had none.
-func (p *recorded) Child(ctx context.Context, name, call string) (string, error) {
-	record, ok, err := p.Record(ctx, name, call)
+func (r *recorded) Child(ctx context.Context, name, call string) (string, error) {
+	record, ok, err := r.Record(ctx, name, call)
 	if err != nil || !ok || record.Child == "" {
 		return "", err
 	}
-	if settled := p.Span(name, call).Settled.N; settled != 0 {
-		err = p.log.Truncate(ctx, record.Child, settled)
+	if settled := r.Span(name, call).Settled.N; settled != 0 {
+		err = r.log.Truncate(ctx, record.Child, settled)
 	}
 	return record.Child, err
 }
 
 // Span returns when a call began and settled.
-func (p *recorded) Span(name, call string) journal.Span {
-	known, ok := p.spans[name]
+func (r *recorded) Span(name, call string) journal.Span {
+	known, ok := r.spans[name]
 	if !ok {
 		known = map[string]journal.Span{}
-		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
+		for entry, err := range r.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
 			if err != nil || entry.Call == "" {
 				continue // unreadable entries are found missing when they are asked for
 			}
@@ -291,13 +291,13 @@ func (p *recorded) Span(name, call string) journal.Span {
 				s = journal.Span{Began: beganBy(entry)}
 			case status == journal.Blocked:
 				// It is to read anew.
-				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 {
+				if record, err := journal.ReadRecord(entry); err == nil && record.At == 0 {
 					s = journal.Span{}
 				}
 			}
 			known[entry.Call] = s
 		}
-		p.spans[name] = known
+		r.spans[name] = known
 	}
 	return known[call]
 }
@@ -313,10 +313,10 @@ func beganBy(first store.Entry) journal.Position {
 }
 
 // compare lists the differences between the record and the replay.
-func (p *recorded) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
-	a, err := p.foreignOf(ctx, name)
+func (r *recorded) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
+	f, err := r.foreignOf(ctx, name)
 	if err == nil {
-		err = p.append(ctx, name, a.messages) // those since it ended
+		err = r.append(ctx, name, f.messages) // those since it ended
 	}
 	if err != nil {
 		return nil, err
@@ -329,35 +329,35 @@ func (p *recorded) compare(ctx context.Context, name string, last journal.Run, o
 	if !jsonvalue.Equal(outcome.Output, last.Output) {
 		differ(Difference{What: "output", Recorded: last.Output, Replayed: outcome.Output})
 	}
-	replayed, err := journal.In(p.twin, name).Records(ctx)
+	replayed, err := journal.In(r.twin, name).Records(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range replayed {
-		was, ok, err := p.Record(ctx, name, r.Call)
+	for _, record := range replayed {
+		was, ok, err := r.Record(ctx, name, record.Call)
 		if err != nil {
 			return nil, err
 		}
 		done.Calls++
 		switch {
 		case ok && was.LeftBehind(): // its outcome is not in the log
-		case !ok || was.Status != r.Status:
-			differ(Difference{Call: r.Call, What: "status", Recorded: was.Status, Replayed: r.Status})
-		case !reflect.DeepEqual(was.Writes, r.Writes):
-			differ(Difference{Call: r.Call, What: "writes", Recorded: was.Writes, Replayed: r.Writes})
+		case !ok || was.Status != record.Status:
+			differ(Difference{Call: record.Call, What: "status", Recorded: was.Status, Replayed: record.Status})
+		case !reflect.DeepEqual(was.Writes, record.Writes):
+			differ(Difference{Call: record.Call, What: "writes", Recorded: was.Writes, Replayed: record.Writes})
 		}
 	}
-	missing, err := p.issued(ctx, name, last.Event.First)
+	missing, err := r.issued(ctx, name, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
 	done.Differences = append(done.Differences, missing...)
-	changed, err := history.Differences(ctx, p.log, history.Moment{Context: name}, p.twin, history.Moment{Context: name})
+	changed, err := history.Differences(ctx, r.log, history.Moment{Context: name}, r.twin, history.Moment{Context: name})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range changed {
-		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.errors {
+		if store.MustParsePath(c.Path).Kind() != store.KindError || !r.errors {
 			differ(Difference{What: c.Path, Recorded: c.Old.Value, Replayed: c.New.Value})
 		}
 	}
@@ -365,12 +365,12 @@ func (p *recorded) compare(ctx context.Context, name string, last journal.Run, o
 }
 
 // issued lists the calls that the plans of a run issue differently now, or no more.
-func (p *recorded) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
-	was, err := callsIssued(ctx, p.log, name, first)
+func (r *recorded) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
+	was, err := callsIssued(ctx, r.log, name, first)
 	if err != nil {
 		return nil, err
 	}
-	again, err := callsIssued(ctx, p.twin, name, first)
+	again, err := callsIssued(ctx, r.twin, name, first)
 	now := map[string]any{}
 	for _, i := range again {
 		now[i.call] = i.as

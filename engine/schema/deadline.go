@@ -18,37 +18,38 @@ import (
 	"obelus/engine/internal/regex"
 )
 
-// mostPatience is how long a value may be held against a schema. Nearly all take some
+// maxCheckTime is how long a value may be held against a schema. Nearly all take some
 // microseconds, and a million rows a second or two.
-var mostPatience = 5 * time.Second
+var maxCheckTime = 5 * time.Second
 
-// patience ends what takes too long where a value is held against a schema. The check
-// itself knows no end: it is asked for a step at whatever part of a schema looks at a part
-// of a value. One check has it at a time.
-type patience struct {
-	mu    sync.Mutex
-	steps int       // of some hundred nanoseconds, since it looked at the time
-	began time.Time // or shortly after
+// deadline ends a check of a value against a schema that takes too long. The library can't be
+// interrupted: each part of a schema charges the deadline for each part of a value that it looks
+// at. One check has it at a time.
+type deadline struct {
+	mu      sync.Mutex
+	charged int       // steps of some hundred nanoseconds since the clock was read last
+	began   time.Time // start of the check, or shortly after; zero before the clock is read
 
 	trial arrayTrial // the trial that the check is for; nil for none
 }
 
-// errSlow is the panic of a step after the deadline.
+// errSlow is the panic of a charge after the deadline.
 var errSlow = errors.New("a check against a schema takes too long")
 
 // errStack is the panic of a pattern that would take too much memory.
 var errStack = errors.New("a pattern has too many ways to match a text")
 
-// exclusively runs a function that charges steps, one at a time.
-func (p *patience) exclusively(do func() error) error {
-	p.mu.Lock()
-	return p.held(do)
+// locked runs a check, one at a time.
+func (d *deadline) locked(do func() error) error {
+	d.mu.Lock()
+	return d.runLocked(do)
 }
 
-// held does something that asks for steps, and lets go.
-func (p *patience) held(do func() error) (err error) {
-	defer p.mu.Unlock()
-	p.steps, p.began, p.trial = 0, time.Time{}, nil
+// runLocked runs a check from the beginning of the deadline, and unlocks the mutex, which the
+// caller has locked.
+func (d *deadline) runLocked(do func() error) (err error) {
+	defer d.mu.Unlock()
+	d.charged, d.began, d.trial = 0, time.Time{}, nil
 	defer func() {
 		switch failure := recover(); failure {
 		case nil:
@@ -62,41 +63,41 @@ func (p *patience) held(do func() error) (err error) {
 	return do()
 }
 
-// step takes n steps.
-func (p *patience) step(n int) {
-	if p.steps += n; p.steps < 4096 {
+// charge adds n steps, and panics with errSlow after the deadline.
+func (d *deadline) charge(n int) {
+	if d.charged += n; d.charged < 4096 {
 		return
 	}
-	p.steps = 0
+	d.charged = 0
 	switch {
-	case p.began.IsZero():
-		p.began = time.Now()
-	case time.Since(p.began) > mostPatience:
+	case d.began.IsZero():
+		d.began = time.Now()
+	case time.Since(d.began) > maxCheckTime:
 		panic(errSlow)
 	}
 }
 
-// left is how much time there is.
-func (p *patience) left() time.Duration {
-	if p.began.IsZero() {
-		p.began = time.Now()
+// left returns the time until the deadline.
+func (d *deadline) left() time.Duration {
+	if d.began.IsZero() {
+		d.began = time.Now()
 	}
-	return mostPatience - time.Since(p.began)
+	return maxCheckTime - time.Since(d.began)
 }
 
-// schemaCompiler compiles one schema so that its check can be ended.
+// schemaCompiler compiles one schema so that its checks have a deadline.
 type schemaCompiler struct {
 	*jsonschema.Compiler
-	patience *patience
-	patterns map[string]*patientPattern // each is compiled twice, once to check it
+	deadline *deadline
+	patterns map[string]*meteredPattern // each is compiled twice, once to check it
 	left     int                        // of regex.MaxInstructions, for further patterns
 
 	ignoreFormats bool
 }
 
-// compileSchema compiles a schema whose check asks for steps.
+// compileSchema compiles a schema whose checks charge a deadline.
 func compileSchema(schema any, options []Option) (*Schema, error) {
-	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), patience: &patience{}, patterns: map[string]*patientPattern{}, left: regex.MaxInstructions}
+	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), deadline: &deadline{}, patterns: map[string]*meteredPattern{}, left: regex.MaxInstructions}
 	for _, option := range options {
 		option(c)
 	}
@@ -119,17 +120,17 @@ func compileSchema(schema any, options []Option) (*Schema, error) {
 			roots = append(roots, anchored)
 		}
 	}
-	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
-	all, wholes := reached(roots), []*jsonschema.Schema(nil)
+	s := &Schema{compiled: compiled, measures: measures(schema), deadline: c.deadline}
+	all, constraining := reached(roots), []*jsonschema.Schema(nil)
 	for _, one := range all {
-		if isWhole(one) { // checked by the keywords that watch removes
-			wholes = append(wholes, one)
+		if constrainsWhole(one) { // checked by the keywords that watch removes
+			constraining = append(constraining, one)
 		}
 		s.dynamic = s.dynamic || one.DynamicRef != nil || one.RecursiveRef != nil
 		c.watch(one)
 		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
 	}
-	s.PartialSchemas = wholesOf(wholes, all)
+	s.PartialSchemas = partialSchemasOf(constraining, all)
 	return s, nil
 }
 
@@ -182,21 +183,21 @@ func reached(next []*jsonschema.Schema) (all []*jsonschema.Schema) {
 	return all
 }
 
-// watch has a schema ask for steps before it looks at a value: a format is the one thing
+// watch makes a schema charge the deadline before it looks at a value: a format is the one function
 // that the library calls for every value, before it goes on to its parts.
 func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 	namesArray := namesArray(s)
 	rules := rulesOf(s)
 	if s.UniqueItems {
 		s.UniqueItems = false
-		s.Extensions = append(s.Extensions, unique{c.patience})
+		s.Extensions = append(s.Extensions, unique{c.deadline})
 	}
 	format := s.Format
 	if c.ignoreFormats || format != nil && format.Name == "uri-template" {
 		format = nil // older drafts assert it always; the library refuses good templates ({?page})
 	}
 	if format != nil && format.Name == "regex" {
-		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}
+		format = &jsonschema.Format{Name: format.Name, Validate: c.deadline.isPattern}
 	}
 	itself := 2 + len(s.AllOf) + len(s.AnyOf) + len(s.OneOf) + len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies)
 	for _, name := range slices.Concat(slices.Concat(slices.Collect(maps.Values(s.DependentRequired))...), s.Required) {
@@ -208,11 +209,11 @@ func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 		name = format.Name
 	}
 	s.Format = &jsonschema.Format{Name: name, Validate: func(v any) error {
-		c.patience.step(itself + each*size(v))
+		c.deadline.charge(itself + each*size(v))
 		if namesArray {
-			c.patience.trial.record(s, v)
+			c.deadline.trial.record(s, v)
 		}
-		if err := rules.check(v, c.patience); err != nil || format == nil {
+		if err := rules.check(v, c.deadline); err != nil || format == nil {
 			return err
 		}
 		return format.Validate(v)
@@ -238,7 +239,7 @@ func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
 	if p := c.patterns[text]; p != nil {
 		return p, nil
 	}
-	p := &patientPattern{source: text, patience: c.patience}
+	p := &meteredPattern{source: text, deadline: c.deadline}
 	var err error
 	if p.linear, p.backtracking, err = ecmaPattern(text); err != nil {
 		return nil, err
@@ -258,46 +259,46 @@ func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
 }
 
 // isPattern is the format regex of values.
-func (p *patience) isPattern(v any) error {
+func (d *deadline) isPattern(v any) error {
 	text, ok := v.(string)
 	if !ok {
 		return nil
 	}
-	p.step(10 * len(text))
+	d.charge(10 * len(text))
 	linear, _, err := strictPattern(text)
 	if linear != nil {
-		p.step(10 * linear.Price)
+		d.charge(10 * linear.Price)
 	}
 	return err
 }
 
-// patientPattern asks for steps while it looks at a text.
-type patientPattern struct {
+// meteredPattern charges the deadline while it looks at a text.
+type meteredPattern struct {
 	source       string
 	linear       *regex.Pattern  // used where it can decide
 	backtracking *regexp2.Regexp // used only under a deadline
-	patience     *patience
+	deadline     *deadline
 }
 
-func (p *patientPattern) String() string { return p.source }
+func (p *meteredPattern) String() string { return p.source }
 
 // MatchString reports whether a text matches.
-func (p *patientPattern) MatchString(text string) bool {
+func (p *meteredPattern) MatchString(text string) bool {
 	if p.linear == nil {
 		return p.backtrack(text)
 	}
 	worst := len(text) * p.linear.Price / 10
-	p.patience.step(1 + worst)
+	p.deadline.charge(1 + worst)
 	if worst < 100_000 {
 		return p.linear.MatchString(text)
 	}
-	return p.linear.MatchReader(&patientReader{strings.NewReader(text), p})
+	return p.linear.MatchReader(&meteredReader{strings.NewReader(text), p})
 }
 
 // backtrack is MatchString by the engine that takes as long as it is let.
-func (p *patientPattern) backtrack(text string) bool {
-	p.patience.step(1 + len(text)/regex.MaxBytes)
-	if p.backtracking.MatchTimeout = p.patience.left(); p.backtracking.MatchTimeout <= 0 {
+func (p *meteredPattern) backtrack(text string) bool {
+	p.deadline.charge(1 + len(text)/regex.MaxBytes)
+	if p.backtracking.MatchTimeout = p.deadline.left(); p.backtracking.MatchTimeout <= 0 {
 		panic(errSlow)
 	}
 	matches, err := p.backtracking.MatchString(text)
@@ -310,14 +311,14 @@ func (p *patientPattern) backtrack(text string) bool {
 	return matches
 }
 
-// patientReader asks for steps at every character.
-type patientReader struct {
+// meteredReader charges the deadline at every character.
+type meteredReader struct {
 	*strings.Reader
-	pattern *patientPattern
+	pattern *meteredPattern
 }
 
 // ReadRune reads a character.
-func (r *patientReader) ReadRune() (rune, int, error) {
-	r.pattern.patience.step(1 + r.pattern.linear.Price/10)
+func (r *meteredReader) ReadRune() (rune, int, error) {
+	r.pattern.deadline.charge(1 + r.pattern.linear.Price/10)
 	return r.Reader.ReadRune()
 }

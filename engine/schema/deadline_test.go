@@ -48,7 +48,7 @@ func forests(n int) (all []string) {
 
 // TestSchema_TooSlow holds that a check ends after a time, whatever its schema and value.
 func TestSchema_TooSlow(t *testing.T) {
-	defer schema.BoundPatience(100 * time.Millisecond)()
+	defer schema.BoundCheckTime(100 * time.Millisecond)()
 	const tooLong = "takes more than"
 	twice := within(`{"a":`, "1", "}", 200)
 	for name, c := range map[string]struct{ schema, value, wrong string }{
@@ -79,7 +79,7 @@ func TestSchema_TooSlow(t *testing.T) {
 // TestLists_TimeIsBounded holds that a value stays what it is where it takes too long to tell
 // what an empty object in it is to be, and that the check of it says so.
 func TestLists_TimeIsBounded(t *testing.T) {
-	defer schema.BoundPatience(100 * time.Millisecond)()
+	defer schema.BoundCheckTime(100 * time.Millisecond)()
 	for name, c := range map[string]struct{ schema, value string }{
 		"within itself, twice": {`{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, "l": {"type": "array"}}}`, within(`{"l": {}, "a":`, "1", "}", 100)},
 		"many alternatives": {`{"anyOf": [{"properties": {"a": {"$ref": "#"}}, "required": ["x"]}, {"properties": {"a": {"$ref": "#"}}, "required": ["y"]}, {"type": "array"}]}`,
@@ -171,7 +171,7 @@ func TestSchema_UsedByMany(t *testing.T) {
 
 // TestSchema_InUse holds that a slow check does not delay other checks against the same schema.
 func TestSchema_InUse(t *testing.T) {
-	defer schema.BoundPatience(time.Second)()
+	defer schema.BoundCheckTime(time.Second)()
 	schema, err := schema.New(decoded(t, `{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "patternProperties": {"^x": {"type": "array"}}}`))
 	if err != nil {
 		t.Fatal(err)

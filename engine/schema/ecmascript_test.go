@@ -83,7 +83,7 @@ func TestPattern_TimeIsBounded(t *testing.T) {
 	if err := matching(t, `^(?=.*[a-z])(?!.*\s).+!$`).Validate(long, ""); err != nil {
 		t.Errorf("%.200v", err)
 	}
-	defer schema.BoundPatience(50 * time.Millisecond)()
+	defer schema.BoundCheckTime(50 * time.Millisecond)()
 	const slow = `^(?=a)(\w+\s?)+$`
 	text := strings.Repeat("a", 60) + "!"
 	not := map[string]any{"not": map[string]any{"pattern": slow}}

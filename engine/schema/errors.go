@@ -185,11 +185,11 @@ func mustHave(bound string, want int, what, which string, got int) string {
 	return fmt.Sprintf("must have %s %d %s%s, not %d", bound, want, what, which, got)
 }
 
-// mostBits bounds the size of a whole number that is shown with all of its digits.
-const mostBits = 200
+// maxBits bounds the size of a whole number that is shown with all of its digits.
+const maxBits = 200
 
 func ratText(r *big.Rat) string {
-	if r.IsInt() && r.Num().BitLen() <= mostBits {
+	if r.IsInt() && r.Num().BitLen() <= maxBits {
 		return r.Num().String()
 	}
 	f, _ := r.Float64()

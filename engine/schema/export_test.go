@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// BoundPatience lets checks against schemas take so long, until it is undone.
-func BoundPatience(d time.Duration) (undo func()) {
-	before := mostPatience
-	mostPatience = d
-	return func() { mostPatience = before }
+// BoundCheckTime lets checks against schemas take so long, until it is undone.
+func BoundCheckTime(d time.Duration) (undo func()) {
+	before := maxCheckTime
+	maxCheckTime = d
+	return func() { maxCheckTime = before }
 }

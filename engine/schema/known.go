@@ -22,14 +22,14 @@ type Node struct {
 	At   any
 }
 
-// mostKnown bounds the nesting of references and alternatives that are followed to find types.
-const mostKnown = 16
+// maxKnown bounds the nesting of references and alternatives that are followed to find types.
+const maxKnown = 16
 
 // Possible returns the values that the schema accepts.
-func (s Node) Possible() Possible { return s.possibleWithin(mostKnown) }
+func (n Node) Possible() Possible { return n.possibleWithin(maxKnown) }
 
-func (s Node) possibleWithin(depth int) (k Possible) {
-	object, _ := s.At.(map[string]any)
+func (n Node) possibleWithin(depth int) (k Possible) {
+	object, _ := n.At.(map[string]any)
 	if depth == 0 || object == nil {
 		return k
 	}
@@ -49,13 +49,13 @@ func (s Node) possibleWithin(depth int) (k Possible) {
 	if values, ok := object["enum"].([]any); ok {
 		k = k.and(TypesOfValues(values))
 	}
-	for _, part := range s.included() {
+	for _, part := range n.included() {
 		k = k.and(part.possibleWithin(depth - 1))
 	}
 	for _, word := range []string{"anyOf", "oneOf"} {
 		var either Possible
 		for i, at := range listAt(object, word) {
-			one := Node{s.Root, at}.possibleWithin(depth - 1)
+			one := Node{n.Root, at}.possibleWithin(depth - 1)
 			if one.Types == nil {
 				either = Possible{}
 				break
@@ -73,30 +73,30 @@ func (s Node) possibleWithin(depth int) (k Possible) {
 }
 
 // included are the schemas that the schema says hold as well, by $ref and allOf.
-func (s Node) included() (all []Node) {
-	object, _ := s.At.(map[string]any)
+func (n Node) included() (all []Node) {
+	object, _ := n.At.(map[string]any)
 	if ref, ok := object["$ref"].(string); ok {
-		if at, ok := s.referred(ref); ok {
+		if at, ok := n.referred(ref); ok {
 			all = append(all, at)
 		}
 	}
 	for _, at := range listAt(object, "allOf") {
-		all = append(all, Node{s.Root, at})
+		all = append(all, Node{n.Root, at})
 	}
 	return all
 }
 
 // referred resolves a reference within the schema's document, by keys alone.
-func (s Node) referred(ref string) (Node, bool) {
+func (n Node) referred(ref string) (Node, bool) {
 	rest, ok := strings.CutPrefix(ref, "#/")
-	at := s.Root
+	at := n.Root
 	for ok && rest != "" {
 		var key string
 		key, rest, _ = strings.Cut(rest, "/")
 		object, _ := at.(map[string]any)
 		at, ok = object[key]
 	}
-	return Node{s.Root, at}, ok
+	return Node{n.Root, at}, ok
 }
 
 func listAt(object map[string]any, key string) []any {
@@ -105,26 +105,26 @@ func listAt(object map[string]any, key string) []any {
 }
 
 // Child is the schema of a part of the value: of a property, or of an element.
-func (s Node) Child(segment string) Node { return s.childWithin(segment, mostKnown) }
+func (n Node) Child(segment string) Node { return n.childWithin(segment, maxKnown) }
 
-func (s Node) childWithin(segment string, depth int) Node {
-	object, _ := s.At.(map[string]any)
+func (n Node) childWithin(segment string, depth int) Node {
+	object, _ := n.At.(map[string]any)
 	if depth == 0 || object == nil {
 		return Node{}
 	}
 	properties, _ := object["properties"].(map[string]any)
 	if at, ok := properties[segment]; ok {
-		return Node{s.Root, at}
+		return Node{n.Root, at}
 	}
 	if i, isIndex := jsonvalue.Index(segment); isIndex {
 		if prefix := listAt(object, "prefixItems"); i < len(prefix) {
-			return Node{s.Root, prefix[i]}
+			return Node{n.Root, prefix[i]}
 		}
 		if at, ok := object["items"]; ok {
-			return Node{s.Root, at}
+			return Node{n.Root, at}
 		}
 	}
-	for _, part := range s.included() {
+	for _, part := range n.included() {
 		if at := part.childWithin(segment, depth-1); at.At != nil {
 			return at
 		}
@@ -181,9 +181,9 @@ func (k Possible) String() string {
 }
 
 // Descendant is the schema of what stands deeper in a value.
-func (s Node) Descendant(segments []string) Node {
+func (n Node) Descendant(segments []string) Node {
 	for _, segment := range segments {
-		s = s.Child(segment)
+		n = n.Child(segment)
 	}
-	return s
+	return n
 }

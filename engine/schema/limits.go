@@ -8,14 +8,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// mostChecks bounds how often a schema may visit one value, so that its author gets an error before
+// maxChecks bounds how often a schema may visit one value, so that its author gets an error before
 // a check of every value takes too long: where each of forty definitions refers to the next twice,
 // a value would be visited 2⁴⁰ times.
-const mostChecks = 100_000
+const maxChecks = 100_000
 
 var errChecks = errors.New("not a JSON Schema that can be held against a value: what it refers to would look at one value too often, more than 100000 times")
 
-// checks counts how often a schema visits a value itself; mostChecks + 1 where it, or a schema for
+// checks counts how often a schema visits a value itself; maxChecks + 1 where it, or a schema for
 // a part of the value, does so too often. A recursive schema counts once for each level, since the
 // depth of the value is not known. known holds the counts so far.
 func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
@@ -28,11 +28,11 @@ func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	n := 1
 	known[s] = n
 	for _, part := range itself(s) {
-		n = min(n+checks(part, known), mostChecks+1)
+		n = min(n+checks(part, known), maxChecks+1)
 	}
 	for _, part := range within(s) {
-		if checks(part, known) > mostChecks {
-			n = mostChecks + 1
+		if checks(part, known) > maxChecks {
+			n = maxChecks + 1
 		}
 	}
 	known[s] = n

@@ -11,9 +11,9 @@ import (
 	"obelus/engine/internal/phrase"
 )
 
-// mostMeasured is how many digits a number may have that is held against a schema, and
+// maxMeasured is how many digits a number may have that is held against a schema, and
 // how large its exponent may be: it is made a fraction of whole numbers.
-const mostMeasured = 1000
+const maxMeasured = 1000
 
 // measuring are the keywords that look at what numbers count. Of type it is integer.
 var measuring = []string{"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "uniqueItems"}
@@ -46,14 +46,14 @@ func measurable(v any, name string) error {
 	if len(shown) > 30 {
 		shown = shown[:20] + "…"
 	}
-	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", phrase.PlacePrefix(name, location), shown, mostMeasured)
+	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", phrase.PlacePrefix(name, location), shown, maxMeasured)
 }
 
 // vast finds such a number, "" if there is none, and the steps to it from the last.
 func vast(v any) (location []string, n json.Number) {
 	switch v := v.(type) {
 	case json.Number:
-		if digits(v) > mostMeasured {
+		if digits(v) > maxMeasured {
 			return nil, v
 		}
 	case map[string]any:

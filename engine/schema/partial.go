@@ -11,9 +11,9 @@ import (
 // are checked where the part is written. Others concern the value as a whole: its size, its type,
 // its combinations. A write below the value may break these.
 
-// isWhole reports whether a schema has a constraint on a value that no part of it alone can break.
-// Lower bounds are no such constraint: the rest may come later.
-func isWhole(s *jsonschema.Schema) bool {
+// constrainsWhole reports whether a schema has a constraint on a value that no part of it alone can
+// break. Lower bounds are no such constraint: the rest may come later.
+func constrainsWhole(s *jsonschema.Schema) bool {
 	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
 		s.MaxProperties != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
 		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil ||
@@ -21,30 +21,29 @@ func isWhole(s *jsonschema.Schema) bool {
 		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
 }
 
-// wholesOf returns, for some schemas, their constraints on a value as a whole; all are the schemas
-// of the document.
-func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema.Schema {
+// partialSchemasOf returns, for some schemas, their constraints on a value as a whole; all are the
+// schemas of the document.
+func partialSchemasOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema.Schema {
 	if len(some) == 0 {
 		return nil
 	}
-	g := growing{}
+	r := relaxed{}
 	for _, one := range all {
 		made := *one
-		g[one] = &made
+		r[one] = &made
 	}
-	for _, made := range g {
-		g.grow(made)
+	for _, made := range r {
+		r.relax(made)
 	}
-	wholes := make(map[*jsonschema.Schema]*jsonschema.Schema, len(some))
+	partial := make(map[*jsonschema.Schema]*jsonschema.Schema, len(some))
 	for _, one := range some {
-		whole := outer(g[one])
+		partial[one] = shallow(r[one])
 		if !countsLeft(one) {
 			// The constraints of one among several.
-			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):]
+			partial[one].Types, partial[one].AllOf = nil, r[one].AllOf[len(one.AllOf):]
 		}
-		wholes[one] = whole
 	}
-	return wholes
+	return partial
 }
 
 // countsLeft reports whether a schema constrains the members that its other keywords leave.
@@ -52,9 +51,9 @@ func countsLeft(s *jsonschema.Schema) bool {
 	return s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil || s.AdditionalItems != nil
 }
 
-// outer returns the constraints of one schema on a value, without those on its members and those of
-// included schemas; all of them where it counts the members left.
-func outer(one *jsonschema.Schema) *jsonschema.Schema {
+// shallow returns the constraints of one schema on a value, without those on its members and those
+// of included schemas; all of them where it counts the members left.
+func shallow(one *jsonschema.Schema) *jsonschema.Schema {
 	made := *one
 	if countsLeft(one) {
 		return &made
@@ -65,64 +64,64 @@ func outer(one *jsonschema.Schema) *jsonschema.Schema {
 	return &made
 }
 
-// growing holds copies of schemas for values that are not complete: they require no member, and of
+// relaxed holds copies of schemas for values that are not complete: they require no member, and of
 // alternatives several may still apply.
-type growing map[*jsonschema.Schema]*jsonschema.Schema
+type relaxed map[*jsonschema.Schema]*jsonschema.Schema
 
-// grow makes a copy of a schema one for a growing value.
-func (g growing) grow(s *jsonschema.Schema) {
+// relax makes a copy of a schema one for a value that is not complete.
+func (r relaxed) relax(s *jsonschema.Schema) {
 	s.Required, s.MinProperties, s.MinItems, s.DependentRequired = nil, nil, nil, nil
 	if s.Contains != nil {
 		s.MinContains = new(int)
 	}
-	s.Ref, s.RecursiveRef, s.Then, s.Else = g[s.Ref], g[s.RecursiveRef], g[s.Then], g[s.Else]
-	s.Items2020, s.UnevaluatedProperties, s.UnevaluatedItems = g[s.Items2020], g[s.UnevaluatedProperties], g[s.UnevaluatedItems]
-	s.AllOf, s.AnyOf, s.PrefixItems = g.list(s.AllOf), g.list(s.AnyOf), g.list(s.PrefixItems)
+	s.Ref, s.RecursiveRef, s.Then, s.Else = r[s.Ref], r[s.RecursiveRef], r[s.Then], r[s.Else]
+	s.Items2020, s.UnevaluatedProperties, s.UnevaluatedItems = r[s.Items2020], r[s.UnevaluatedProperties], r[s.UnevaluatedItems]
+	s.AllOf, s.AnyOf, s.PrefixItems = r.list(s.AllOf), r.list(s.AnyOf), r.list(s.PrefixItems)
 	if s.OneOf != nil {
-		s.AllOf = append(s.AllOf, &jsonschema.Schema{DraftVersion: s.DraftVersion, AnyOf: g.list(s.OneOf)})
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{DraftVersion: s.DraftVersion, AnyOf: r.list(s.OneOf)})
 		s.OneOf = nil
 	}
 	s.Properties, s.DependentSchemas, s.PatternProperties = maps.Clone(s.Properties), maps.Clone(s.DependentSchemas), maps.Clone(s.PatternProperties)
 	for name, one := range s.Properties {
-		s.Properties[name] = g[one]
+		s.Properties[name] = r[one]
 	}
 	for name, one := range s.DependentSchemas {
-		s.DependentSchemas[name] = g[one]
+		s.DependentSchemas[name] = r[one]
 	}
 	for pattern, one := range s.PatternProperties {
-		s.PatternProperties[pattern] = g[one]
+		s.PatternProperties[pattern] = r[one]
 	}
 	s.Dependencies = maps.Clone(s.Dependencies)
 	for name, one := range s.Dependencies {
-		if s.Dependencies[name] = g.any(one); s.Dependencies[name] == nil {
+		if s.Dependencies[name] = r.any(one); s.Dependencies[name] == nil {
 			delete(s.Dependencies, name) // names of required members
 		}
 	}
-	s.AdditionalProperties, s.Items, s.AdditionalItems = g.anyOr(s.AdditionalProperties), g.anyOr(s.Items), g.anyOr(s.AdditionalItems)
+	s.AdditionalProperties, s.Items, s.AdditionalItems = r.anyOr(s.AdditionalProperties), r.anyOr(s.Items), r.anyOr(s.AdditionalItems)
 }
 
-func (g growing) list(all []*jsonschema.Schema) []*jsonschema.Schema {
+func (r relaxed) list(all []*jsonschema.Schema) []*jsonschema.Schema {
 	made := slices.Clone(all)
 	for i, one := range made {
-		made[i] = g[one]
+		made[i] = r[one]
 	}
 	return made
 }
 
 // any is the copy of a schema or of several, nil for anything else.
-func (g growing) any(v any) any {
+func (r relaxed) any(v any) any {
 	switch v := v.(type) {
 	case *jsonschema.Schema:
-		return g[v]
+		return r[v]
 	case []*jsonschema.Schema:
-		return g.list(v)
+		return r.list(v)
 	}
 	return nil
 }
 
 // anyOr is any, and anything else as it is.
-func (g growing) anyOr(v any) any {
-	if made := g.any(v); made != nil {
+func (r relaxed) anyOr(v any) any {
+	if made := r.any(v); made != nil {
 		return made
 	}
 	return v

@@ -18,11 +18,11 @@ import (
 type Schema struct {
 	compiled *jsonschema.Schema
 	measures bool // it may compare a number by its value
-	// Constraints on a value as a whole, by schema, see wholesOf.
+	// Constraints on a value as a whole, by schema, see partialSchemasOf.
 	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema
 	// The meaning of its references depends on the way to them.
 	dynamic  bool
-	patience *patience
+	deadline *deadline
 	source   any // the document that it was compiled from; nil for a part of another
 	options  []Option
 	spare    chan *Schema // copies for use while it is busy
@@ -58,14 +58,14 @@ func New(schema any, options ...Option) (_ *Schema, err error) {
 	if err == nil {
 		err = measurable(schema, "")
 	}
-	if err == nil && inSchema(schema) > mostInSchema {
-		err = fmt.Errorf("it has more than %d objects, arrays and booleans within", mostInSchema)
+	if err == nil && inSchema(schema) > maxInSchema {
+		err = fmt.Errorf("it has more than %d objects, arrays and booleans within", maxInSchema)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	s, err := compileSchema(schema, options)
-	if err == nil && checks(s.compiled, map[*jsonschema.Schema]int{}) > mostChecks {
+	if err == nil && checks(s.compiled, map[*jsonschema.Schema]int{}) > maxChecks {
 		return nil, errChecks
 	}
 	if err == nil && chained(s.compiled) {
@@ -86,9 +86,9 @@ func New(schema any, options ...Option) (_ *Schema, err error) {
 	return nil, fmt.Errorf("not a JSON Schema: %s", strings.ReplaceAll(err.Error(), schemaURL, ""))
 }
 
-// mostInSchema bounds how many schemas one may be made of: how long it takes to compile them
+// maxInSchema bounds how many schemas one may be made of: how long it takes to compile them
 // grows with the square.
-const mostInSchema = 20_000
+const maxInSchema = 20_000
 
 // inSchema is how much there is that may be a schema, or is in an array that may have to
 // be one of different elements.
@@ -126,7 +126,7 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	case errors.As(err, &reasons):
 		return &ValidationError{describeInvalid(name, reasons), emptyForArray(reasons, v)}
 	case err == errSlow:
-		return fmt.Errorf("%sit can't be held against its schema: that takes more than %v: give it less at once, or make the schema simpler", phrase.PlacePrefix(name, nil), mostPatience)
+		return fmt.Errorf("%sit can't be held against its schema: that takes more than %v: give it less at once, or make the schema simpler", phrase.PlacePrefix(name, nil), maxCheckTime)
 	case err == errStack:
 		return fmt.Errorf("%sit can't be held against its schema: %w: give it less at once, or make the pattern simpler", phrase.PlacePrefix(name, nil), err)
 	}
@@ -136,11 +136,11 @@ func (s *Schema) Validate(v any, name string) (err error) {
 // alone runs a function with exclusive use of the schema, or of a copy: a check that takes long
 // must not delay others.
 func (s *Schema) alone(do func(s *Schema) error) error {
-	if s.patience.mu.TryLock() {
-		return s.patience.held(func() error { return do(s) })
+	if s.deadline.mu.TryLock() {
+		return s.deadline.runLocked(func() error { return do(s) })
 	}
 	if s.source == nil {
-		return s.patience.exclusively(func() error { return do(s) })
+		return s.deadline.locked(func() error { return do(s) })
 	}
 	var other *Schema
 	select {
@@ -157,7 +157,7 @@ func (s *Schema) alone(do func(s *Schema) error) error {
 		default:
 		}
 	}()
-	return other.patience.exclusively(func() error { return do(other) })
+	return other.deadline.locked(func() error { return do(other) })
 }
 
 // Property is the schema of one property of an object, nil if it has none.
@@ -175,7 +175,7 @@ func (s *Schema) Property(name string) (property *Schema, allowed bool) {
 		}
 		for pattern, p := range at.PatternProperties {
 			matches := false
-			err := s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
+			err := s.deadline.locked(func() error { matches = pattern.MatchString(name); return nil })
 			if err != nil {
 				return nil, true // the check of the whole reports it
 			}
@@ -257,7 +257,7 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 
 // part is one of the schemas that this is made of.
 func (s *Schema) part(compiled *jsonschema.Schema) *Schema {
-	return &Schema{compiled: compiled, measures: s.measures, PartialSchemas: s.PartialSchemas, dynamic: s.dynamic, patience: s.patience}
+	return &Schema{compiled: compiled, measures: s.measures, PartialSchemas: s.PartialSchemas, dynamic: s.dynamic, deadline: s.deadline}
 }
 
 // holds reports whether an accepted value may be of a type, such as object, and if not, of which
@@ -300,9 +300,9 @@ func (s *Schema) lists(v any) any {
 	if len(trial) == 0 {
 		return v
 	}
-	s.patience.trial = trial
+	s.deadline.trial = trial
 	still.addErrors(s.compiled.Validate(tried))
-	s.patience.trial = nil
+	s.deadline.trial = nil
 	for _, tried := range trial {
 		if tried.takesEmpty() && !still.has(tried.location) {
 			kept.add(tried.location)

@@ -62,11 +62,11 @@ type misfit struct{ jsonschema.ErrorKind }
 
 func (m misfit) Error() string { return m.LocalizedString(english) }
 
-func (r *rules) check(v any, p *patience) error {
-	if r.fixed != nil && (store.TypeName(v) != store.TypeName(*r.fixed) || p.likeText(v) != r.text) {
+func (r *rules) check(v any, d *deadline) error {
+	if r.fixed != nil && (store.TypeName(v) != store.TypeName(*r.fixed) || d.likeText(v) != r.text) {
 		return misfit{&kind.Const{Got: v, Want: *r.fixed}}
 	}
-	if r.enum != nil && !(r.types[store.TypeName(v)] && r.texts[p.likeText(v)]) {
+	if r.enum != nil && !(r.types[store.TypeName(v)] && r.texts[d.likeText(v)]) {
 		return misfit{&kind.Enum{Got: v, Want: r.enum}}
 	}
 	return nil
@@ -74,14 +74,14 @@ func (r *rules) check(v any, p *patience) error {
 
 // unique is that an array's elements differ, which the library would compare each with
 // each where they have the same hash.
-type unique struct{ patience *patience }
+type unique struct{ deadline *deadline }
 
 // Validate finds the first that does not.
 func (u unique) Validate(at *jsonschema.ValidatorContext, v any) {
 	array, _ := v.([]any)
 	seen := make(map[string]int, len(array))
 	for i, v := range array {
-		text := u.patience.likeText(v)
+		text := u.deadline.likeText(v)
 		if first, ok := seen[text]; ok {
 			at.AddError(&kind.UniqueItems{Duplicates: [2]int{first, i}})
 			return
@@ -90,9 +90,9 @@ func (u unique) Validate(at *jsonschema.ValidatorContext, v any) {
 	}
 }
 
-func (p *patience) likeText(v any) string {
+func (d *deadline) likeText(v any) string {
 	text := likeText(v)
-	p.step(1 + len(text)/32)
+	d.charge(1 + len(text)/32)
 	return text
 }
 

@@ -15,15 +15,15 @@ import (
 func (s *Schema) Accepts(path store.Path, method store.Method, data any, value func(store.Path) (any, error)) error {
 	part, err := s.Below(path, value, func(s *Schema, above store.Path) error {
 		for at := range s.parts() {
-			whole := s.PartialSchemas[at]
-			if whole == nil {
+			partial := s.PartialSchemas[at]
+			if partial == nil {
 				continue
 			}
 			v, err := value(above)
 			if err != nil {
 				return err
 			}
-			if err := s.part(whole).holdsAt(above, v); err != nil {
+			if err := s.part(partial).holdsAt(above, v); err != nil {
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func (s *Schema) AcceptsIn(path store.Path, method store.Method, data, v any) er
 		return s.holdsAt(path, v)
 	}
 	for at := range s.parts() {
-		if err := s.part(outer(at)).holdsAt(path, v); err != nil {
+		if err := s.part(shallow(at)).holdsAt(path, v); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,8 @@
 // With arguments it is the command obelus, with that activity and that object:
 //
 //	go run ./examples/embed help
-//	go run ./examples/embed -C examples/embed/project run plans/order.lua -i item=tea -i count:=2 -i price:=4
+//	go run ./examples/embed -C examples/embed/project \
+//		run plans/order.lua -i item=tea -i count:=2 -i price:=4
 package main
 
 import (

@@ -139,7 +139,7 @@ func addContext(r *testFile, L *lua.LState, request *plan.Request, context lua.L
 }
 
 // pushOutcome pushes the end of a run.
-func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Outcome) {
+func pushOutcome(r *testFile, L *lua.LState, log store.Reader, outcome *journal.Outcome) {
 	records, err := journal.In(log, outcome.Context).Records(context.Background())
 	if err != nil {
 		L.RaiseError("%s", err.Error())

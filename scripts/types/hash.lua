@@ -18,13 +18,13 @@ function hash.crc32(text) end
 ---@return string digest
 function hash.hmac(algorithm, key, text, options) end
 
----It protects against nobody.
+---It is no protection against forgery.
 ---@param text string
 ---@param options? { raw?: boolean } raw: bytes, not digits
 ---@return string digest
 function hash.md5(text, options) end
 
----It protects against nobody.
+---It is no protection against forgery.
 ---@param text string
 ---@param options? { raw?: boolean } raw: bytes, not digits
 ---@return string digest

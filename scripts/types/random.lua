@@ -2,7 +2,7 @@
 
 -- Written by obelus types, which writes it again: changes are lost.
 
----random: numbers and bytes that nobody can foresee.
+---random: numbers and bytes that can't be foreseen.
 ---@class obelus.random
 local random = {}
 

@@ -173,7 +173,8 @@ func token(sql string) (size int, blank bool) {
 		return until(2, "*/"), true
 	case strings.ContainsRune(" \t\r\n\f", rune(sql[0])):
 		return 1, true
-	case strings.ContainsRune("'\"`", rune(sql[0])): // a quote within is doubled, and so begins another
+	// A quote within is doubled, and so begins another.
+	case strings.ContainsRune("'\"`", rune(sql[0])):
 		return until(1, sql[:1]), false
 	case sql[0] == '[':
 		return until(1, "]"), false

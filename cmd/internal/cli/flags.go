@@ -22,6 +22,7 @@ func (b *Bytes) String() string {
 	return strconv.FormatInt(int64(*b), 10)
 }
 
+// Type returns the description of the value for errors.
 func (b *Bytes) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
 
 // Set parses the value.
@@ -44,6 +45,7 @@ func (d *Duration) String() string {
 	return time.Duration(*d).String()
 }
 
+// Type returns the description of the value for errors.
 func (d *Duration) Type() string { return "duration" }
 
 // Set parses the value.
@@ -65,8 +67,10 @@ type Words []string
 
 func (l *Words) String() string { return strings.Join(*l, ",") }
 
+// Type returns the description of the value for errors.
 func (l *Words) Type() string { return "list of words" }
 
+// Set parses words and adds them to the list.
 func (l *Words) Set(text string) error {
 	var words []string
 	begin, inQuotes, escaped := 0, false, false

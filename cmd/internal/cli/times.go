@@ -19,14 +19,14 @@ func ReadSince(text string) (time.Time, error) {
 	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
 }
 
-// mostDays bounds a number of days: a calendar goes no further back.
-const mostDays = 700_000
+// maxDays bounds a number of days: a calendar goes no further back.
+const maxDays = 700_000
 
 // ReadPast reads a time: a span before now, which may be in days, or a date, which without a zone
 // is in the machine's, as times are shown. ok is false if it is neither.
 func ReadPast(text string) (time.Time, bool) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= maxDays {
 			return time.Now().AddDate(0, 0, -n), true
 		}
 	}

@@ -3,8 +3,9 @@ package exit
 
 import (
 	"fmt"
-	"obelus/store"
 	"syscall"
+
+	"obelus/store"
 )
 
 // Status is an exit status. It is also an error, without text, that ends a command which has

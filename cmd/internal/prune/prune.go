@@ -67,7 +67,7 @@ const (
 
 // removeChosen removes root contexts together with their delegates' contexts, unless they have
 // changed since they were chosen: all at once if they are named, else in portions.
-func (c *Choice) removeChosen(ctx context.Context, log store.Log, t *tree, chosen []string) (removed []string, delegates int, err error) {
+func (c *Choice) removeChosen(ctx context.Context, log store.Admin, t *tree, chosen []string) (removed []string, delegates int, err error) {
 	chosen = t.forksFirst(chosen)
 	var portion []store.ContextInfo
 	messages := int64(0)
@@ -95,7 +95,7 @@ func (c *Choice) removeChosen(ctx context.Context, log store.Log, t *tree, chose
 }
 
 // choose returns the root contexts that go. It is an error if a named one can't.
-func (c *Choice) choose(ctx context.Context, log store.Log, t *tree) ([]string, error) {
+func (c *Choice) choose(ctx context.Context, log store.Reader, t *tree) ([]string, error) {
 	for _, name := range c.Names {
 		if _, ok := t.infos[name]; !ok {
 			return nil, fmt.Errorf("%w: %s (obelus contexts lists them; prune takes whole names)", store.ErrNoContext, name)
@@ -135,7 +135,7 @@ func (c *Choice) choose(ctx context.Context, log store.Log, t *tree) ([]string, 
 
 // mayGo reports whether no run of a context, or of its delegates' contexts, is unfinished. If the
 // context is named, an unfinished run is an error.
-func (c *Choice) mayGo(ctx context.Context, log store.Log, t *tree, name string, run journal.Run) (bool, error) {
+func (c *Choice) mayGo(ctx context.Context, log store.Reader, t *tree, name string, run journal.Run) (bool, error) {
 	unfinished, run, err := findUnfinished(ctx, log, t, name, run)
 	switch named := slices.Contains(c.Names, name); {
 	case err != nil:
@@ -153,7 +153,7 @@ func (c *Choice) mayGo(ctx context.Context, log store.Log, t *tree, name string,
 
 // findUnfinished finds a run that is unfinished and not cancelled, in a context or in its
 // delegates' contexts that are part of no other run. It returns the name of the context, or "".
-func findUnfinished(ctx context.Context, log store.Log, t *tree, name string, run journal.Run) (context string, _ journal.Run, err error) {
+func findUnfinished(ctx context.Context, log store.Reader, t *tree, name string, run journal.Run) (context string, _ journal.Run, err error) {
 	untouched, err := isUntouchedFork(ctx, log, name)
 	if err != nil || !isOver(run) && !untouched {
 		return name, run, err
@@ -177,7 +177,7 @@ func isOver(run journal.Run) bool { return run.Status.Finished() || run.Status =
 
 // isUntouchedFork reports whether a context is a fork to which nothing has been appended: nothing
 // of its own would be lost.
-func isUntouchedFork(ctx context.Context, log store.Log, name string) (bool, error) {
+func isUntouchedFork(ctx context.Context, log store.Reader, name string) (bool, error) {
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	return ok && journal.Forked(entry), err
 }

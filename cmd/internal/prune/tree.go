@@ -16,7 +16,7 @@ type tree struct {
 }
 
 // readTree reads which contexts a log has.
-func readTree(ctx context.Context, log store.Log) (*tree, error) {
+func readTree(ctx context.Context, log store.Reader) (*tree, error) {
 	t := &tree{infos: map[string]store.ContextInfo{}, children: map[string][]string{}}
 	for info, err := range log.Contexts(ctx, "") {
 		if err != nil {

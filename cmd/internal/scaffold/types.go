@@ -84,7 +84,8 @@ func StaleTypes(dir string, g *host.Generation) (stale []TypesFile, err error) {
 	for _, file := range files {
 		name := filepath.Base(file)
 		content, err := os.ReadFile(file)
-		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) { // files without the mark belong to the user
+		// Files without the mark belong to the user.
+		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) {
 			stale = append(stale, TypesFile{Name: name, there: true})
 		}
 	}

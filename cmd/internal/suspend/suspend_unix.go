@@ -27,7 +27,8 @@ func BetweenCommits(log *sqlite.Log) (end func()) {
 	go func() {
 		for range signals {
 			ctx, cancel := context.WithTimeout(context.Background(), suspendWithin)
-			if err := log.Between(ctx, stopProcess); err != nil { // the log is read-only or closed, or the commit takes long
+			// The log is read-only or closed, or the commit takes long.
+			if err := log.Between(ctx, stopProcess); err != nil {
 				stopProcess()
 			}
 			cancel()

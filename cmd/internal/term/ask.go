@@ -20,20 +20,23 @@ import (
 // Asker asks a person about held calls, one after the other. The answers go through the log, as the
 // decisions of approve and reject do, and the run finds them there.
 type Asker struct {
-	term     *Terminal
-	stdin    io.Reader
-	by       string                                        // the login name, recorded with each decision
+	term  *Terminal
+	stdin io.Reader
+	// The login name, recorded with each decision.
+	by       string
 	decide   func(context.Context, journal.Decision) error // records a decision
 	callName func(journal.Record) string                   // the name of a call in the run
-	typed    chan typedLine                                // lines that the person types, from one reader that starts with the first question
-	reads    sync.Once
+	// Lines that the person types, from one reader that starts with the first question.
+	typed chan typedLine
+	reads sync.Once
 
 	mu        sync.Mutex
 	queue     []journal.Record
-	postponed map[string]bool     // calls that the person leaves held, by context/call
-	busy      bool                // a question is on the terminal
-	asking    string              // the call of the question, as context/call
-	overtaken chan journal.Record // receives the record if another decision releases the call of the question first
+	postponed map[string]bool // calls that the person leaves held, by context/call
+	busy      bool            // a question is on the terminal
+	asking    string          // the call of the question, as context/call
+	// Receives the record if another decision releases the call of the question first.
+	overtaken chan journal.Record
 }
 
 // typedLine is a line, or the error of reading it.
@@ -240,7 +243,8 @@ func (q *Asker) describe(r journal.Record) string {
 	}
 	b.WriteByte('\n')
 	for _, name := range view.SortedNames(r.Hold.Arguments) {
-		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name])) // not cut, since it is approved as shown
+		// Not cut, since it is approved as shown.
+		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name]))
 	}
 	if len(r.Hold.Scopes) > 0 {
 		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), human.JSON(map[string]any(r.Hold.Granted)))

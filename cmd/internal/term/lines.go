@@ -21,8 +21,10 @@ import (
 // PipedLines reads lines from a file or another program.
 type PipedLines struct{ from *bufio.Reader }
 
+// NewPipedLines returns a reader of the lines of r.
 func NewPipedLines(r io.Reader) *PipedLines { return &PipedLines{bufio.NewReader(r)} }
 
+// Read returns the next line, without its end, or [io.EOF]. It stops when ctx is done.
 func (l *PipedLines) Read(ctx context.Context, _ bool) (string, error) {
 	return cli.WaitFor(ctx, func() (string, error) {
 		line, err := l.from.ReadString('\n')
@@ -33,16 +35,18 @@ func (l *PipedLines) Read(ctx context.Context, _ bool) (string, error) {
 	})
 }
 
+// Running returns ctx: no interrupt is typed here.
 func (l *PipedLines) Running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 
 // TypedLines reads lines that a person types, with editing, history and completion if the terminal
 // can move its cursor.
 type TypedLines struct {
-	term       *Terminal
-	line       *liner.State
-	more       bool              // the line continues an input
-	whole, raw liner.ModeApplier // modes of the terminal while an input runs, and while a line is typed
-	history    string            // the file of the history, or empty
+	term *Terminal
+	line *liner.State
+	more bool // the line continues an input
+	// Modes of the terminal while an input runs, and while a line is typed.
+	whole, raw liner.ModeApplier
+	history    string // the file of the history, or empty
 	interrupts chan os.Signal
 	beforeExit func()     // waits until an interrupted run is recorded
 	pending    chan typed // receives a line that is being read already; nil if none is
@@ -54,11 +58,14 @@ type typed struct {
 	err  error
 }
 
+// Close gives the terminal back as it was.
 func (l *TypedLines) Close() {
 	signal.Stop(l.interrupts)
 	l.line.Close()
 }
 
+// Read asks for a line; more tells that it continues an input. Its error is [ErrDropped] if the
+// person drops the line, and [io.EOF] at the end.
 func (l *TypedLines) Read(ctx context.Context, more bool) (string, error) {
 	l.more = more
 	prompt := "> "
@@ -173,7 +180,8 @@ func (l *TypedLines) appendHistory(line string) {
 	if l.history == "" {
 		return
 	}
-	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) // readable by the user alone
+	// Readable by the user alone.
+	f, err := os.OpenFile(l.history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
@@ -211,7 +219,8 @@ func OpenTypedLines(t *Terminal, history string, complete func(typed string) (he
 	l.line.SetTabCompletionStyle(liner.TabPrints)
 	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
 		runes := []rune(line)
-		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // pasted text may be indented by tabs
+		// Pasted text may be indented by tabs.
+		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" {
 			return before, []string{"  "}, string(runes[at:])
 		}
 		head, words = complete(string(runes[:at]))

@@ -35,6 +35,7 @@ func SameObject(a, b any) bool {
 	return one && other && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
 }
 
+// Equal reports whether two values are written alike in JSON: 1 and 1.0 are not.
 func Equal(a, b any) bool { return string(store.EncodeJSON(a)) == string(store.EncodeJSON(b)) }
 
 // SortedKeys gives the keys of a map; it is called so often that they are put in

@@ -9,16 +9,18 @@ import (
 	"obelus/store"
 )
 
-// mostReason is how much of a reason is shown, in bytes: it may hold a whole value.
-const mostReason = 2000
+// maxReason is how much of a reason is shown, in bytes: it may hold a whole value.
+const maxReason = 2000
 
+// Shorten cuts a text that is too long to be shown, and marks that with ….
 func Shorten(text string) string {
-	if len(text) <= mostReason {
+	if len(text) <= maxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostReason], "") + "…"
+	return strings.ToValidUTF8(text[:maxReason], "") + "…"
 }
 
+// QuoteAll returns names in quotation marks, separated by commas.
 func QuoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

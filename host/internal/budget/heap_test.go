@@ -50,7 +50,7 @@ func TestKeepHeap(t *testing.T) {
 	}
 	const floor = 64 << 20
 	KeepHeap(floor)
-	if now := debug.SetGCPercent(ours); now != 100*floor/leastHeap {
+	if now := debug.SetGCPercent(ours); now != 100*floor/minHeap {
 		t.Errorf("%d percent at first", now)
 	}
 	becomes(func(percent int) bool { return percent > 200 })

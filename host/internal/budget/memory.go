@@ -79,7 +79,7 @@ func KeepHeap(floor uint64) {
 		return
 	}
 	// Until the bytes in use are known.
-	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap)))
+	debug.SetGCPercent(int(max(beyondFloor, 100*floor/minHeap)))
 	watchHeap(floor)
 }
 
@@ -158,9 +158,9 @@ var (
 	inUseWhenIdle  atomic.Uint64 // bytes in use when memory was given back for [Idle] last
 )
 
-// leastHeap is the smallest heap, in bytes, at which Go collects at 100 percent; with another
+// minHeap is the smallest heap, in bytes, at which Go collects at 100 percent; with another
 // percentage it is in proportion.
-const leastHeap = 4 << 20
+const minHeap = 4 << 20
 
 // beyondFloor is the percentage for a heap that is larger than its floor: less than Go's own 100,
 // so that a long run takes no more memory than without a floor.
@@ -181,10 +181,10 @@ func watchHeap(floor uint64) {
 type collected struct{ _ [64]byte }
 
 // percentFor returns the percentage with which a heap with live bytes in use is collected at floor
-// bytes, or beyondFloor if that is more. Go applies it to the roots too, and to at least leastHeap.
+// bytes, or beyondFloor if that is more. Go applies it to the roots too, and to at least minHeap.
 func percentFor(live, roots, floor uint64) int {
 	if floor <= live {
 		return beyondFloor
 	}
-	return int(max(beyondFloor, min((floor-live)*100/max(1, live+roots), 100*floor/leastHeap)))
+	return int(max(beyondFloor, min((floor-live)*100/max(1, live+roots), 100*floor/minHeap)))
 }

@@ -27,7 +27,7 @@ func splitElements(e *ast.TableExpr) ast.Expr {
 		rest, tail = rest[:len(rest)-1], []ast.Expr{last.Value}
 	}
 	var parts []ast.Expr
-	for fields := range slices.Chunk(rest, mostInPlace/2) {
+	for fields := range slices.Chunk(rest, maxInPlace/2) {
 		var layout []byte
 		values := &ast.TableExpr{}
 		for _, field := range fields {
@@ -50,7 +50,7 @@ func splitElements(e *ast.TableExpr) ast.Expr {
 // Elements that the compiler sets at once, and the most that it is left to set.
 const (
 	putInAtOnce = 50
-	mostInPlace = 500 * putInAtOnce
+	maxInPlace  = 500 * putInAtOnce
 )
 
 // The kind of each field in a layout: the value of an element, or a key and a value.
@@ -65,7 +65,7 @@ func countCompiledElements(fields []*ast.Field) (elements, end int) {
 	for i, field := range fields {
 		full := elements > 0 && elements%putInAtOnce == 0
 		switch {
-		case field.Key != nil && full, field.Key == nil && elements == mostInPlace, full && i == len(fields)-1 && hasManyValues(field.Value):
+		case field.Key != nil && full, field.Key == nil && elements == maxInPlace, full && i == len(fields)-1 && hasManyValues(field.Value):
 			return elements, i
 		case field.Key == nil:
 			elements++

@@ -15,8 +15,8 @@ import (
 	"obelus/store"
 )
 
-// Arguments returns the arguments of an activity's function: as §5 of the protocol lists them, then
-// the key of §7, by which the outside world recognises a repeated request.
+// Arguments returns the arguments of an activity's function: as protocol §5 lists them, then
+// the key of protocol §7, by which the outside world recognises a repeated request.
 func Arguments(s *sandbox.State, in plan.Invocation) []lua.LValue {
 	return []lua.LValue{Table(s, in.Call), Table(s, in.Context), Table(s, in.Tool), lua.LString(in.Key)}
 }

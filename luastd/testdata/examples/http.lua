@@ -1,6 +1,8 @@
 local api, token = call.server, "t0ken" -- the test's own server
 local http = require("http")
-local answer = assert(http.get(api .. "/orders", { query = { customer = 7, tag = { "a", "b" } } }))
+local answer = assert(http.get(api .. "/orders", {
+  query = { customer = 7, tag = { "a", "b" } },
+}))
 if answer.status == 200 then
   local orders = assert(answer:json())
   assert(orders[1].title == "Book" and orders[1].asked == "customer=7&tag=a&tag=b")

@@ -1,28 +1,9 @@
 package host
 
 import (
-	"errors"
-
-	"obelus/engine/plan"
 	"obelus/host/internal/budget"
-	"obelus/host/internal/limits"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
 )
-
-// SettingsFile marks a project and returns its settings.
-const SettingsFile = limits.SettingsFile
-
-// Limits bounds the means of scripts. Its fields give the defaults.
-type Limits = limits.Limits
-
-// ScriptError is something wrong with a script, for the script's author: it names the place in the
-// Lua source and shows no Go.
-type ScriptError = luaerr.ScriptError
-
-// Errors is everything that is wrong with a project, sorted by file and line. [Open] fails with it;
-// it is never empty.
-type Errors = luaerr.Errors
 
 // ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100". It is false
 // for any other text, and for 0.
@@ -52,22 +33,3 @@ func Idle() { budget.Idle() }
 // calls in that time. Go would keep the memory while nothing else is allocated. It is for programs
 // that have released much: the host calls it for scripts.
 func ReturnMemory() { budget.ReturnMemory() }
-
-// Problems returns the problems of scripts in an error, as check shows them. ok is false for an
-// error that is neither a [*ScriptError] nor [Errors].
-func Problems(err error) ([]plan.Problem, bool) {
-	var all Errors
-	var one *ScriptError
-	switch {
-	case errors.As(err, &all):
-	case errors.As(err, &one):
-		all = Errors{one}
-	default:
-		return nil, false
-	}
-	problems := make([]plan.Problem, len(all))
-	for i, e := range all {
-		problems[i] = plan.Problem{File: e.File, Line: e.Line, Severity: plan.SeverityError, Code: plan.CodeSyntax, Message: e.Message}
-	}
-	return problems, true
-}

@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"obelus/store"
+)
+
+// DamagedError is a journal that is not as a run writes it, as after an edit by
+// hand.
+type DamagedError struct {
+	Context string
+	What    string
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the journal of context %s is damaged: %s", e.Context, e.What)
+}
+
+// Class implements the interface of [store.ClassOf].
+func (e *DamagedError) Class() store.Class { return store.Damaged }
+
+func damaged(entry store.Entry, format string, args ...any) error {
+	return &DamagedError{entry.Context, fmt.Sprintf("entry %d ", entry.N) + fmt.Sprintf(format, args...)}
+}
+
+// unread returns a [*DamagedError] for an entry whose data could not be decoded.
+func unread(entry store.Entry, err error) error {
+	var form *json.UnmarshalTypeError
+	switch {
+	case entry.Data == "":
+		return damaged(entry, "holds nothing")
+	case errors.As(err, &form):
+		return damaged(entry, "holds an unexpected %s", form.Value)
+	}
+	return damaged(entry, "can't be read: %s", err)
+}
+
+// EndsAfter returns an error if the last messages of a log are missing: new ones would take their
+// seqs.
+func EndsAfter(newest store.Entry, head int64) error {
+	if newest.Seq > head {
+		return damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)
+	}
+	return nil
+}
+
+// NoSuchCallError names a call that does not exist, or whose status does not allow the request.
+type NoSuchCallError struct {
+	Message string
+	Absent  bool // there is no such call at all
+	Hint    Hint // how to reach what was asked for; may be zero
+}
+
+func (e *NoSuchCallError) Error() string { return e.Message }
+
+// Class implements the interface of [store.ClassOf].
+func (e *NoSuchCallError) Class() store.Class {
+	if e.Absent {
+		return store.NotFound
+	}
+	return store.Refused
+}
+
+// Hint is advice that goes with an error. A program puts it into the words of its own commands.
+type Hint struct {
+	Fork     string   // fork this context, at At, and repeat the request in the fork
+	At       int64    // the seq to fork at; 0 for the newest
+	Contexts []string // repeat the request for one of these contexts
+}
+
+// SeveralContexts returns a [*NoSuchCallError] for a decision that may be meant for any of several
+// contexts, with those as its hint.
+func SeveralContexts(what string, contexts []string) error {
+	return &NoSuchCallError{Message: what, Hint: Hint{Contexts: contexts}}
+}
+
+// CorrectionError is a correction, or a result that a person gives, that the call's tool
+// does not take.
+type CorrectionError struct {
+	Call string
+	Err  error
+}
+
+func (e *CorrectionError) Error() string { return "call " + e.Call + ": " + e.Err.Error() }
+
+// Class implements the interface of [store.ClassOf].
+func (e *CorrectionError) Class() store.Class { return store.Refused }
+
+func (e *CorrectionError) Unwrap() error { return e.Err }
