@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+
 	"obelus/engine/plan"
 )
 

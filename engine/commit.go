@@ -209,8 +209,8 @@ func (t *tick) notify(r *journal.Record) {
 	}
 }
 
-// commit appends the step, keeps the lease for a while unless the run ends with it, and notifies the
-// observers.
+// commit appends the step, keeps the lease for a while unless the run ends with it, and notifies
+// the observers.
 func (t *tickRun) commit(ctx context.Context) error {
 	hold := leaseFor
 	if t.endsRun() {

@@ -125,8 +125,8 @@ func (t *tickRun) launchPure(run context.Context) {
 	t.loop.launch(t.tasksOf(run, pure))
 }
 
-// finish does the work that waited for the step to be in the log. It returns those of its calls that
-// have not begun, since the run was stopped meanwhile.
+// finish does the work that waited for the step to be in the log. It returns those of its calls
+// that have not begun, since the run was stopped meanwhile.
 func (f *pendingCommit) finish(run context.Context) (unbegun []*result) {
 	t := f.tick
 	t.pending = nil

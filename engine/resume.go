@@ -124,9 +124,9 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 	return last.Outcome(l.context, records), nil
 }
 
-// ReadOutcome returns the status of the newest run of a context, as [journal.Context.CurrentRun] has it,
-// with the calls of a run that has failed or waits. A context in which nothing has run gives an
-// Outcome without a status. Its error may be a [*journal.DamagedError].
+// ReadOutcome returns the status of the newest run of a context, as [journal.Context.CurrentRun]
+// has it, with the calls of a run that has failed or waits. A context in which nothing has run
+// gives an Outcome without a status. Its error may be a [*journal.DamagedError].
 func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.Outcome, error) {
 	last, err := journal.In(log, name).CurrentRun(ctx)
 	var records []journal.Record

@@ -57,8 +57,8 @@ func (s *State) ApplyMessage(path store.Path) {
 	}
 }
 
-// Parents returns the calls that wait for their delegates, by the delegates' contexts. It must not be
-// changed, and is not up to date after the next event.
+// Parents returns the calls that wait for their delegates, by the delegates' contexts. It must not
+// be changed, and is not up to date after the next event.
 func (s *State) Parents() map[string]int { return s.parents }
 
 // ApplyTime ends the pauses that are over by a time since the run was opened. Calls for which it is

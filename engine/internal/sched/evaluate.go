@@ -181,8 +181,8 @@ func (s *State) WroteAbove(i int, path store.Path) bool {
 	return slices.ContainsFunc(s.Calls[i].Written, func(w store.Path) bool { return w.Contains(path) })
 }
 
-// lacks decides about the call where expressions are missing though all calls that it depends on have
-// settled: it waits, or it fails, or it is skipped.
+// lacks decides about the call where expressions are missing though all calls that it depends on
+// have settled: it waits, or it fails, or it is skipped.
 func (e *evaluation) lacks(lacking *expr.Missing) Decision {
 	if lacking.Open {
 		d := Decision{Action: Wait}

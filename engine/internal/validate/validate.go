@@ -1,5 +1,5 @@
-// Package validate checks messages that are to be appended to a context: their form, the values that
-// they join, and the schemas that are declared.
+// Package validate checks messages that are to be appended to a context: their form, the values
+// that they join, and the schemas that are declared.
 package validate
 
 import (
@@ -17,8 +17,8 @@ import (
 	"obelus/store"
 )
 
-// Stage stages messages on a view if each of them fits the value that it joins and breaks no schema;
-// else it stages none. A message that is refused gives a [*plan.MessageError].
+// Stage stages messages on a view if each of them fits the value that it joins and breaks no
+// schema; else it stages none. A message that is refused gives a [*plan.MessageError].
 func Stage(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
 	number, err := stageChecked(ctx, view, messages, options)
 	var log *logError

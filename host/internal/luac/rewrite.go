@@ -25,7 +25,7 @@ const (
 	CallGlobal = "\x00global" // (): the globals of the calling function
 	// (): whether registrations of tools have an effect
 	CallRegisters = "\x00registers"
-	nameTemp   = "\x00temp"   // a local
+	nameTemp      = "\x00temp" // a local
 )
 
 // rewriter changes a syntax tree in place, and refuses one that is too deep.
