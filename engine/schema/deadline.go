@@ -120,8 +120,11 @@ func compileSchema(schema any, options []Option) (*Schema, error) {
 			roots = append(roots, anchored)
 		}
 	}
-	s := &Schema{compiled: compiled, measures: measures(schema), deadline: c.deadline}
+	s := &Schema{compiled: compiled, measures: measures(schema), deadline: c.deadline, shapes: map[*jsonschema.Schema]*shape{}}
 	all, constraining := reached(roots), []*jsonschema.Schema(nil)
+	for _, one := range all { // before watch adds to them
+		shapeOf(one, s.shapes)
+	}
 	for _, one := range all {
 		if constrainsWhole(one) { // checked by the keywords that watch removes
 			constraining = append(constraining, one)

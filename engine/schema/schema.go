@@ -22,6 +22,7 @@ type Schema struct {
 	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema
 	// The meaning of its references depends on the way to them.
 	dynamic  bool
+	shapes   map[*jsonschema.Schema]*shape // of itself and its parts
 	deadline *deadline
 	source   any // the document that it was compiled from; nil for a part of another
 	options  []Option
@@ -119,6 +120,9 @@ func (s *Schema) Validate(v any, name string) (err error) {
 		if err := measurable(v, name); err != nil {
 			return err
 		}
+	}
+	if s.shapes[s.compiled].accepts(v) {
+		return nil
 	}
 	err = s.alone(func(s *Schema) error { return s.compiled.Validate(v) })
 	var reasons *jsonschema.ValidationError
@@ -257,7 +261,7 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 
 // part is one of the schemas that this is made of.
 func (s *Schema) part(compiled *jsonschema.Schema) *Schema {
-	return &Schema{compiled: compiled, measures: s.measures, PartialSchemas: s.PartialSchemas, dynamic: s.dynamic, deadline: s.deadline}
+	return &Schema{compiled: compiled, measures: s.measures, PartialSchemas: s.PartialSchemas, dynamic: s.dynamic, shapes: s.shapes, deadline: s.deadline}
 }
 
 // holds reports whether an accepted value may be of a type, such as object, and if not, of which
@@ -330,6 +334,9 @@ func HoldsEmptyObject(v any) bool {
 // Outline reports why a value breaks the schema by its type alone, an object by its keys, an array
 // by its length.
 func (s *Schema) Outline(v any, name string) error {
+	if s.shapes[s.compiled].outlines(v) {
+		return nil
+	}
 	typ := store.TypeName(v)
 	if want, ok := s.holds(typ); !ok {
 		return fmt.Errorf("%sgot %s, want %s", phrase.PlacePrefix(name, nil), typ, want)
