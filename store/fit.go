@@ -98,9 +98,17 @@ func (r Resolver) there(ctx context.Context, path Path, instance string) (Resolv
 // write fits: it shows the type of the value, or there is no operation and the write fits a missing
 // value. A value that grows by many writes need not be read at each.
 func (r Resolver) fitsNewest(ctx context.Context, op Op, typ string) (bool, error) {
+	if view, ok := r.Log.(*View); ok && view.isUntouched(op.Instance, op.Path) { // as most new values
+		return fits(op.Method, "null", typ), nil
+	}
 	if anchor, err := r.anchor(ctx, op.Path, op.Instance); err != nil || anchor != op.Path {
 		return false, err
 	}
+	return r.fitsAfter(ctx, op, typ)
+}
+
+// fitsAfter is fitsNewest for a path that operations may touch.
+func (r Resolver) fitsAfter(ctx context.Context, op Op, typ string) (bool, error) {
 	for _, i := range instancesOf(op.Instance) {
 		for last, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: op.Path, Instance: i, At: r.At}) {
 			if err != nil {

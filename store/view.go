@@ -187,6 +187,11 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 	}
 }
 
+// isUntouched reports whether no operation touches a path, where the view knows that without the log.
+func (v *View) isUntouched(instance string, path Path) bool {
+	return v.base == 0 && !v.writes.Touches(instance, path) && (instance == "" || !v.writes.Touches("", path))
+}
+
 // untouched yields nothing.
 func untouched(func(Op, error) bool) {}
 
@@ -245,6 +250,20 @@ type declaration struct {
 // holds reports whether it counts in an instance (protocol §3: no instance sees another's).
 func (d declaration) holds(instance string) bool { return d.instance == "" || d.instance == instance }
 
+// schemasInLog lists the schemas that messages of the log declare for a kind, the newest first, up to
+// the first that is for all.
+func (v *View) schemasInLog(ctx context.Context, kind string) (all []declaration, err error) {
+	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, declaration{m.Instance, m.Schema}); m.Instance == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
 // Schema is the newest schema that has been declared for a kind, for all or for the
 // instance, and the instance that declared it, "" for all; nil if there is none.
 func (v *View) Schema(ctx context.Context, kind, instance string) (schema any, of string, err error) {
@@ -254,16 +273,10 @@ func (v *View) Schema(ctx context.Context, kind, instance string) (schema any, o
 		}
 	}
 	if _, ok := v.schemas[kind]; !ok && v.base > 0 {
-		var all []declaration
-		for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
-			if err != nil {
-				return nil, "", err
-			}
-			if all = append(all, declaration{m.Instance, m.Schema}); m.Instance == "" {
-				break
-			}
+		if v.schemas[kind], err = v.schemasInLog(ctx, kind); err != nil {
+			delete(v.schemas, kind)
+			return nil, "", err
 		}
-		v.schemas[kind] = all
 	}
 	for _, d := range v.schemas[kind] {
 		if d.holds(instance) {

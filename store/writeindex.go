@@ -27,6 +27,10 @@ func (x WriteIndex) AddOp(op Op) {
 		root = &writeNode{}
 		x[op.Instance] = root
 	}
+	if op.Method != Merge { // as Touches has it, without the memory for a list
+		root.add(op.Path, op.Seq)
+		return
+	}
 	for _, path := range op.Touches() {
 		root.add(path, op.Seq)
 	}

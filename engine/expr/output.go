@@ -138,10 +138,14 @@ func product(left, right [][]store.Path) [][]store.Path {
 	return all
 }
 
-// Writes lists every path that the output may write to, each once.
+// Writes lists every path that the output may write to, each once. The list may be shared, and must
+// not be changed.
 func (o *Output) Writes() []store.Path {
-	if o == nil {
+	switch {
+	case o == nil:
 		return nil
+	case len(o.Alternatives) == 1: // no path is there twice
+		return o.Alternatives[0]
 	}
 	var all []store.Path
 	for _, paths := range o.Alternatives {

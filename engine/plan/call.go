@@ -358,7 +358,7 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 	if c.Definition.params == nil {
 		return nil
 	}
-	fixed := map[string]any{}
+	allFixed := true
 	for _, p := range c.Params {
 		schema, allowed := c.Definition.params.Property(p.Name)
 		if !allowed {
@@ -366,24 +366,21 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 		} else if err := checkTemplate(p.Template, schema, p.Name); err != nil {
 			errs = append(errs, &Fault{CodeSchema, err})
 		}
-		if p.IsFixed() {
-			fixed[p.Name] = p.Value
-		}
+		allFixed = allFixed && p.IsFixed()
 	}
 	if !right || len(errs) > 0 {
 		return errs
 	}
-	if len(fixed) < len(c.Params) {
-		keys := map[string]any{}
-		for _, p := range c.Params {
-			keys[p.Name] = nil
-		}
-		if err := c.Definition.params.Outline(keys, ""); err != nil {
-			errs = append(errs, &Fault{CodeSchema, err})
-		}
-		return errs
+	check, known := c.Definition.params.Outline, make(map[string]any, len(c.Params))
+	if allFixed {
+		check = c.Definition.params.Validate
 	}
-	if err := c.Definition.params.Validate(fixed, ""); err != nil {
+	for _, p := range c.Params {
+		if known[p.Name] = nil; allFixed {
+			known[p.Name] = p.Value
+		}
+	}
+	if err := check(known, ""); err != nil {
 		errs = append(errs, &Fault{CodeSchema, err})
 	}
 	return errs

@@ -60,15 +60,18 @@ var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMetho
 // checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: they
 // would have no effect. There is an error for each.
 func (c *Call) checkMetaNames() (errs []error) {
-	known := append([]string{"_tool"}, metaProperties...)
-	for _, declared := range jsonvalue.SortedKeys(c.Definition.meta) {
-		if !slices.Contains(known, declared) {
-			known = append(known, declared)
-		}
-	}
+	var known []string
 	for _, name := range c.unknown() {
 		if !strings.HasPrefix(name, "_") {
 			continue
+		}
+		if known == nil {
+			known = append([]string{"_tool"}, metaProperties...)
+			for _, declared := range jsonvalue.SortedKeys(c.Definition.meta) {
+				if !slices.Contains(known, declared) {
+					known = append(known, declared)
+				}
+			}
 		}
 		hint := spell.DidYouMean(name, known)
 		if name == "_activity" {

@@ -149,10 +149,8 @@ func (s *State) Lookup(i int, v Values, reads map[string]int64) expr.Lookup {
 	return func(path store.Path) (value any, exists, open bool, err error) {
 		sources := g.SourcesOf(i, path)
 		fresh := len(sources) == 0
-		for _, w := range slices.Backward(sources) { // the last is the most likely
-			if fresh = s.WroteAbove(w, path); fresh {
-				break
-			}
+		for n := len(sources) - 1; n >= 0 && !fresh; n-- { // the last is the most likely
+			fresh = s.WroteAbove(sources[n], path)
 		}
 		if !fresh {
 			return nil, false, false, nil

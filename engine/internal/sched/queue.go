@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"maps"
 	"slices"
 
@@ -19,26 +18,41 @@ type queuedCall struct {
 	call int
 }
 
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(i, j int) bool {
-	return q[i].rank.Before(q[j].rank) || q[i].rank == q[j].rank && q[i].call < q[j].call
+func (c queuedCall) before(other queuedCall) bool {
+	return c.rank.Before(other.rank) || c.rank == other.rank && c.call < other.call
 }
 
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-func (q *queue) Push(x any) { *q = append(*q, x.(queuedCall)) }
-
-func (q *queue) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
+// add adds a call. It is written out, as take is, since container/heap would allocate for both.
+func (q *queue) add(c queuedCall) {
+	*q = append(*q, c)
+	h := *q
+	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
 }
 
-func (q *queue) add(c queuedCall) { heap.Push(q, c) }
-
-func (q *queue) take() int { return heap.Pop(q).(queuedCall).call }
+// take removes the first call and returns it.
+func (q *queue) take() int {
+	h := *q
+	first, last := h[0].call, len(h)-1
+	h[0] = h[last]
+	h = h[:last]
+	for i := 0; ; {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < len(h) && h[child].before(h[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			break
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+	*q = h
+	return first
+}
 
 // waitIndex finds the calls that wait for a path: under it stand those that wait for it or for
 // something below it.

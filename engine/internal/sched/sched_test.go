@@ -460,6 +460,34 @@ func (w *world) checkCounts() {
 	}
 }
 
+// TestQueue_Order: calls come by rank, then by place, in whatever order they were added.
+func TestQueue_Order(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var q queue
+		var all []queuedCall
+		for i := range r.IntN(40) {
+			c := queuedCall{journal.Position{N: r.Int64N(5)}, i}
+			all = append(all, c)
+		}
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, c := range all {
+			q.add(c)
+		}
+		slices.SortFunc(all, func(a, b queuedCall) int {
+			if a.before(b) {
+				return -1
+			}
+			return 1
+		})
+		for _, want := range all {
+			if got := q.take(); got != want.call {
+				t.Fatalf("call %d came before %d", got, want.call)
+			}
+		}
+	}
+}
+
 // TestEnding_Decide: how a run goes on once the calls of a tick have settled.
 func TestEnding_Decide(t *testing.T) {
 	wrong := errors.New("nothing wrote †out")
