@@ -187,7 +187,8 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 	}
 }
 
-// isUntouched reports whether no operation touches a path, where the view knows that without the log.
+// isUntouched reports whether no operation touches a path, where the view knows that without the
+// log.
 func (v *View) isUntouched(instance string, path Path) bool {
 	return v.base == 0 && !v.writes.Touches(instance, path) && (instance == "" || !v.writes.Touches("", path))
 }
@@ -250,8 +251,8 @@ type declaration struct {
 // holds reports whether it counts in an instance (protocol §3: no instance sees another's).
 func (d declaration) holds(instance string) bool { return d.instance == "" || d.instance == instance }
 
-// schemasInLog lists the schemas that messages of the log declare for a kind, the newest first, up to
-// the first that is for all.
+// schemasInLog lists the schemas that messages of the log declare for a kind, the newest first, up
+// to the first that is for all.
 func (v *View) schemasInLog(ctx context.Context, kind string) (all []declaration, err error) {
 	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
 		if err != nil {
