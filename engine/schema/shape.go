@@ -13,8 +13,8 @@ import (
 
 // shape is a schema of types alone: type, properties, required, additionalProperties as a boolean
 // and items. Most tools have such a one. It accepts a value without the library, whose checks make
-// some six allocations each; where it does not, the library decides and finds the words for an error.
-// BenchmarkCallMemory has 15 fewer allocations a call by it, of 152. To switch it off, have
+// some six allocations each; where it does not, the library decides and finds the words for an
+// error. BenchmarkCallMemory has 15 fewer allocations a call by it, of 152. To switch it off, have
 // accepts and outlines return false.
 type shape struct {
 	types      []string // any if empty
@@ -57,8 +57,8 @@ func shapeOf(s *jsonschema.Schema, found map[*jsonschema.Schema]*shape) *shape {
 	return made
 }
 
-// otherKeywords are the fields of a schema that a shape does not know, by their places: a field that
-// a later version of the library adds is one of them.
+// otherKeywords are the fields of a schema that a shape does not know, by their places: a field
+// that a later version of the library adds is one of them.
 var otherKeywords = func() (others []int) {
 	known := []string{
 		"DraftVersion", "Location", "ID", "Anchor", "Types", "Required", "Properties", "AdditionalProperties", "Items2020",
