@@ -246,3 +246,31 @@ func (s *State) nextQueue() *queue {
 
 // Take takes the call out of its queue whose turn has come, to be evaluated.
 func (s *State) Take() { s.nextQueue().take() }
+
+// overtook reports whether a recorded call did not wait for another: that one ran again when it had
+// long begun.
+func (s *State) overtook(e plan.Edge) bool {
+	if s.Order == nil {
+		return false
+	}
+	began := s.span(e.To).Began.N
+	return began != 0 && began < s.span(e.From).Began.N
+}
+
+// span is when a recorded call began and settled; zero in a live run.
+func (s *State) span(i int) (none journal.Span) {
+	if s.Order == nil {
+		return none
+	}
+	return s.Order.Span(s.Calls[i].Record.Call)
+}
+
+// Change returns a call to be changed within the step.
+func (s *State) Change(i int) *Call {
+	c := &s.Calls[i]
+	if s.keep && c.saved != s.step {
+		s.undo = append(s.undo, savedCall{i, *c})
+		c.saved = s.step
+	}
+	return c
+}

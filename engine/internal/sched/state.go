@@ -95,24 +95,6 @@ func New(c Config, record func(i int) journal.Record) *State {
 	return s
 }
 
-// overtook reports whether a recorded call did not wait for another: that one ran again when it had
-// long begun.
-func (s *State) overtook(e plan.Edge) bool {
-	if s.Order == nil {
-		return false
-	}
-	began := s.span(e.To).Began.N
-	return began != 0 && began < s.span(e.From).Began.N
-}
-
-// span is when a recorded call began and settled; zero in a live run.
-func (s *State) span(i int) (none journal.Span) {
-	if s.Order == nil {
-		return none
-	}
-	return s.Order.Span(s.Calls[i].Record.Call)
-}
-
 // Restore takes over the records of calls from before: it releases the calls that wait for settled
 // ones, as long as these need not run again, and queues the calls that can run.
 func (s *State) Restore() {
@@ -193,16 +175,6 @@ func (s *State) Revert(steps ...Undo) {
 		}
 	}
 	s.rebuild()
-}
-
-// Change returns a call to be changed within the step.
-func (s *State) Change(i int) *Call {
-	c := &s.Calls[i]
-	if s.keep && c.saved != s.step {
-		s.undo = append(s.undo, savedCall{i, *c})
-		c.saved = s.step
-	}
-	return c
 }
 
 // Running is the number of calls at work that the tick waits for.
