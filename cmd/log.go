@@ -158,7 +158,7 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	former, err := journal.In(a.log, f.Context).Superseded(ctx)
+	superseded, err := journal.In(a.log, f.Context).Superseded(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 		if err != nil {
 			return err
 		}
-		if !former[m.Seq] {
+		if !superseded.Has(m.Seq) {
 			messages = append(messages, m)
 		}
 	}

@@ -34,12 +34,14 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 		if err == nil {
 			err = journal.EndsAfter(newest, view.Committed())
 		}
+		var superseded journal.Superseded
 		if err == nil {
-			err = journal.In(log, name).HideSuperseded(ctx, view)
+			superseded, err = journal.In(log, name).Superseded(ctx)
 		}
 		if err != nil {
 			return store.Appended{}, err
 		}
+		superseded.HideFrom(view)
 		if err := validate.Stage(ctx, view, messages, options); err != nil {
 			return store.Appended{}, err
 		}

@@ -333,9 +333,11 @@ func (l *loop) stageStart(ctx context.Context) error {
 			return err
 		}
 		log := cmp.Or(l.runner.script.Log(), store.Reader(l.runner.Log))
-		if err := journal.In(log, l.context).HideSuperseded(ctx, l.view); err != nil {
+		superseded, err := journal.In(log, l.context).Superseded(ctx)
+		if err != nil {
 			return err
 		}
+		superseded.HideFrom(l.view)
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.Detached {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -58,8 +57,8 @@ func (a *amendment) rerun(ctx context.Context, name string, set map[string]any, 
 
 // hideSuperseded hides the earlier messages of calls that are to run again or to be retried.
 func (a *amendment) hideSuperseded(ctx context.Context) error {
-	former, err := journal.In(a.runner.Log, a.context).SupersededFor(ctx, a.event.First, a.all())
-	a.view.Hide(slices.Collect(maps.Keys(former))...)
+	superseded, err := journal.In(a.runner.Log, a.context).SupersededFor(ctx, a.event.First, a.all())
+	superseded.HideFrom(a.view)
 	return err
 }
 

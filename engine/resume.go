@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -171,14 +170,14 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 	if err != nil {
 		return nil, err
 	}
-	former, err := journal.In(l.runner.Log, l.context).SupersededFor(ctx, last.Event.First, records)
+	superseded, err := journal.In(l.runner.Log, l.context).SupersededFor(ctx, last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
-	l.view.Hide(slices.Collect(maps.Keys(former))...)
+	superseded.HideFrom(l.view)
 	plan := plan.Empty()
 	if last.Event.Seq > 0 {
-		if plan, err = l.compileRecorded(ctx, last.Event, former); err != nil {
+		if plan, err = l.compileRecorded(ctx, last.Event, superseded); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +232,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, err := journal.In(r.Log, name).SupersededFor(ctx, last.Event.First, records)
+	superseded, err := journal.In(r.Log, name).SupersededFor(ctx, last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +240,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	for _, event := range plans {
 		round := Round{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, former); err != nil {
+			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded); err != nil {
 				return nil, err
 			}
 		}
@@ -257,7 +256,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 
 // compileRecorded compiles a plan from the log, as of the start of its tick; superseded messages of
 // calls do not count.
-func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, former map[int64]int64) (*plan.Plan, error) {
+func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, superseded journal.Superseded) (*plan.Plan, error) {
 	log := l.runner.Log
 	registry, err := event.ContextTools(ctx, journal.In(log, l.context), l.runner.Registry)
 	if err != nil {
@@ -282,7 +281,7 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, for
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}
-	there := exists(ctx, store.Resolver{Log: withoutSuperseded(log, former, math.MaxInt64), Context: l.context, At: event.Start})
+	there := exists(ctx, store.Resolver{Log: superseded.Without(log, math.MaxInt64), Context: l.context, At: event.Start})
 	if event.Start == 0 {
 		there = plan.NothingExists
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 
@@ -102,79 +101,4 @@ func (t *Timeline) TickEndingWith(seq int64) int {
 		return 0
 	}
 	return 0
-}
-
-// SupersededIn finds the messages of the context that are superseded, since their calls have run
-// again or are retried: the writes of the calls, and the reports of their failures and of their
-// ticks' failures. It returns their seqs, with the position in the journal since which each is
-// superseded.
-func (t *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
-	all := map[int64]int64{}
-	if len(t.Reruns) == 0 {
-		return all, nil
-	}
-	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name}) {
-		if err != nil {
-			return nil, err
-		}
-		whose := m.Call
-		if whose == "" && m.Kind == store.KindError {
-			if tick := t.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
-				call, _ := ReportedFailure(m)
-				whose = cmp.Or(call, strconv.Itoa(tick))
-			}
-		}
-		again := t.Reruns[whose]
-		if first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq }); first >= 0 {
-			all[m.Seq] = again[first].N
-		}
-	}
-	return all, nil
-}
-
-// SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls
-// run again, as records say, which need not be in the journal yet.
-func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (map[int64]int64, error) {
-	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
-		return nil, nil
-	}
-	t, err := c.ReadTimeline(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range records {
-		t.noteRerun(&r, 0, first)
-	}
-	return t.SupersededIn(ctx, c)
-}
-
-// Superseded finds the messages of a context, by their seqs, that are superseded for a run that
-// begins there, and for appends: in the context, a fork, their calls ran again. They stay in the
-// log, and a [store.Resolver] over it reads them.
-func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
-	all := map[int64]bool{}
-	origin, _, err := c.OriginOf(ctx)
-	if err != nil || origin.Fork == "" {
-		return all, err
-	}
-	t, err := c.ReadTimeline(ctx, math.MaxInt)
-	if err != nil {
-		return nil, err
-	}
-	superseded, err := t.SupersededIn(ctx, c)
-	for seq := range superseded {
-		all[seq] = true
-	}
-	return all, err
-}
-
-// HideSuperseded hides the superseded messages of the context from a view of it.
-func (c Context) HideSuperseded(ctx context.Context, view *store.View) error {
-	superseded, err := c.Superseded(ctx)
-	for seq := range superseded {
-		if seq <= view.Seq() {
-			view.Hide(seq)
-		}
-	}
-	return err
 }

@@ -19,7 +19,7 @@ type foreign struct {
 	errors   map[string]int64 // by call, the seq of its error that the replay reports too
 	journal.Timeline
 	// Superseded messages by seq, with the position in the journal since which each is.
-	superseded map[int64]int64
+	superseded journal.Superseded
 	// Of these, the seqs in the twin of those that were injected before they were superseded.
 	injected map[int64]int64
 	next     int64 // the first position since which one of those is superseded
@@ -78,7 +78,7 @@ func (r *recorded) Timeline(ctx context.Context, name string) (*journal.Timeline
 }
 
 // Superseded implements [script.Script].
-func (r *recorded) Superseded(ctx context.Context, name string) (map[int64]int64, error) {
+func (r *recorded) Superseded(ctx context.Context, name string) (journal.Superseded, error) {
 	f, err := r.foreignOf(ctx, name)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Script interface {
 
 	// Superseded returns the messages of a context that are superseded, by their seqs, with the
 	// position in the journal since which each is.
-	Superseded(ctx context.Context, name string) (map[int64]int64, error)
+	Superseded(ctx context.Context, name string) (journal.Superseded, error)
 
 	// ErrorSeq returns the seq of the message that reports the failure of a call, 0 if the run
 	// reports none.
@@ -91,7 +91,7 @@ func (Live) Timeline(context.Context, string) (*journal.Timeline, error) {
 }
 
 // Superseded implements [Script].
-func (Live) Superseded(context.Context, string) (map[int64]int64, error) { return nil, nil }
+func (Live) Superseded(context.Context, string) (journal.Superseded, error) { return nil, nil }
 
 // ErrorSeq implements [Script].
 func (Live) ErrorSeq(context.Context, string, string) (int64, error) { return 0, nil }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"sync"
 
@@ -113,12 +112,12 @@ func (vs *values) resolver(i int) store.Resolver {
 		// It reads the same values.
 		if record.Before != 0 {
 			superseded, _ := s.Superseded(context.Background(), vs.context)
-			r.Log, r.At, known = withoutSuperseded(s.Log(), superseded, vs.recordedSpan(i).Began.N), record.At, vs.readRecordedWriters()
+			r.Log, r.At, known = superseded.Without(s.Log(), vs.recordedSpan(i).Began.N), record.At, vs.readRecordedWriters()
 		}
 	}
 	if known != nil {
 		overwriters := sync.OnceValue(func() map[int]bool { return vs.plan.Graph.Overwriters(i) })
-		r.Log = &writeFilter{r.Log, func(seq int64) bool {
+		r.Log = store.Hiding(r.Log, func(seq int64) bool {
 			switch author, ours := known[seq]; {
 			case !ours:
 				return record.Before != 0 && seq > record.Before
@@ -127,7 +126,7 @@ func (vs *values) resolver(i int) store.Resolver {
 			default:
 				return overwriters()[author]
 			}
-		}}
+		})
 	}
 	return r
 }
@@ -140,10 +139,10 @@ func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolve
 	_, misfit := errors.AsType[*store.FitError](err)
 	if misfit && vs.writers != nil {
 		behind, r := vs.plan.Graph.Downstream(i), vs.view.Resolver()
-		r.Log = &writeFilter{vs.view, func(seq int64) bool {
+		r.Log = store.Hiding(vs.view, func(seq int64) bool {
 			author, ours := vs.writers[seq]
 			return ours && behind[author]
-		}}
+		})
 		err = check(r)
 	}
 	if misfit && vs.script.Recorded() {
@@ -156,32 +155,4 @@ func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolve
 		return &plan.Fault{Code: "method", Err: err}
 	}
 	return err
-}
-
-// withoutSuperseded is a log without what counted no more at a position in the journal.
-func withoutSuperseded(log store.OpReader, former map[int64]int64, n int64) store.OpReader {
-	return &writeFilter{log, func(seq int64) bool {
-		since, ok := former[seq]
-		return ok && since <= n
-	}}
-}
-
-// writeFilter is a log without the writes that a call must not see.
-type writeFilter struct {
-	store.OpReader
-	hides func(seq int64) bool
-}
-
-// Touching implements [store.OpReader].
-func (h *writeFilter) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
-	return func(yield func(store.Op, error) bool) {
-		for op, err := range h.OpReader.Touching(ctx, q) {
-			if err == nil && h.hides(op.Seq) {
-				continue
-			}
-			if !yield(op, err) {
-				return
-			}
-		}
-	}
 }

@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"obelus/store"
+	"slices"
+	"strconv"
+)
+
+// Superseded is the set of a context's messages that count no more, since their calls have run again
+// or are retried: by seq, the position in the journal since which each is superseded. They stay in
+// the log, and a [store.Resolver] over it reads them. A nil Superseded is empty.
+type Superseded map[int64]int64
+
+// Has reports whether a message is superseded.
+func (s Superseded) Has(seq int64) bool {
+	_, ok := s[seq]
+	return ok
+}
+
+// Without returns a log of the context without the messages that are superseded at a position in the
+// journal.
+func (s Superseded) Without(log store.OpReader, n int64) store.OpReader {
+	return store.Hiding(log, func(seq int64) bool {
+		since, ok := s[seq]
+		return ok && since <= n
+	})
+}
+
+// HideFrom hides the messages from a view of the context, as far as that has them.
+func (s Superseded) HideFrom(view *store.View) {
+	for seq := range s {
+		if seq <= view.Seq() {
+			view.Hide(seq)
+		}
+	}
+}
+
+// SupersededIn finds the messages of the context that are superseded, since their calls have run
+// again or are retried: the writes of the calls, and the reports of their failures and of their
+// ticks' failures.
+func (t *Timeline) SupersededIn(ctx context.Context, c Context) (Superseded, error) {
+	all := Superseded{}
+	if len(t.Reruns) == 0 {
+		return all, nil
+	}
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		whose := m.Call
+		if whose == "" && m.Kind == store.KindError {
+			if tick := t.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
+				call, _ := ReportedFailure(m)
+				whose = cmp.Or(call, strconv.Itoa(tick))
+			}
+		}
+		again := t.Reruns[whose]
+		if first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq }); first >= 0 {
+			all[m.Seq] = again[first].N
+		}
+	}
+	return all, nil
+}
+
+// SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls
+// run again, as records say, which need not be in the journal yet.
+func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (Superseded, error) {
+	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
+		return nil, nil
+	}
+	t, err := c.ReadTimeline(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		t.noteRerun(&r, 0, first)
+	}
+	return t.SupersededIn(ctx, c)
+}
+
+// Superseded finds the messages of the context that are superseded for a run that begins there, and
+// for appends: in the context, a fork, their calls ran again.
+func (c Context) Superseded(ctx context.Context) (Superseded, error) {
+	origin, _, err := c.OriginOf(ctx)
+	if err != nil || origin.Fork == "" {
+		return nil, err
+	}
+	t, err := c.ReadTimeline(ctx, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	return t.SupersededIn(ctx, c)
+}
