@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"obelus/store"
 	"slices"
 	"strconv"
+
+	"obelus/store"
 )
 
 // Superseded is the set of a context's messages that count no more, since their calls have run again
