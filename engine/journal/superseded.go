@@ -21,8 +21,8 @@ func (s Superseded) Has(seq int64) bool {
 	return ok
 }
 
-// Without returns a log of the context without the messages that are superseded at a position in the
-// journal.
+// Without returns a log of the context without the messages that are superseded at a position in
+// the journal.
 func (s Superseded) Without(log store.OpReader, n int64) store.OpReader {
 	return store.Hiding(log, func(seq int64) bool {
 		since, ok := s[seq]
