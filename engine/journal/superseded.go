@@ -10,9 +10,9 @@ import (
 	"obelus/store"
 )
 
-// Superseded is the set of a context's messages that count no more, since their calls have run again
-// or are retried: by seq, the position in the journal since which each is superseded. They stay in
-// the log, and a [store.Resolver] over it reads them. A nil Superseded is empty.
+// Superseded is the set of a context's messages that count no more, since their calls have run
+// again or are retried: by seq, the position in the journal since which each is superseded. They
+// stay in the log, and a [store.Resolver] over it reads them. A nil Superseded is empty.
 type Superseded map[int64]int64
 
 // Has reports whether a message is superseded.
