@@ -51,6 +51,7 @@ type loop struct {
 	working context.Context // ends after the grace that calls have once the run is to end
 	stop    context.CancelFunc
 	workers sync.WaitGroup
+	hired   bool // there are some
 	tasks   chan task
 	results chan *result  // results that came while another goroutine had the lock
 	closed  chan struct{} // closed once no more results are taken
@@ -300,16 +301,19 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		return nil, err
 	}
 	start := l.view.Seq()
-	compiled := plan.Empty()
+	var compiled *plan.Plan
 	if problem == nil {
 		compiled, err = l.compile(ctx, request, false)
 		var refused *plan.PlanError
 		if errors.As(err, &refused) && request.Planner != nil {
-			compiled, problem, err = plan.Empty(), refused, nil
+			problem, err = refused, nil
 		}
 		if err != nil {
 			return nil, err
 		}
+	}
+	if problem != nil {
+		compiled = plan.Empty()
 	}
 	event := l.event(number, start, compiled, request)
 	if problem == nil {

@@ -160,6 +160,9 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tickRun) error {
 // dropResults waits for workers that were told to stop, so that none outlives the
 // run.
 func (l *loop) dropResults() {
+	if !l.hired {
+		return
+	}
 	ended := make(chan struct{})
 	go func() {
 		l.workers.Wait()

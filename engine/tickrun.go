@@ -28,6 +28,7 @@ type tickRun struct {
 	over  bool // it has ended, and the planner is asked again
 
 	polling    bool           // the goroutine of the loop polls the log
+	pollTicker *time.Ticker   // for that; nil before it first does
 	journalled int64          // the journal's position up to which decisions were read
 	pending    *pendingCommit // the step before, while it is being written
 	spare      made           // room for another step's
@@ -71,8 +72,11 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 	}
 	t.state.Restore()
 	t.loop.current = t
-	looking := time.NewTicker(pollInterval)
-	defer looking.Stop()
+	defer func() {
+		if t.pollTicker != nil {
+			t.pollTicker.Stop()
+		}
+	}()
 	for {
 		jobs, err := t.step(kept, ctx, t.givenResults, false)
 		if err != nil {
@@ -81,7 +85,7 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		t.givenResults = nil
 		t.loop.launch(jobs)
 		for t.isActive() {
-			if err := t.await(ctx, kept, looking.C); err != nil {
+			if err := t.await(ctx, kept); err != nil {
 				return nil, err
 			}
 			if ctx.Err() != nil && t.ended == nil {
@@ -118,12 +122,16 @@ func (t *tickRun) isActive() bool {
 }
 
 // await waits for something to happen, and goes on from there.
-func (t *tickRun) await(ctx, kept context.Context, looking <-chan time.Time) error {
+func (t *tickRun) await(ctx, kept context.Context) error {
 	t.deliverRecorded(ctx)
-	if t.polling = t.state.AwaitsOutside(); !t.polling {
-		looking = nil
+	var due <-chan time.Time
+	if t.polling = t.state.AwaitsOutside(); t.polling {
+		if t.pollTicker == nil {
+			t.pollTicker = time.NewTicker(pollInterval)
+		}
+		due = t.pollTicker.C
 	}
-	res, err := t.loop.wait(ctx, looking)
+	res, err := t.loop.wait(ctx, due)
 	var jobs []task
 	switch {
 	case err != nil:

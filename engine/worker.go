@@ -48,6 +48,9 @@ func (l *loop) assign(j task) {
 	select {
 	case l.tasks <- j:
 	default:
+		if !l.hired { // by the goroutine of the loop: workers come after the first
+			l.hired = true
+		}
 		l.workers.Go(func() {
 			growStack(j.index)
 			l.work(j)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -432,10 +433,8 @@ func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
 		}
 		return newest
 	}
-	first := len(dates)
-	for range len(b.Messages) + len(b.Journal) {
-		dates = append(dates, time.Time{})
-	}
+	first, more := len(dates), len(b.Messages)+len(b.Journal)
+	dates = slices.Grow(dates, more)[:first+more]
 	messages, entries := dates[first:][:len(b.Messages)], dates[first:][len(b.Messages):]
 	next := 0
 	for i := range b.Journal {
