@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 	if err := run(&out, s, 1, t.TempDir(), []string{"chain"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a chain of 100 steps", "loop ", "obelus ", "ratio "} {
+	for _, want := range []string{"a chain of 100 steps", "a flush takes ", "loop ", "obelus ", "ratio ", " allocations of ", "µs of CPU, ", " pages, ", " switches a step"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not tell %q:\n%s", want, out.String())
 		}

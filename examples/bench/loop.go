@@ -110,11 +110,18 @@ func timeLoop(s settings, file, run string, last, want int, work func(l *loop, t
 		return t, err
 	}
 	defer func() { err = cmp.Or(err, l.close()) }()
+	before, err := usedSoFar()
+	if err != nil {
+		return t, err
+	}
 	began := time.Now()
 	if err := work(l, &t, began); err != nil {
 		return t, err
 	}
 	t.whole = time.Since(began)
+	if t.used, err = usedSince(before); err != nil {
+		return t, err
+	}
 	return t, l.result(run, last, fmt.Sprint(want))
 }
 

@@ -34,8 +34,11 @@ type settings struct {
 var logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // times are the durations of one turn: of all of it, and of the first and the last part of a long
-// one.
-type times struct{ whole, first, last time.Duration }
+// one. used is what the process used meanwhile.
+type times struct {
+	whole, first, last time.Duration
+	used               usage
+}
 
 // pass records the first and the last part when a step of n is done.
 func (t *times) pass(step, steps, part int, began time.Time) {
@@ -151,7 +154,13 @@ func run(out io.Writer, s settings, rounds int, dir string, chosen []string) err
 // measure runs both sides in turns, after one that does not count.
 func (w workload) measure(out io.Writer, s settings, rounds int, dir string) error {
 	var loop, ours []times
+	var flushes []time.Duration
 	for round := range rounds + 1 {
+		flush, err := inFolder(dir, flushTime)
+		if err != nil {
+			return err
+		}
+		flushes = append(flushes, flush)
 		theirs, err := turn(w.loop, s, dir)
 		if err != nil {
 			return err
@@ -165,9 +174,12 @@ func (w workload) measure(out io.Writer, s settings, rounds int, dir string) err
 		}
 	}
 	fmt.Fprintf(out, "\n%s (aim: %s)\n", w.title, w.aim)
+	fmt.Fprintf(out, "  a flush takes %s µs\n", spread(flushes, micros))
 	whole := func(t times) float64 { return micros(t.whole) / float64(w.count) }
 	fmt.Fprintf(out, "  loop    %s µs/%s, %.0f %ss/s\n", spread(loop, whole), w.unit, 1e6/median(loop, whole), w.unit)
+	fmt.Fprintf(out, "          %s\n", describe(loop, w.count, w.unit))
 	fmt.Fprintf(out, "  obelus  %s µs/%s, %.0f %ss/s\n", spread(ours, whole), w.unit, 1e6/median(ours, whole), w.unit)
+	fmt.Fprintf(out, "          %s\n", describe(ours, w.count, w.unit))
 	ratios := make([]float64, rounds)
 	for i := range ratios {
 		ratios[i] = whole(ours[i]) / whole(loop[i])
@@ -182,13 +194,18 @@ func (w workload) measure(out io.Writer, s settings, rounds int, dir string) err
 }
 
 // turn runs one side in a new folder.
-func turn(side func(settings, string) (times, error), s settings, dir string) (t times, err error) {
+func turn(side func(settings, string) (times, error), s settings, dir string) (times, error) {
+	return inFolder(dir, func(folder string) (times, error) { return side(s, filepath.Join(folder, "log.db")) })
+}
+
+// inFolder calls a function with a new folder, which is removed after it.
+func inFolder[T any](dir string, do func(folder string) (T, error)) (result T, err error) {
 	folder, err := os.MkdirTemp(dir, "obelus-bench-")
 	if err != nil {
-		return t, err
+		return result, err
 	}
 	defer func() { err = cmp.Or(err, os.RemoveAll(folder)) }()
-	return side(s, filepath.Join(folder, "log.db"))
+	return do(folder)
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

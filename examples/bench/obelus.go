@@ -57,9 +57,16 @@ func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, beg
 	}
 	defer func() { err = cmp.Or(err, log.Close()) }()
 	r := &engine.Runner{Log: log, Registry: h.Generation().Registry(), Parallel: s.parallel}
+	before, err := usedSoFar()
+	if err != nil {
+		return t, err
+	}
 	began := time.Now()
-	err = work(r, &t, began)
+	if err := work(r, &t, began); err != nil {
+		return t, err
+	}
 	t.whole = time.Since(began)
+	t.used, err = usedSince(before)
 	return t, err
 }
 

@@ -143,11 +143,18 @@ func timeRequests(address net.Addr, clients, requests int) (t times, err error) 
 	if _, err := lines.ReadString('\n'); err != nil {
 		return t, err
 	}
+	before, err := usedSoFar()
+	if err != nil {
+		return t, err
+	}
 	if _, err := fmt.Fprintln(begin); err != nil {
 		return t, err
 	}
 	took, err := lines.ReadString('\n')
 	if err != nil {
+		return t, err
+	}
+	if t.used, err = usedSince(before); err != nil {
 		return t, err
 	}
 	t.whole, err = time.ParseDuration(strings.TrimSpace(took))
