@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luac"
 	"obelus/store"
 )
 
@@ -136,6 +138,73 @@ func TestPlan_Errors(t *testing.T) {
 	} {
 		if _, _, err := g.Plan(file); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestPlan_ReadAgain: a plan is read as its file is now, whether its request was kept or not, and
+// what a caller sets in one request is not in the next.
+func TestPlan_ReadAgain(t *testing.T) {
+	for _, test := range []struct {
+		name, file, before, after, want string
+	}{
+		{"constant", "p.lua", "return { calls = { { _tool = 'sum', n = -1, text = 'a' .. 'b' } }, output = '†a' }", "return { calls = {}, output = '†b' }",
+			"1 {\"_tool\":\"sum\",\"n\":-1,\"text\":\"ab\"}\noutput 1 \"†a\"\n"},
+		{"computed", "p.lua", "local sum = 'sum'\nreturn { calls = { { _tool = sum } }, output = '†a' }", "return { calls = {}, output = '†b' }",
+			"2 {\"_tool\":\"sum\"}\noutput 2 \"†a\"\n"},
+		{"json", "p.json", `{"calls": [{"_tool": "sum"}], "output": "†a"}`, `{"calls": [], "output": "†b"}`,
+			"1 {\"_tool\":\"sum\"}\noutput 1 \"†a\"\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := project(map[string]string{"activities/a.lua": planTools, test.file: test.before})
+			h, err := Open(Config{FS: files})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() *plan.Request {
+				t.Helper()
+				r, registry, err := h.Plan(test.file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if registry != h.Generation().Registry() {
+					t.Error("the registry is not the generation's")
+				}
+				return r
+			}
+			for range 3 {
+				r := read()
+				if got := describe(r); got != test.want {
+					t.Errorf("got\n%s\nwant\n%s", got, test.want)
+				}
+				r.Mode, r.Output = "lazy", store.Optional{}
+			}
+			files.(fstest.MapFS)[test.file].Data = []byte(test.after)
+			if got, want := describe(read()), "output 1 \"†b\"\n"; got != want {
+				t.Errorf("after a change: got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestPlan_NotConstant: a plan's file that does more than return a value is run for each request.
+func TestPlan_NotConstant(t *testing.T) {
+	for name, source := range map[string]string{
+		"call":     "return { { _tool = 'sum', id = require('id').new() } }",
+		"global":   "return { { _tool = 'sum', id = id } }",
+		"operator": "return { { _tool = 'sum', n = 1 + tonumber('1') } }",
+		"length":   "return { { _tool = 'sum', n = #'a' } }",
+		"function": "return function() return { calls = {} } end",
+		"key":      "return { calls = {}, [name or 'output'] = 1 }",
+		"two":      "local a = 1\nreturn { { _tool = 'sum', n = a } }",
+		"nothing":  "",
+	} {
+		chunk, err := luac.ParseChunk("p.lua", []byte(source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if luac.IsConstant(chunk) {
+			t.Errorf("%s: %s is taken for a constant", name, source)
 		}
 	}
 }
