@@ -34,7 +34,8 @@ import (
 // Plan reads a plan file, "plans/refund.lua" or .json, from the project's folder as it is now. It
 // returns the request, and the registry to run it with: the generation's own, joined by the
 // registrations of the file itself. Calls of its activities run the file's top level again. The
-// error is a [*ScriptError], or [Errors].
+// error is a [*ScriptError], or [Errors]. A file whose time and size are as they were when it was
+// last read is not read again, unless it had just been changed then.
 func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
@@ -44,18 +45,7 @@ func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	if kind != ".lua" && kind != ".json" { // even if it is too large to read
 		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
-	source, err := projectfs.ReadSettled(g.config.FS, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		unread := projectfs.Unreadable(name, err)
-		if near := g.nearPlan(name); near != "" {
-			unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		return nil, nil, unread
-	}
-	if err != nil {
-		return nil, nil, projectfs.Unreadable(name, err)
-	}
-	f, err := g.planFile(name, source)
+	f, err := g.planFile(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +60,7 @@ func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 		}
 		return request, registry, err
 	}
-	request, err := g.jsonPlan(name, source)
+	request, err := g.jsonPlan(name, f.source)
 	if err == nil {
 		f.keep(request)
 	}
@@ -85,6 +75,8 @@ type planFile struct {
 	script   *sandbox.Script              // nil for JSON
 	chunk    func() []ast.Stmt            // its syntax tree, parsed on first use
 	constant atomic.Pointer[plan.Request] // set once a text that gives the same each time was read
+
+	read atomic.Pointer[projectfs.File] // the file as it was last read
 }
 
 // keep keeps the request of a text that gives the same each time: in JSON, or in Lua without a call
@@ -95,24 +87,46 @@ func (f *planFile) keep(request *plan.Request) {
 	f.constant.Store(&own)
 }
 
-// planFile returns the file of a plan with its newest text, compiled if it is Lua.
-func (g *Generation) planFile(name string, source []byte) (*planFile, error) {
-	if known, ok := g.plans.Load(name); ok && bytes.Equal(known.(*planFile).source, source) {
-		return known.(*planFile), nil
+// planFile returns the file of a plan as it is now, compiled if it is Lua.
+func (g *Generation) planFile(name string) (*planFile, error) {
+	var known *planFile
+	if v, ok := g.plans.Load(name); ok {
+		known = v.(*planFile)
+		if known.read.Load().IsCurrent(g.config.FS, name) {
+			return known, nil
+		}
 	}
-	f := &planFile{name: name, source: source}
+	file := projectfs.ReadSettled(g.config.FS, name)
+	if file.Err != nil {
+		return nil, g.unreadPlan(name, file.Err)
+	}
+	if known != nil && bytes.Equal(known.source, file.Bytes) {
+		known.read.Store(&file)
+		return known, nil
+	}
+	f := &planFile{name: name, source: file.Bytes}
+	f.read.Store(&file)
 	if path.Ext(name) == ".lua" {
 		var err error
-		if f.script, err = sandbox.NewScript(name, source, g.project.Limits.Source); err != nil {
+		if f.script, err = sandbox.NewScript(name, f.source, g.project.Limits.Source); err != nil {
 			return nil, err
 		}
 		f.chunk = sync.OnceValue(func() []ast.Stmt {
-			chunk, _ := luac.ParseChunk(name, source) // it was compiled
+			chunk, _ := luac.ParseChunk(name, f.source) // it was compiled
 			return chunk
 		})
 	}
 	g.plans.Store(name, f)
 	return f, nil
+}
+
+// unreadPlan returns the error for a plan's file that can't be read.
+func (g *Generation) unreadPlan(name string, err error) error {
+	unread := projectfs.Unreadable(name, err)
+	if near := g.nearPlan(name); near != "" && errors.Is(err, fs.ErrNotExist) {
+		unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return unread
 }
 
 // nearPlan returns the existing plan that the path of an absent one may mean; empty for none.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"obelus/engine/plan"
 	"obelus/host/internal/luac"
@@ -182,6 +183,62 @@ func TestPlan_ReadAgain(t *testing.T) {
 			files.(fstest.MapFS)[test.file].Data = []byte(test.after)
 			if got, want := describe(read()), "output 1 \"†b\"\n"; got != want {
 				t.Errorf("after a change: got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// countingFS counts the files that are read.
+type countingFS struct {
+	fstest.MapFS
+	reads int
+}
+
+func (c *countingFS) ReadFile(name string) ([]byte, error) {
+	c.reads++
+	return c.MapFS.ReadFile(name)
+}
+
+// TestPlan_Current: a plan's file is read again unless its time and its size show that it is as
+// it was. A file without a time, or one that had just been changed, may have another text all the
+// same.
+func TestPlan_Current(t *testing.T) {
+	long, just := time.Now().Add(-time.Hour), time.Now()
+	for _, test := range []struct {
+		name          string
+		before, after time.Time
+		text          string
+		reads         int
+	}{
+		{"as it was", long, long, "return { calls = {}, output = '†a' }", 1},
+		{"changed later", long, just, "return { calls = {}, output = '†b' }", 2},
+		{"changed earlier", long, long.Add(-time.Second), "return { calls = {}, output = '†b' }", 2},
+		{"another size", long, long, "return { calls = {}, output = '†ab' }", 2},
+		{"changed just now", just, just, "return { calls = {}, output = '†b' }", 2},
+		{"in the future", just.Add(time.Hour), just.Add(time.Hour), "return { calls = {}, output = '†b' }", 2},
+		{"without a time", time.Time{}, time.Time{}, "return { calls = {}, output = '†b' }", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := &countingFS{MapFS: fstest.MapFS{"p.lua": {Data: []byte("return { calls = {}, output = '†a' }"), ModTime: test.before}}}
+			h, err := Open(Config{FS: files})
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.reads = 0
+			if _, _, err := h.Plan("p.lua"); err != nil {
+				t.Fatal(err)
+			}
+			files.MapFS["p.lua"] = &fstest.MapFile{Data: []byte(test.text), ModTime: test.after}
+			r, _, err := h.Plan("p.lua")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(test.text, "'"+r.Output.Value.(string)+"'") || files.reads != test.reads {
+				t.Errorf("the output is %v after %d reads, of %s", r.Output.Value, files.reads, test.text)
+			}
+			delete(files.MapFS, "p.lua")
+			if _, _, err := h.Plan("p.lua"); err == nil {
+				t.Error("it reads a file that is not there")
 			}
 		})
 	}

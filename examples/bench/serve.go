@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,7 +90,11 @@ func loopServe(s settings, file string, clients, requests int) (t times, err err
 
 // ourServe times requests to the server of package web.
 func ourServe(s settings, file string, clients, requests int) (t times, err error) {
-	h, err := host.Open(host.Config{Log: logger, FS: scripts})
+	project, err := writeProject(filepath.Dir(file))
+	if err != nil {
+		return t, err
+	}
+	h, err := host.Open(host.Config{Log: logger, FS: project})
 	if err != nil {
 		return t, err
 	}
@@ -110,6 +116,17 @@ func ourServe(s settings, file string, clients, requests int) (t times, err erro
 		err = cmp.Or(err, stopped)
 	}
 	return t, err
+}
+
+// writeProject writes the scripts to a folder in a folder, with a plan as old as that of most
+// projects.
+func writeProject(dir string) (fs.FS, error) {
+	root := filepath.Join(dir, "project")
+	if err := os.CopyFS(root, scripts); err != nil {
+		return nil, err
+	}
+	old := time.Now().Add(-time.Hour)
+	return os.DirFS(root), os.Chtimes(filepath.Join(root, "plans/add.lua"), old, old)
 }
 
 func listen() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
