@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"obelus/host/web":                  {"obelus/engine/...", "obelus/host", "obelus/host/supervise", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
 	"obelus/examples/embed":            {"obelus/cmd", "obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
 	// The loop that it times Obelus beside does without all of ours.
-	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
+	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/host/web", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
 	"obelus/cmd/obelus": {"obelus/cmd"},
 	"obelus/cmd": {"obelus/cmd/internal/answers", "obelus/cmd/internal/cli", "obelus/cmd/internal/exit", "obelus/cmd/internal/human",
@@ -96,10 +96,10 @@ var mayImport = map[string][]string{
 // as cmd.
 var owners = map[string][]string{
 	"database/sql": {"obelus/examples/bench"},
-	"net":          {"obelus/cmd", "obelus/luastd", "obelus/host/web"},
-	"net/http":     {"obelus/luastd", "obelus/host/web"},
+	"net":          {"obelus/cmd", "obelus/luastd", "obelus/host/web", "obelus/examples/bench"},
+	"net/http":     {"obelus/luastd", "obelus/host/web", "obelus/examples/bench"},
 	"os":           {"obelus/cmd", "obelus/cmd/obelus", "obelus/host", "obelus/host/internal/annotations", "obelus/host/internal/budget", "obelus/host/internal/worker", "obelus/store/sqlite", "obelus/store/suites", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
-	"os/exec":      {"obelus/host/internal/worker", "obelus/luastd/internal/oracle"},
+	"os/exec":      {"obelus/host/internal/worker", "obelus/luastd/internal/oracle", "obelus/examples/bench"},
 	"os/signal":    {"obelus/cmd", "obelus/host/internal/worker"},
 	"os/user":      {"obelus/cmd"},
 }

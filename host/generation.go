@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ type Generation struct {
 	withheld bool            // the settings grant more, which a reload does not take over
 	registry *plan.Registry
 	states   sync.Pool    // of *session
-	plans    sync.Map     // newest *script of each plan file that was read, by its path
+	plans    sync.Map     // *planFile of the newest text of each plan that was read, by its path
 	workers  *worker.Pool // nil if activities run in this process
 }
 
@@ -88,18 +87,6 @@ func (g *Generation) retire() {
 	if g.workers != nil {
 		g.workers.Close()
 	}
-}
-
-// planScript compiles a plan's file, unless its text is the one that was compiled last.
-func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, error) {
-	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*sandbox.Script).Source, source) {
-		return known.(*sandbox.Script), nil
-	}
-	sc, err := sandbox.NewScript(file, source, g.project.Limits.Source)
-	if err == nil {
-		g.plans.Store(file, sc)
-	}
-	return sc, err
 }
 
 // newProject returns the data that states share, before settings and scripts are known.

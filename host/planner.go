@@ -163,15 +163,15 @@ func (g *Generation) delegateFiles() func(name string) (*plan.Delegate, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-		source, err := projectfs.ReadSettled(g.config.FS, clean)
-		if d, ok := known[clean]; ok && err == nil && bytes.Equal(d.source, source) {
+		file := projectfs.ReadSettled(g.config.FS, clean)
+		if d, ok := known[clean]; ok && file.Err == nil && bytes.Equal(d.source, file.Bytes) {
 			return d.delegate, nil
 		}
 		request, registry, err := g.Plan(clean)
 		if err != nil {
 			return nil, err
 		}
-		d := fileDelegate{source, &plan.Delegate{Request: request, Registry: registry}}
+		d := fileDelegate{file.Bytes, &plan.Delegate{Request: request, Registry: registry}}
 		known[clean] = d
 		return d.delegate, nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,15 @@ import (
 
 	"obelus/host"
 )
+
+// TestMain runs this program as a client if a workload starts it as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == clientArg {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // TestWorkloads holds that both sides do the work, each to its end: they look at
 // what it comes to themselves.
@@ -23,6 +33,8 @@ func TestWorkloads(t *testing.T) {
 			"obelus fanout":   func(file string) (times, error) { return ourFanout(s, file, 20) },
 			"loop contexts":   func(file string) (times, error) { return loopContexts(s, file, 20, 3) },
 			"obelus contexts": func(file string) (times, error) { return ourContexts(s, file, 20, 3) },
+			"loop serve":      func(file string) (times, error) { return loopServe(s, file, 4, 20) },
+			"obelus serve":    func(file string) (times, error) { return ourServe(s, file, 4, 20) },
 		} {
 			got, err := side(filepath.Join(t.TempDir(), "log.db"))
 			if err != nil || got.whole <= 0 {
@@ -43,7 +55,7 @@ func TestReport(t *testing.T) {
 	if err := run(&out, s, 1, t.TempDir(), []string{"chain"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a chain of 100 steps", "loop ", "obelus ", "ratio "} {
+	for _, want := range []string{"a chain of 100 steps", "a flush takes ", "loop ", "obelus ", "ratio ", " allocations of ", "µs of CPU, ", " pages, ", " switches a step"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not tell %q:\n%s", want, out.String())
 		}

@@ -57,21 +57,21 @@ func (l *loop) close() error {
 	return l.db.Close()
 }
 
-// step runs a Lua function and stores its result.
-func (l *loop) step(run string, step int, function, parameter string, value lua.LValue) error {
+// step runs a Lua function, stores its result and returns it.
+func (l *loop) step(run string, step int, function, parameter string, value lua.LValue) (float64, error) {
 	call := l.lua.NewTable()
 	call.RawSetString(parameter, value)
 	if err := l.lua.CallByParam(lua.P{Fn: l.lua.GetGlobal(function), NRet: 1, Protect: true}, call); err != nil {
-		return err
+		return 0, err
 	}
-	result := l.lua.Get(-1)
+	result := float64(l.lua.Get(-1).(lua.LNumber))
 	l.lua.Pop(1)
-	text, err := json.Marshal(float64(result.(lua.LNumber)))
+	text, err := json.Marshal(result)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, err = l.insert.Exec(run, step, string(text))
-	return err
+	return result, err
 }
 
 // next runs a function on the result of a step, as the step after it.
@@ -86,7 +86,8 @@ func (l *loop) next(run string, step int, function string) error {
 			return err
 		}
 	}
-	return l.step(run, step, function, "n", lua.LNumber(n))
+	_, err := l.step(run, step, function, "n", lua.LNumber(n))
+	return err
 }
 
 // result returns the value of a step, to check that the work was done.
@@ -109,11 +110,18 @@ func timeLoop(s settings, file, run string, last, want int, work func(l *loop, t
 		return t, err
 	}
 	defer func() { err = cmp.Or(err, l.close()) }()
+	before, err := usedSoFar()
+	if err != nil {
+		return t, err
+	}
 	began := time.Now()
 	if err := work(l, &t, began); err != nil {
 		return t, err
 	}
 	t.whole = time.Since(began)
+	if t.used, err = usedSince(before); err != nil {
+		return t, err
+	}
 	return t, l.result(run, last, fmt.Sprint(want))
 }
 
@@ -132,7 +140,7 @@ func loopChain(s settings, file, function string, steps, part int) (times, error
 func loopFanout(s settings, file string, steps int) (times, error) {
 	return timeLoop(s, file, "c", steps+1, sumTo(steps), func(l *loop, _ *times, _ time.Time) error {
 		for i := 1; i <= steps; i++ {
-			if err := l.step("c", i, "add", "n", lua.LNumber(i)); err != nil {
+			if _, err := l.step("c", i, "add", "n", lua.LNumber(i)); err != nil {
 				return err
 			}
 		}
@@ -162,7 +170,8 @@ func (l *loop) join(run string, steps int) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	return l.step(run, steps+1, "sum", "all", all)
+	_, err = l.step(run, steps+1, "sum", "all", all)
+	return err
 }
 
 // sumTo returns the result of the join: each step adds one to its number.

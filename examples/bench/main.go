@@ -1,11 +1,12 @@
-// Command bench times Obelus beside the loop that one would write by hand
-// for the same work: Lua run by gopher-lua, one SQLite row for each step, the
-// value of the step before read back by SELECT. The two take turns, each in a
-// new file, and the figures are medians over the rounds, with the smallest and the
-// largest in brackets.
+// Command bench times Obelus beside the loop that one would write by hand for the same work: Lua
+// run by gopher-lua, one SQLite row for each step, the value of the step before read back by
+// SELECT; and as a server, beside an HTTP handler written by hand. The two take turns, each in a
+// new file, and the figures are medians over the rounds, with the smallest and the largest in
+// brackets.
 //
 //	go run ./examples/bench
 //	go run ./examples/bench -synchronous normal -rounds 21 chain
+//	go run ./examples/bench serve
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"obelus/host"
@@ -32,8 +34,11 @@ type settings struct {
 var logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // times are the durations of one turn: of all of it, and of the first and the last part of a long
-// one.
-type times struct{ whole, first, last time.Duration }
+// one. used is what the process used meanwhile.
+type times struct {
+	whole, first, last time.Duration
+	used               usage
+}
 
 // pass records the first and the last part when a step of n is done.
 func (t *times) pass(step, steps, part int, began time.Time) {
@@ -82,9 +87,27 @@ var workloads = []workload{
 	{"contexts", "1,000 contexts of 5 steps", 1000, "context", "at most 1/5 (0.20) of the loop's time",
 		func(s settings, file string) (times, error) { return loopContexts(s, file, 1000, 5) },
 		func(s settings, file string) (times, error) { return ourContexts(s, file, 1000, 5) }},
+	{"serve", "a plan of one call over HTTP, asked for by 64 clients", 2000, "request", "at most 1/3 (0.33) of the handler's time where a flush takes 3 ms, at most its time where it takes 60 µs",
+		func(s settings, file string) (times, error) { return loopServe(s, file, 64, 2000) },
+		func(s settings, file string) (times, error) { return ourServe(s, file, 64, 2000) }},
+	{"serve-one", "the same, asked for by one client", 500, "request", "at most 1.3 times the handler's time where a flush takes 3 ms",
+		func(s settings, file string) (times, error) { return loopServe(s, file, 1, 500) },
+		func(s settings, file string) (times, error) { return ourServe(s, file, 1, 500) }},
+}
+
+// names lists the workloads.
+func names() (all []string) {
+	for _, w := range workloads {
+		all = append(all, w.name)
+	}
+	return all
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == clientArg {
+		exit(ask(os.Stdin, os.Stdout, os.Args[2:]))
+		return
+	}
 	host.KeepHeap(host.HeapFloor) // as the command obelus does, for both
 	var s settings
 	flag.StringVar(&s.synchronous, "synchronous", "full", "what SQLite waits for: `full` is safe against a power cut, normal is not")
@@ -92,28 +115,33 @@ func main() {
 	rounds := flag.Int("rounds", 9, "how often each side has its turn")
 	dir := flag.String("dir", os.TempDir(), "where the files are made; a disk of its own tells most")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] [chain|logged|fanout|history|contexts]…")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] ["+strings.Join(names(), "|")+"]…")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(os.Stdout, s, *rounds, *dir, flag.Args()); err != nil {
+	exit(run(os.Stdout, s, *rounds, *dir, flag.Args()))
+}
+
+// exit ends the process if there is an error.
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, s settings, rounds int, dir string, names []string) error {
+func run(out io.Writer, s settings, rounds int, dir string, chosen []string) error {
 	if rounds < 1 {
 		return fmt.Errorf("-rounds must be at least 1, not %d", rounds)
 	}
-	for _, name := range names {
-		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
-			return fmt.Errorf("there is no workload %q: chain, logged, fanout, history or contexts", name)
+	for _, name := range chosen {
+		if !slices.Contains(names(), name) {
+			return fmt.Errorf("there is no workload %q: there are %s", name, strings.Join(names(), ", "))
 		}
 	}
 	fmt.Fprintf(out, "synchronous=%s, %d at once, %d rounds\n", s.synchronous, s.parallel, rounds)
 	for _, w := range workloads {
-		if len(names) > 0 && !slices.Contains(names, w.name) {
+		if len(chosen) > 0 && !slices.Contains(chosen, w.name) {
 			continue
 		}
 		if err := w.measure(out, s, rounds, dir); err != nil {
@@ -126,7 +154,13 @@ func run(out io.Writer, s settings, rounds int, dir string, names []string) erro
 // measure runs both sides in turns, after one that does not count.
 func (w workload) measure(out io.Writer, s settings, rounds int, dir string) error {
 	var loop, ours []times
+	var flushes []time.Duration
 	for round := range rounds + 1 {
+		flush, err := inFolder(dir, flushTime)
+		if err != nil {
+			return err
+		}
+		flushes = append(flushes, flush)
 		theirs, err := turn(w.loop, s, dir)
 		if err != nil {
 			return err
@@ -140,9 +174,12 @@ func (w workload) measure(out io.Writer, s settings, rounds int, dir string) err
 		}
 	}
 	fmt.Fprintf(out, "\n%s (aim: %s)\n", w.title, w.aim)
+	fmt.Fprintf(out, "  a flush takes %s µs\n", spread(flushes, micros))
 	whole := func(t times) float64 { return micros(t.whole) / float64(w.count) }
 	fmt.Fprintf(out, "  loop    %s µs/%s, %.0f %ss/s\n", spread(loop, whole), w.unit, 1e6/median(loop, whole), w.unit)
+	fmt.Fprintf(out, "          %s\n", describe(loop, w.count, w.unit))
 	fmt.Fprintf(out, "  obelus  %s µs/%s, %.0f %ss/s\n", spread(ours, whole), w.unit, 1e6/median(ours, whole), w.unit)
+	fmt.Fprintf(out, "          %s\n", describe(ours, w.count, w.unit))
 	ratios := make([]float64, rounds)
 	for i := range ratios {
 		ratios[i] = whole(ours[i]) / whole(loop[i])
@@ -157,13 +194,18 @@ func (w workload) measure(out io.Writer, s settings, rounds int, dir string) err
 }
 
 // turn runs one side in a new folder.
-func turn(side func(settings, string) (times, error), s settings, dir string) (t times, err error) {
+func turn(side func(settings, string) (times, error), s settings, dir string) (times, error) {
+	return inFolder(dir, func(folder string) (times, error) { return side(s, filepath.Join(folder, "log.db")) })
+}
+
+// inFolder calls a function with a new folder, which is removed after it.
+func inFolder[T any](dir string, do func(folder string) (T, error)) (result T, err error) {
 	folder, err := os.MkdirTemp(dir, "obelus-bench-")
 	if err != nil {
-		return t, err
+		return result, err
 	}
 	defer func() { err = cmp.Or(err, os.RemoveAll(folder)) }()
-	return side(s, filepath.Join(folder, "log.db"))
+	return do(folder)
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

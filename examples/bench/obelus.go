@@ -32,8 +32,18 @@ Activity.register("tell", function(call)
   return call.n + 1
 end)`
 
+// addPlan is the plan that the server runs.
+const addPlan = `return {
+  calls = { { _tool = "add", n = "†input.n", _outputPath = "†state.sum" } },
+  output = "†state.sum",
+}`
+
 // scripts are two, so that a run loads only the activities that it needs.
-var scripts = fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}, "activities/tell.lua": {Data: []byte(logging)}}
+var scripts = fstest.MapFS{
+	"activities/steps.lua": {Data: []byte(activities)},
+	"activities/tell.lua":  {Data: []byte(logging)},
+	"plans/add.lua":        {Data: []byte(addPlan)},
+}
 
 // timeOurs times work by a runner over a new log, with the scripts loaded.
 func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, began time.Time) error) (t times, err error) {
@@ -47,9 +57,16 @@ func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, beg
 	}
 	defer func() { err = cmp.Or(err, log.Close()) }()
 	r := &engine.Runner{Log: log, Registry: h.Generation().Registry(), Parallel: s.parallel}
+	before, err := usedSoFar()
+	if err != nil {
+		return t, err
+	}
 	began := time.Now()
-	err = work(r, &t, began)
+	if err := work(r, &t, began); err != nil {
+		return t, err
+	}
 	t.whole = time.Since(began)
+	t.used, err = usedSince(before)
 	return t, err
 }
 

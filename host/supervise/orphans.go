@@ -170,12 +170,16 @@ func (s *Supervisor) tryTakeOver(name string, l orphan) (over bool) {
 // that has recorded nothing is left to its caller. An orphan stays if another request for its
 // context is refused. It returns the time until the next try, or 0. The caller holds the lock.
 func (s *Supervisor) keepOrphan(run *Run) time.Duration {
+	if run.err == nil {
+		delete(s.orphans, run.context)
+		return 0
+	}
 	l := s.orphans[run.context]
 	var busy *engine.BusyError
 	mended := (run.unattended || run.isRecorded()) && isFixedByScripts(run.err)
 	held := run.unattended && errors.As(run.err, &busy) // the holder may not have noticed the news
 	switch later := mended || held || isTemporary(run.err); {
-	case run.err == nil, run.unattended && !later:
+	case run.unattended && !later:
 		delete(s.orphans, run.context)
 		return 0
 	case !later, l == nil && !run.unattended && !run.isRecorded():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -260,7 +261,8 @@ func (s *Supervisor) finish(run *Run) {
 	if run.err != nil {
 		return
 	}
-	s.config.Logger.Info("run", "context", run.context, "status", run.outcome.Status, "took", took)
+	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "run",
+		slog.String("context", run.context), slog.String("status", string(run.outcome.Status)), slog.Duration("took", took))
 	if run.State() == Waiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
 		s.resumeWaiting(run.context)
 	}

@@ -108,7 +108,7 @@ func New(c Config) *Supervisor {
 		config: c, subscribers: newSubscribers(), news: make(chan struct{}, 1), done: make(chan struct{}),
 		active: map[string]*Run{}, queued: map[*Run]bool{}, woken: map[string]bool{}, orphans: map[string]*orphan{},
 	}
-	s.log = &notifyingLog{Log: c.Log, subscribers: s.subscribers}
+	s.log = &notifyingLog{Log: c.Log, subscribers: s.subscribers, own: newOwnAppends()}
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	seen := s.journalPosition()
 	s.tasks.Go(func() { s.watch(seen) })

@@ -48,6 +48,7 @@ func (s *Supervisor) watch(seen int64) {
 
 // readNews handles the entries after a position, and returns the position of the last one.
 func (s *Supervisor) readNews(seen int64) (int64, error) {
+	seen = s.log.own.skip(seen)
 	for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
 		if err != nil {
 			return seen, err

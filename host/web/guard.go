@@ -1,10 +1,12 @@
 package web
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -127,7 +129,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				}
 			}
 			s.metrics.request(w.route, w.status, time.Since(start))
-			s.logger.Info("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "took", time.Since(start), "from", r.RemoteAddr)
+			s.logger.LogAttrs(context.Background(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+				slog.Int("status", w.status), slog.Duration("took", time.Since(start)), slog.String("from", r.RemoteAddr))
 			if panicked == http.ErrAbortHandler {
 				panic(panicked)
 			}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -85,6 +86,10 @@ func TestRuns_LeaveNothingBehind(t *testing.T) {
 // BenchmarkServe: runs of a plan of one call by eight clients, each durable.
 func BenchmarkServe(b *testing.B) {
 	s := serve(b, work, nil, nil)
+	old := time.Now().Add(-time.Hour) // as the files of most projects
+	if err := os.Chtimes(filepath.Join(s.dir, "plans/double.lua"), old, old); err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	took := hammer(b, s.http.URL, b.N)

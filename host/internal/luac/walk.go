@@ -134,3 +134,13 @@ func fieldLineIn(e ast.Expr, keys []string) int {
 	}
 	return 0
 }
+
+// IsConstant reports whether a file does nothing but return a value that is written out in it: each
+// run of it gives the same.
+func IsConstant(chunk []ast.Stmt) bool {
+	if len(chunk) != 1 {
+		return false
+	}
+	s, ok := chunk[0].(*ast.ReturnStmt)
+	return ok && len(s.Exprs) == 1 && isConstant(s.Exprs[0], 0)
+}
