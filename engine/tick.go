@@ -60,9 +60,6 @@ type start struct {
 // Span implements [sched.Order] for a recorded run.
 func (vs *values) Span(call string) journal.Span { return vs.script.Span(vs.context, call) }
 
-// maxPreallocated bounds the calls for which a tick preallocates.
-const maxPreallocated = 16
-
 func (t *tick) newRecord(i int) journal.Record {
 	c := t.plan.Calls[i]
 	return journal.Record{

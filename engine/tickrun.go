@@ -48,9 +48,6 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 		config.Order = &t.values
 	}
 	t.state = sched.New(config, t.newRecord)
-	n := min(len(t.state.Calls), maxPreallocated)
-	t.view.Grow(n + 1)
-	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 	if l.runner.script.Recorded() {
 		t.takeRecorded()
 	}

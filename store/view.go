@@ -78,11 +78,6 @@ func (v *View) Stage(messages ...Message) {
 	}
 }
 
-// Grow makes room for so many further messages.
-func (v *View) Grow(n int) {
-	v.ops, v.messages = slices.Grow(v.ops, n), slices.Grow(v.messages, n)
-}
-
 // Staged gives the messages that are staged and not sent. They are good until the next
 // [View.Commit], [View.Unstage] or [View.Drop].
 func (v *View) Staged() []Message { return v.messages[v.sent:] }
