@@ -75,7 +75,7 @@ func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) 
 	}
 	t.launchPure(run)
 	f := &pendingCommit{tick: t, made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: &brokenStep{}}
-	t.pending, t.made, t.spare = f, t.spare, made{}
+	t.pending, t.made = f, made{}
 	t.save()
 	go func() {
 		defer close(f.done)
@@ -134,7 +134,5 @@ func (f *pendingCommit) finish(run context.Context) (unbegun []*result) {
 	t.notifyObservers(&f.made)
 	jobs, unbegun := t.committed(run, &f.made)
 	t.loop.launch(jobs)
-	t.spare = made{entries: f.entries, places: f.places, observed: f.observed}
-	t.state.ReuseUndo(f.changed)
 	return unbegun
 }

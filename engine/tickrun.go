@@ -31,7 +31,6 @@ type tickRun struct {
 	pollTicker *time.Ticker   // for that; nil before it first does
 	journalled int64          // the journal's position up to which decisions were read
 	pending    *pendingCommit // the step before, while it is being written
-	spare      made           // room for another step's
 	pauseTimer *time.Timer    // brings the end of the first pause; nil before there was one
 }
 

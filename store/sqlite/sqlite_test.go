@@ -480,8 +480,8 @@ func TestWriterLock_OneAtATime(t *testing.T) {
 	}
 }
 
-// TestGroupCommit_Locked: what another's lock keeps from the file is not waited for by small group
-// after small group.
+// TestGroupCommit_Locked: what another's lock keeps from the file is waited for by all in the queue
+// at once.
 func TestGroupCommit_Locked(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
@@ -489,12 +489,12 @@ func TestGroupCommit_Locked(t *testing.T) {
 	if err := other.script("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	queue := make(chan *request, 2*largeGroup)
-	for range 2 * largeGroup {
+	queue := make(chan *request, 2*maxGroup)
+	for range 2 * maxGroup {
 		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 	}
-	l.writer.timeout, l.writer.batchSize = time.Millisecond, smallGroup
-	for _, left := range []int{2*largeGroup - smallGroup, largeGroup - smallGroup} {
+	l.writer.timeout = time.Millisecond
+	for _, left := range []int{maxGroup, 0} {
 		if l.writer.run(queue); len(queue) != left {
 			t.Errorf("%d wait, not %d", len(queue), left)
 		}
@@ -518,32 +518,18 @@ func TestAppend_QueueOfAbandonedRequests(t *testing.T) {
 	}
 }
 
-// TestGroupCommit_BatchSize: a group takes as many appends as are written in the time of four
-// flushes, within bounds, and what is more waits for the next.
-func TestGroupCommit_BatchSize(t *testing.T) {
-	l := open(t, newPath(t), Options{})
-	add(t, l)
-	for _, c := range []struct {
-		n              int
-		wrote, flushed time.Duration
-		want           int
-	}{
-		{100, 10 * time.Millisecond, time.Millisecond, 40},
-		{1, 100 * time.Microsecond, 10 * time.Millisecond, 400},
-		{1, 5 * time.Millisecond, time.Millisecond, smallGroup},
-		{1000, 10 * time.Millisecond, time.Second, largeGroup},
-		{1, 0, time.Second, largeGroup},
-	} {
-		if l.writer.setBatchSize(c.n, c.wrote, c.flushed); l.writer.batchSize != c.want {
-			t.Errorf("after %d in %s, flushed in %s, it takes %d, not %d", c.n, c.wrote, c.flushed, l.writer.batchSize, c.want)
-		}
-	}
+// TestGroupCommit_Bounded: a group takes what waits, within its bound, and leaves the rest to the
+// next.
+func TestGroupCommit_Bounded(t *testing.T) {
 	queue := make(chan *request, 100)
 	for range 100 {
 		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 	}
 	if group := gather(queue, 40); len(group) != 40 || len(queue) != 60 {
 		t.Errorf("it takes %d and leaves %d", len(group), len(queue))
+	}
+	if group := gather(queue, maxGroup); len(group) != 60 || len(queue) != 0 {
+		t.Errorf("then it takes %d and leaves %d", len(group), len(queue))
 	}
 }
 

@@ -21,13 +21,12 @@ type writer struct {
 	timeout time.Duration
 	commits *atomic.Int64
 	// Time of the last append: the next gets a later one, even if the clock was set back.
-	last      time.Time
-	values    []driver.Value  // reused for the parameters of statements
-	dated     []time.Time     // see dates
-	kept      map[string]bool // code that is known to be in the file
-	schema    int             // the version that it writes
-	batchSize int             // most appends of the next group
-	rows      int             // messages and entries that it has written, up to manyRows
+	last   time.Time
+	values []driver.Value  // reused for the parameters of statements
+	dated  []time.Time     // see dates
+	kept   map[string]bool // code that is known to be in the file
+	schema int             // the version that it writes
+	rows   int             // messages and entries that it has written, up to manyRows
 
 	holding map[string]int64 // epochs of the leases that were taken and not given back, by context
 
@@ -70,7 +69,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 		return nil, errors.Join(err, c.close())
 	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, batchSize: largeGroup, holding: map[string]int64{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, holding: map[string]int64{}, late: map[string]time.Time{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -148,17 +147,16 @@ func lengthen(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// queueLength is the number of appends in the queue; further ones wait for a place. smallGroup and
-// largeGroup bound the number that one transaction takes.
+// queueLength is the number of appends in the queue; further ones wait for a place. maxGroup is the
+// most that one transaction takes.
 const (
 	queueLength = 1024
-	smallGroup  = 32
-	largeGroup  = 1024
+	maxGroup    = 1024
 )
 
 // run commits a group from the queue.
 func (w *writer) run(queue <-chan *request) {
-	if group := gather(queue, w.batchSize); len(group) > 0 {
+	if group := gather(queue, maxGroup); len(group) > 0 {
 		w.settle(group)
 	}
 }
@@ -229,20 +227,10 @@ func (w *writer) settle(group []*request) {
 // concerns one append alone is in the err of its request.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
-	var began, written time.Time // without the wait for another process's lock
-	err := w.inPlace(func() error {
-		began = time.Now()
-		err := w.write(group)
-		written = time.Now()
-		return err
-	})
-	if err != nil {
+	if err := w.inPlace(func() error { return w.write(group) }); err != nil {
 		w.undo()
-		// Another process's lock is waited for once, not by small group after small group.
-		w.batchSize = largeGroup
 		return err
 	}
-	w.setBatchSize(len(group), written.Sub(began), time.Since(written))
 	w.commits.Add(1)
 	if w.rows < manyRows {
 		for _, r := range group {
@@ -264,13 +252,6 @@ func (w *writer) commit(group []*request) error {
 		}
 	}
 	return nil
-}
-
-// setBatchSize sets how many appends the next group takes: as many as are written in the time of
-// four flushes. With more, the waiters of the group are held up meanwhile, and flushes are hardly
-// fewer.
-func (w *writer) setBatchSize(n int, wrote, flushed time.Duration) {
-	w.batchSize = int(min(max(smallGroup, 4*flushed*time.Duration(n)/max(wrote, 1)), largeGroup))
 }
 
 func (w *writer) write(group []*request) error {

@@ -41,10 +41,9 @@ type State struct {
 	detachedRunning int                      // running fire-and-forget calls
 	busy            map[*plan.Registered]int // running calls, by their activities, where these have a limit
 
-	step  int
-	keep  bool
-	undo  Undo
-	spare Undo // room for another step's
+	step int
+	keep bool
+	undo Undo
 }
 
 // Call is the state of one call.
@@ -160,12 +159,9 @@ func (s *State) Undo() Undo { return s.undo }
 // TakeUndo returns the changes of the step, to be kept while other steps are made.
 func (s *State) TakeUndo() Undo {
 	taken := s.undo
-	s.undo, s.spare = s.spare[:0], nil
+	s.undo = nil
 	return taken
 }
-
-// ReuseUndo gives back the result of [State.TakeUndo], once it is of no more use.
-func (s *State) ReuseUndo(u Undo) { s.spare = u }
 
 // Revert restores the calls as they were before some steps, the newest first.
 func (s *State) Revert(steps ...Undo) {
