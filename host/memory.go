@@ -13,7 +13,7 @@ func ParseSize(text string) (n int, ok bool) { return setting.ParseSize(text) }
 const HeapFloor = 32 << 20
 
 // KeepHeap lets the heap of the program grow to floor bytes before it is collected, and from then
-// on to 1.75 times the bytes in use. A run allocates much for one step and keeps little, so that Go
+// on to 1.5 times the bytes in use. A run allocates much for one step and keeps little, so that Go
 // would collect a small heap some hundred times a second; with [HeapFloor] 1,000 contexts at once
 // take a quarter less time (examples/bench). A program that embeds Obelus calls it, once, if it may
 // use that much memory: KeepHeap sets Go's percentage after each collection, and until the first

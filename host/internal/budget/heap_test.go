@@ -14,8 +14,8 @@ func TestPercentFor(t *testing.T) {
 		live, roots, floor uint64
 		want               int
 	}{
-		{1 << 20, 0, 32 << 20, 800}, {8 << 20, 0, 32 << 20, 300}, {8 << 20, 4 << 20, 32 << 20, 200}, {16 << 20, 0, 32 << 20, 100}, {24 << 20, 0, 32 << 20, 75},
-		{100 << 20, 1 << 20, 32 << 20, 75}, {0, 0, 32 << 20, 800}, {1 << 20, 1 << 20, 0, 75},
+		{1 << 20, 0, 32 << 20, 800}, {8 << 20, 0, 32 << 20, 300}, {8 << 20, 4 << 20, 32 << 20, 200}, {16 << 20, 0, 32 << 20, 100}, {24 << 20, 0, 32 << 20, beyondFloor},
+		{100 << 20, 1 << 20, 32 << 20, beyondFloor}, {0, 0, 32 << 20, 800}, {1 << 20, 1 << 20, 0, beyondFloor},
 	} {
 		if got := percentFor(c.live, c.roots, c.floor); got != c.want {
 			t.Errorf("%d in use, floor %d: %d percent, not %d", c.live, c.floor, got, c.want)
@@ -55,7 +55,7 @@ func TestKeepHeap(t *testing.T) {
 	}
 	becomes(func(percent int) bool { return percent > 200 })
 	held := make([]byte, floor)
-	becomes(func(percent int) bool { return percent == 75 })
+	becomes(func(percent int) bool { return percent == beyondFloor })
 	runtime.KeepAlive(held)
 	becomes(func(percent int) bool { return percent > 200 })
 }

@@ -70,7 +70,7 @@ func Idle() {
 }
 
 // KeepHeap sets Go's percentage after each collection, such that the heap of the process is
-// collected at floor bytes, or at 1.75 times the bytes in use if that is more. It leaves the
+// collected at floor bytes, or at 1.5 times the bytes in use if that is more. It leaves the
 // percentage alone if GOGC is set. From then on calls wait while the process holds too much, see
 // [Admit].
 func KeepHeap(floor uint64) {
@@ -164,7 +164,7 @@ const minHeap = 4 << 20
 
 // beyondFloor is the percentage for a heap that is larger than its floor: less than Go's own 100,
 // so that a long run takes no more memory than without a floor.
-const beyondFloor = 75
+const beyondFloor = 50
 
 // watchHeap sets the percentage after each collection, by the bytes in use.
 func watchHeap(floor uint64) {
