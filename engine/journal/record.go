@@ -35,9 +35,6 @@ const (
 
 var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Interrupted, Cancelled, InDoubt}
 
-// Statuses lists them.
-func Statuses() []Status { return slices.Clone(statuses) }
-
 // Settled reports whether a call has ended.
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
