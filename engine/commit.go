@@ -259,7 +259,7 @@ func (t *tickRun) batch() store.Batch {
 // appended takes the batch for appended.
 func (t *tickRun) appended() {
 	if !t.begun { // not by detached calls of an earlier tick
-		t.loop.tick = t.event.Tick
+		t.loop.tick, t.loop.refused = t.event.Tick, t.event.Refused
 	}
 	t.begun, t.loop.begun, t.loop.halted = true, true, false
 	t.view.Commit()

@@ -242,8 +242,8 @@ func (l *loop) run(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 		}
 	}()
 	outcome, err := l.ticks(ctx, t)
-	if broken := (*brokenStep)(nil); errors.As(err, &broken) && broken.value != nil {
-		panic(broken.value)
+	if broken, ok := errors.AsType[*brokenStep](err); ok {
+		panic(broken.panicked)
 	}
 	return outcome, err
 }
@@ -323,7 +323,6 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	event.Refused = refusalOf(problem, request, start)
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
-	l.refused = event.Refused
 	t.appendEntry(store.Entry{Event: journal.EventPlan, Data: string(store.EncodeJSON(event))})
 	return t, nil
 }

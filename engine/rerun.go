@@ -168,7 +168,7 @@ func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]
 		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
 	if lacking != nil {
-		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can'a run again as it stands: %s; correct the parameter that reads it", a.state.Calls[i].Record.Call, lacking)}
+		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", a.state.Calls[i].Record.Call, lacking)}
 	}
 	granted, err := grant(ctx, a.resolver(i), call.ScopePaths, call.Instance, reads)
 	if err != nil {

@@ -368,7 +368,7 @@ func TestRerun_WithMissingValue(t *testing.T) {
 		{"_tool": "value", "value": "†state.b", "other": "†(†state.b + 1)", "_outputPath": "†state.c"}]`)
 	var refused *journal.NoSuchCallError
 	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x"}})
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "nothing is at †state.b; correct the parameter that reads it") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "call 1.2 can't run again as it stands: nothing is at †state.b; correct the parameter that reads it") {
 		t.Error(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x", "other": 2}})

@@ -47,9 +47,11 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		paths, value, err = call.Place(&res.value, res.err)
 	}
 	if err == nil {
-		c.Record.Handled = handledFailure(call, res)
 		err = t.write(ctx, i, paths, value, res.value.Loose)
-		if err != nil && res.err != nil { // else the failure would be lost
+		switch {
+		case err == nil:
+			c.Record.Handled = handledFailure(call, res)
+		case res.err != nil: // else the failure would be lost
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
 		}
 	}

@@ -42,10 +42,11 @@ type Runner struct {
 	// calls left halts.
 	Attend func(journal.Record) bool
 
-	// Acquire, if it is set, is called before each attempt of a call's activity, and may block: the
-	// call's time does not count yet. It returns a function that is called once the outcome is in
-	// the log or is dropped, or false if ctx ended first. It may not be called for a call that is
-	// speculated on within a step, see [plan.Speculative].
+	// Acquire, if it is set, is called before each attempt of a call's activity, of a fire-and-forget
+	// call once for all its attempts, and may block: the call's time does not count yet. It returns a
+	// function that is called once the outcome is in the log or is dropped, or false if ctx ended
+	// first. It may not be called for a call that is speculated on within a step, see
+	// [plan.Speculative].
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
 	// Interrupted, if it is set, is called once nothing is left to record of a run that ends early

@@ -192,3 +192,31 @@ func TestLazy_DrainsDetachedCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestPlanner_RefusedBesideAnAppend: a solution that was refused, but not recorded since something
+// else was appended meanwhile, is not one that the planner was told of.
+func TestPlanner_RefusedBesideAnAppend(t *testing.T) {
+	log := memory.New()
+	r := newRunner(log, map[string]activity{"value": value})
+	bad := readPlan(t, `[{"_tool": "nobody", "value": 1, "_outputPath": "†state.a"}]`).Calls
+	asked := 0
+	planner := func(ctx context.Context, ask plan.Ask) (*plan.Solution, error) {
+		if asked++; asked == 2 {
+			note := []store.Message{{Type: store.TypeData, Kind: "note", Data: store.Some("new")}}
+			if _, err := engine.Append(ctx, log, "c", note); err != nil {
+				return nil, err
+			}
+		}
+		if ask.Tick == 1 {
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
+		}
+		return &plan.Solution{Calls: bad}, nil
+	}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: plan.PlannerFunc(planner)}})
+	if err != nil || outcome.Status != journal.RunFailed || !strings.Contains(outcome.Error, "the same solution again") {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if ticks, _ := ticksOf(t, log); !slices.Equal(ticks, []int{1, 2, 3}) || asked != 4 {
+		t.Errorf("ticks %v, asked %d times", ticks, asked)
+	}
+}

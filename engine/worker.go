@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"obelus/engine/internal/crash"
@@ -128,10 +129,10 @@ func (l *loop) stepByWorker(run context.Context, res *result) (next task, more b
 // stepWithLock takes a step in a worker that has the lock, and gives the lock away: back to the
 // goroutine of the loop where that has to act.
 func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
-	t, back, err := l.current, true, error(&brokenStep{})
+	t, back, err := l.current, true, errGoroutineEnded
 	defer func() {
-		if broken, ok := err.(*brokenStep); ok {
-			broken.value = crash.WithPlace(recover())
+		if panicked := recover(); panicked != nil {
+			err = &brokenStep{crash.WithPlace(panicked)}
 		}
 		if back {
 			l.unlocked <- err
@@ -146,11 +147,13 @@ func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 	return jobs
 }
 
-// brokenStep is a step in which a function of the embedder's panicked, or, without
-// a value, ended its goroutine. The one that runs the loop goes on with the panic.
-type brokenStep struct{ value any }
+// brokenStep is a step in which a function of the embedder's panicked. The goroutine of the loop
+// goes on with the panic.
+type brokenStep struct{ panicked any }
 
-func (e *brokenStep) Error() string { return "a function that watches the run ended its goroutine" }
+func (e *brokenStep) Error() string { return fmt.Sprint("a function that watches the run panicked: ", e.panicked) }
+
+var errGoroutineEnded = errors.New("a function that watches the run ended its goroutine")
 
 // leave hands a result over.
 func (l *loop) leave(res *result) {

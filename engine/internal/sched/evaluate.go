@@ -218,7 +218,7 @@ func (e *evaluation) howMissing(writer int, path store.Path) string {
 }
 
 // othersWroteErrors reports whether another call than one has written an error, and so may have
-// replaced that one'e.
+// replaced that one's.
 func (e *evaluation) othersWroteErrors(i int) bool {
 	for other := range e.Calls {
 		if other != i && slices.ContainsFunc(e.Calls[other].Written, func(w store.Path) bool { return w.Kind() == store.KindError }) {
