@@ -12,33 +12,33 @@ import (
 )
 
 // stepWith takes a step with a result and all others that have come.
-func (t *tickRun) stepWith(ctx, run context.Context, first *result, pipelined bool) ([]task, error) {
+func (t *tickRun) stepWith(ctx context.Context, first *result, pipelined bool) ([]task, error) {
 	results, err := t.loop.drainResults(ctx, t, first)
 	if err != nil || t.ended != nil {
 		return nil, err
 	}
-	return t.step(ctx, run, results, pipelined)
+	return t.step(ctx, results, pipelined)
 }
 
 // step takes one step of the tick (see tick), and returns the calls that it starts, to be launched.
 // A pipelined step is followed by others, with the results that come while each is being written.
-func (t *tickRun) step(ctx, run context.Context, results []*result, pipelined bool) ([]task, error) {
+func (t *tickRun) step(ctx context.Context, results []*result, pipelined bool) ([]task, error) {
 	t.save()
-	err := t.apply(ctx, run, results)
-	for err == nil && pipelined && t.canPipeline(run) {
-		if results, pipelined, err = t.commitPipelined(ctx, run, results); pipelined && len(results) == 0 {
+	err := t.apply(ctx, results)
+	for err == nil && pipelined && t.canPipeline() {
+		if results, pipelined, err = t.commitPipelined(ctx, results); pipelined && len(results) == 0 {
 			return nil, err
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.finishStep(ctx, run, results)
+	return t.finishStep(ctx, results)
 }
 
 // apply has a step take results, and start and settle what can be after that.
-func (t *tick) apply(ctx, run context.Context, results []*result) error {
-	if err := t.receive(ctx, results); err != nil || run.Err() != nil {
+func (t *tick) apply(ctx context.Context, results []*result) error {
+	if err := t.receive(ctx, results); err != nil || t.loop.isInterrupted() {
 		return err
 	}
 	if err := t.advance(ctx); err != nil {
@@ -49,20 +49,20 @@ func (t *tick) apply(ctx, run context.Context, results []*result) error {
 }
 
 // finishStep commits a step that has taken results, with what else can be in it.
-func (t *tickRun) finishStep(ctx, run context.Context, results []*result) ([]task, error) {
-	if err := t.advanceFurther(ctx, run, t.speculateUntil(results)); err != nil {
+func (t *tickRun) finishStep(ctx context.Context, results []*result) ([]task, error) {
+	if err := t.advanceFurther(ctx, t.speculateUntil(results)); err != nil {
 		return nil, err
 	}
 	err := t.commitOrRemake(ctx, func() error {
-		if err := t.apply(ctx, run, results); err != nil {
+		if err := t.apply(ctx, results); err != nil {
 			return err
 		}
-		return t.advanceFurther(ctx, run, time.Time{}) // nothing is speculated on again
+		return t.advanceFurther(ctx, time.Time{}) // nothing is speculated on again
 	})
 	if err != nil {
 		return nil, err
 	}
-	jobs, unbegun := t.committed(run, &t.made)
+	jobs, unbegun := t.committed(&t.made)
 	if len(unbegun) > 0 {
 		err = t.commitStep(ctx, func() error { return t.receive(ctx, unbegun) })
 	}
@@ -71,13 +71,13 @@ func (t *tickRun) finishStep(ctx, run context.Context, results []*result) ([]tas
 
 // advanceFurther adds to a step all that can follow at once: speculated calls, and the end of the
 // tick.
-func (t *tickRun) advanceFurther(ctx, run context.Context, until time.Time) error {
-	for res, ran := t.speculate(run, until); ran; res, ran = t.speculate(run, until) {
-		if err := t.apply(ctx, run, []*result{res}); err != nil {
+func (t *tickRun) advanceFurther(ctx context.Context, until time.Time) error {
+	for res, ran := t.speculate(until); ran; res, ran = t.speculate(until) {
+		if err := t.apply(ctx, []*result{res}); err != nil {
 			return err
 		}
 	}
-	if run.Err() != nil || !t.state.IsOver() {
+	if t.loop.isInterrupted() || !t.state.IsOver() {
 		return nil
 	}
 	return t.concludeTick(ctx)
@@ -85,7 +85,7 @@ func (t *tickRun) advanceFurther(ctx, run context.Context, until time.Time) erro
 
 // committed gives the calls of a step in the log that have begun, to be launched; not those
 // of a recorded run. Of a run that was stopped meanwhile none has begun.
-func (t *tickRun) committed(run context.Context, m *made) (jobs []task, unbegun []*result) {
+func (t *tickRun) committed(m *made) (jobs []task, unbegun []*result) {
 	if m.pauses {
 		t.setTimer()
 	}
@@ -94,26 +94,26 @@ func (t *tickRun) committed(run context.Context, m *made) (jobs []task, unbegun 
 	switch {
 	case t.runner.script.Recorded():
 		t.recordedStarts = append(t.recordedStarts, starts...)
-	case run.Err() != nil:
+	case t.loop.isInterrupted():
 		for _, s := range starts {
 			unbegun = append(unbegun, &result{tick: t, index: s.index, err: errUnbegun})
 		}
 	default:
-		jobs = t.tasksOf(run, starts)
+		jobs = t.tasksOf(starts)
 	}
 	return jobs, unbegun
 }
 
 // tasksOf asks for slots in the order in which calls start: which worker runs first is left
 // to chance.
-func (t *tickRun) tasksOf(run context.Context, starts []start) []task {
+func (t *tickRun) tasksOf(starts []start) []task {
 	jobs := make([]task, len(starts))
 	for i, s := range starts {
 		if s.child == nil {
 			call := t.plan.Calls[s.index]
 			s.slot = t.runner.pool.request(call.Activity, call.FireAndForget())
 		}
-		jobs[i] = task{t, run, s}
+		jobs[i] = task{t, s}
 	}
 	return jobs
 }

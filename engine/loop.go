@@ -48,13 +48,14 @@ type loop struct {
 
 	lease lease
 
-	working context.Context // ends after the grace that calls have once the run is to end
-	stop    context.CancelFunc
-	workers sync.WaitGroup
-	hired   bool // there are some
-	tasks   chan task
-	results chan *result  // results that came while another goroutine had the lock
-	closed  chan struct{} // closed once no more results are taken
+	interrupt context.Context // ends once the run is to end early
+	working   context.Context // ends after the grace that calls have once the run is to end
+	stop      context.CancelFunc
+	workers   sync.WaitGroup
+	hired     bool // there are some
+	tasks     chan task
+	results   chan *result  // results that came while another goroutine had the lock
+	closed    chan struct{} // closed once no more results are taken
 	// Releases of the results in the current step, for when the log has it.
 	releases      []func()
 	lock          chan struct{} // holds one token while a goroutine has the lock
@@ -85,7 +86,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		}
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{},
+		runner: &runner, interrupt: ctx, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{},
 		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
 		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}
@@ -97,6 +98,9 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	return l, nil
 }
+
+// isInterrupted reports whether the run is to end early.
+func (l *loop) isInterrupted() bool { return l.interrupt.Err() != nil }
 
 // close releases the loop's resources, whatever its end.
 func (l *loop) close() {
@@ -167,8 +171,8 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 }
 
 // wait gives the lock away until a result comes that no worker could take itself, the tick needs
-// this goroutine, it is time, or ctx ends. An error is that of a worker's step.
-func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, err error) {
+// this goroutine, it is time, or the run is to end. An error is that of a worker's step.
+func (l *loop) wait(until <-chan time.Time) (res *result, err error) {
 	select {
 	case res = <-l.results:
 		return res, nil
@@ -178,7 +182,7 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 	select {
 	case res = <-l.results:
 	case <-until:
-	case <-ctx.Done():
+	case <-l.interrupt.Done():
 	case err = <-l.unlocked:
 		return nil, err
 	}
@@ -254,7 +258,7 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 			var err error
 			if t, err = l.beginTick(ctx); err != nil {
 				if ctx.Err() != nil && l.request != nil && l.request.Planner != nil {
-					return l.cut(ctx)
+					return l.cut()
 				}
 				return nil, err
 			}

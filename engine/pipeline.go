@@ -25,9 +25,9 @@ type pendingCommit struct {
 // canPipeline reports whether results may come while the step is written, and the loop needs
 // nothing else meanwhile: polling the log, or detached calls of earlier ticks, would drop or append
 // staged messages. A single call is better speculated on within the step.
-func (t *tickRun) canPipeline(run context.Context) bool {
+func (t *tickRun) canPipeline() bool {
 	switch {
-	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
+	case len(t.entries)+len(t.view.Staged()) == 0, t.loop.isInterrupted(), t.runner.script.Recorded():
 		return false
 	case t.state.AwaitsOutside(), t.loop.halted, t.loop.hasDetached():
 		return false
@@ -44,13 +44,13 @@ func (t *tickRun) canPipeline(run context.Context) bool {
 // commitPipelined writes the step and makes the next one meanwhile, with the results that come.
 // After a conflicting append the two are undone, and made again as one that is not pipelined:
 // constant foreign appends would otherwise have calls begin in vain all the time.
-func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (next []*result, committed bool, err error) {
-	f, err := t.startCommit(ctx, run)
+func (t *tickRun) commitPipelined(ctx context.Context, results []*result) (next []*result, committed bool, err error) {
+	f, err := t.startCommit(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { <-f.done }() // it does not outlive its run
-	more, err := f.makeNext(ctx, run)
+	more, err := f.makeNext(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -58,22 +58,22 @@ func (t *tickRun) commitPipelined(ctx, run context.Context, results []*result) (
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
-		return both, false, t.remake(ctx, func() error { return t.apply(ctx, run, both) })
+		return both, false, t.remake(ctx, func() error { return t.apply(ctx, both) })
 	case err != nil:
 		return nil, false, err
 	}
 	t.loop.releaseFirst(f.results)
-	unbegun := f.finish(run)
+	unbegun := f.finish()
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
 // startCommit has the step written, and begins the next one.
-func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) {
+func (t *tickRun) startCommit(ctx context.Context) (*pendingCommit, error) {
 	b := t.batch()
 	if err := t.loop.lease.address(&b, leaseFor); err != nil {
 		return nil, err
 	}
-	t.launchPure(run)
+	t.launchPure()
 	f := &pendingCommit{tick: t, made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: errGoroutineEnded}
 	t.pending, t.made = f, made{}
 	t.save()
@@ -90,7 +90,7 @@ func (t *tickRun) startCommit(ctx, run context.Context) (*pendingCommit, error) 
 }
 
 // makeNext makes the next step with the results that come until this one has been written.
-func (f *pendingCommit) makeNext(ctx, run context.Context) (results []*result, err error) {
+func (f *pendingCommit) makeNext(ctx context.Context) (results []*result, err error) {
 	t := f.tick
 	for {
 		select {
@@ -99,19 +99,19 @@ func (f *pendingCommit) makeNext(ctx, run context.Context) (results []*result, e
 		case res := <-t.loop.results:
 			more, err := t.loop.drainResults(ctx, t, res)
 			if err == nil {
-				err = t.apply(ctx, run, more)
+				err = t.apply(ctx, more)
 			}
 			if err != nil {
 				return nil, err
 			}
-			t.launchPure(run)
+			t.launchPure()
 			results = append(results, more...)
 		}
 	}
 }
 
 // launchPure launches the calls of the step that have no visible effect.
-func (t *tickRun) launchPure(run context.Context) {
+func (t *tickRun) launchPure() {
 	var pure []start
 	others := t.starts[:0]
 	for _, s := range t.starts {
@@ -122,17 +122,17 @@ func (t *tickRun) launchPure(run context.Context) {
 		}
 	}
 	t.starts = others
-	t.loop.launch(t.tasksOf(run, pure))
+	t.loop.launch(t.tasksOf(pure))
 }
 
 // finish does the work that waited for the step to be in the log. It returns those of its calls
 // that have not begun, since the run was stopped meanwhile.
-func (f *pendingCommit) finish(run context.Context) (unbegun []*result) {
+func (f *pendingCommit) finish() (unbegun []*result) {
 	t := f.tick
 	t.pending = nil
 	t.appended()
 	t.notifyObservers(&f.made)
-	jobs, unbegun := t.committed(run, &f.made)
+	jobs, unbegun := t.committed(&f.made)
 	t.loop.launch(jobs)
 	return unbegun
 }

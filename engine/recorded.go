@@ -83,7 +83,7 @@ func (vs *values) byPerson(call string) string {
 
 // deliverRecorded brings the result of a call of a recorded run: of those that have
 // started, the one that settled first.
-func (t *tickRun) deliverRecorded(run context.Context) {
+func (t *tickRun) deliverRecorded() {
 	if len(t.recordedStarts) == 0 {
 		return
 	}
@@ -95,7 +95,7 @@ func (t *tickRun) deliverRecorded(run context.Context) {
 	}
 	s := t.recordedStarts[next]
 	t.recordedStarts = slices.Delete(t.recordedStarts, next, next+1)
-	res := (&task{t, run, s}).do()
+	res := (&task{t, s}).do()
 	res.tick = t
 	t.loop.results <- &res // there is room: no other result is on its way
 }

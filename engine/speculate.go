@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -40,9 +39,9 @@ func (t *tick) mustPersist(res *result) bool {
 // speculate runs the one call that a step starts within the step, before the log has the values
 // that it reads, where that has no visible effect: so a chain of calls takes one commit, not one
 // for each. A call that can't run so is started once the step is in the log, as all others are.
-func (t *tickRun) speculate(run context.Context, until time.Time) (_ *result, ran bool) {
+func (t *tickRun) speculate(until time.Time) (_ *result, ran bool) {
 	alone := len(t.starts) == 1 && t.state.Running() == 1 && t.starts[0].speculative != nil
-	if !alone || run.Err() != nil || !time.Now().Before(until) {
+	if !alone || t.loop.isInterrupted() || !time.Now().Before(until) {
 		return nil, false
 	}
 	s := t.starts[0]
@@ -52,7 +51,7 @@ func (t *tickRun) speculate(run context.Context, until time.Time) (_ *result, ra
 		return nil, false
 	}
 	t.starts = t.starts[:0]
-	res := (&task{t, run, s}).speculate(t.loop.working)
+	res := (&task{t, s}).speculate(t.loop.working)
 	if res.unstarted != nil {
 		t.restart(*res.unstarted)
 		return nil, false

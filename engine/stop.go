@@ -17,10 +17,10 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tickRun) interrupted(run context.Context) (*journal.Outcome, error) {
+func (t *tickRun) interrupted() (*journal.Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
-	end := t.loop.earlyEnd(run)
+	end := t.loop.earlyEnd()
 	end.Tick, t.loop.interruptedAs = t.event.Tick, end.Status
 	drains := t.state.In(sched.Running) > 0
 	err := t.commitStep(ctx, func() error {
@@ -58,8 +58,8 @@ func (l *loop) interruptRecorded() {
 
 // cut ends a run that was interrupted while its planner was asked. Nothing of
 // the new tick is recorded; if it is the first, nothing at all.
-func (l *loop) cut(run context.Context) (*journal.Outcome, error) {
-	end := l.earlyEnd(run)
+func (l *loop) cut() (*journal.Outcome, error) {
+	end := l.earlyEnd()
 	if !l.begun {
 		return &journal.Outcome{Status: end.Status}, nil
 	}
@@ -89,8 +89,8 @@ func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 // earlyEnd returns the end of a run whose context is done before it ended: cancelled by
 // [ErrCancelled], else interrupted, and stopped by [ErrStopped]. Only the run at the top has the
 // author of a cancellation.
-func (l *loop) earlyEnd(run context.Context) journal.RunEvent {
-	cause := context.Cause(run)
+func (l *loop) earlyEnd() journal.RunEvent {
+	cause := context.Cause(l.interrupt)
 	if !errors.Is(cause, ErrCancelled) {
 		return journal.RunEvent{Status: journal.RunInterrupted, Stopped: errors.Is(cause, ErrStopped)}
 	}
@@ -181,7 +181,7 @@ func (t *tickRun) collect(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for t.state.In(sched.Running) > 0 {
-		t.deliverRecorded(ctx)
+		t.deliverRecorded()
 		res := t.loop.next(ctx, timer.C)
 		if res == nil {
 			return nil

@@ -19,7 +19,6 @@ import (
 // task is a call that a worker is to run.
 type task struct {
 	tick *tickRun
-	run  context.Context
 	start
 }
 
@@ -27,7 +26,7 @@ type task struct {
 func (j *task) do() result {
 	t, working := j.tick, j.tick.loop.working
 	if j.child != nil && t.runner.script.RunsInside(working, t.context, t.state.Calls[j.index].Record.Call) {
-		inside, cancel := context.WithCancel(j.run)
+		inside, cancel := context.WithCancel(t.loop.interrupt)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
 		defer stop()
@@ -52,7 +51,7 @@ func (j *task) do() result {
 	}
 	ok := j.slot.wait(working)
 	switch {
-	case j.run.Err() != nil, pool.run.Err() != nil:
+	case t.loop.isInterrupted(), pool.run.Err() != nil:
 		// It got a slot while the run drained, or a slot that another delegate gave up before this
 		// call was notified: a run is over before the runs inside it.
 		return result{index: j.index, err: errUnbegun}
@@ -75,7 +74,7 @@ func (j *task) execute(working context.Context) result {
 
 // executeAcquired runs the call once its resources are acquired.
 func (j *task) executeAcquired() (res result) {
-	release, ok := j.tick.runner.Acquire(j.run)
+	release, ok := j.tick.runner.Acquire(j.tick.loop.interrupt)
 	if !ok {
 		return result{index: j.index, err: errUnbegun}
 	}

@@ -56,14 +56,14 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 // run carries the tick to its end, or as far as it gets. There is no outcome
 // where the planner is to be asked again.
 func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
-	kept := context.WithoutCancel(ctx) // results are recorded even if the run is to end
+	ctx = context.WithoutCancel(ctx) // results are recorded even if the run is to end
 	if t.problem != nil {
-		if err := t.endTick(kept); err != nil {
+		if err := t.endTick(ctx); err != nil {
 			return nil, err
 		}
-		return t.outcome(kept)
+		return t.outcome(ctx)
 	}
-	if outcome, err := t.runLazy(kept); outcome != nil || err != nil {
+	if outcome, err := t.runLazy(ctx); outcome != nil || err != nil {
 		return outcome, err
 	}
 	t.state.Restore()
@@ -74,39 +74,39 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		}
 	}()
 	for {
-		jobs, err := t.step(kept, ctx, t.givenResults, false)
+		jobs, err := t.step(ctx, t.givenResults, false)
 		if err != nil {
 			return nil, err
 		}
 		t.givenResults = nil
 		t.loop.launch(jobs)
 		for t.isActive() {
-			if err := t.await(ctx, kept); err != nil {
+			if err := t.await(ctx); err != nil {
 				return nil, err
 			}
-			if ctx.Err() != nil && t.ended == nil {
-				return t.interrupted(ctx)
+			if t.loop.isInterrupted() && t.ended == nil {
+				return t.interrupted()
 			}
 		}
 		if t.ended != nil {
-			return t.outcome(kept)
+			return t.outcome(ctx)
 		}
 		if t.state.AwaitsOutside() {
-			if err := t.poll(kept); err != nil {
+			if err := t.poll(ctx); err != nil {
 				return nil, err
 			}
 		}
 		if t.state.HasQueued() {
-			if ctx.Err() != nil {
-				return t.interrupted(ctx)
+			if t.loop.isInterrupted() {
+				return t.interrupted()
 			}
 			continue
 		}
-		if err := t.endTick(kept); err != nil {
+		if err := t.endTick(ctx); err != nil {
 			return nil, err
 		}
 		if t.ended != nil {
-			return t.outcome(kept)
+			return t.outcome(ctx)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (t *tickRun) isActive() bool {
 }
 
 // await waits for something to happen, and goes on from there.
-func (t *tickRun) await(ctx, kept context.Context) error {
-	t.deliverRecorded(ctx)
+func (t *tickRun) await(ctx context.Context) error {
+	t.deliverRecorded()
 	var due <-chan time.Time
 	if t.polling = t.state.AwaitsOutside(); t.polling {
 		if t.pollTicker == nil {
@@ -127,18 +127,18 @@ func (t *tickRun) await(ctx, kept context.Context) error {
 		}
 		due = t.pollTicker.C
 	}
-	res, err := t.loop.wait(ctx, due)
+	res, err := t.loop.wait(due)
 	var jobs []task
 	switch {
 	case err != nil:
 		return err
 	case res != nil:
-		jobs, err = t.stepWith(kept, ctx, res, true)
-	case ctx.Err() == nil && t.isActive() && t.state.AwaitsOutside():
-		if err := t.poll(kept); err != nil {
+		jobs, err = t.stepWith(ctx, res, true)
+	case !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside():
+		if err := t.poll(ctx); err != nil {
 			return err
 		}
-		jobs, err = t.step(kept, ctx, nil, false)
+		jobs, err = t.step(ctx, nil, false)
 	}
 	t.loop.launch(jobs)
 	return err

@@ -84,7 +84,7 @@ func (l *loop) work(j task) {
 		res := j.do()
 		working = false
 		res.tick, res.step = j.tick, j.step
-		if j, more = l.stepByWorker(j.run, &res); more {
+		if j, more = l.stepByWorker(&res); more {
 			continue
 		}
 		select {
@@ -107,9 +107,9 @@ func lostResult(panicked any) error {
 // stepByWorker takes a step with a worker's result, and returns a call that starts with it for the
 // same worker. Where another goroutine has the lock, or the run is interrupted, the result is left
 // to the goroutine of the loop.
-func (l *loop) stepByWorker(run context.Context, res *result) (next task, more bool) {
+func (l *loop) stepByWorker(res *result) (next task, more bool) {
 	turn := l.lock
-	if run.Err() != nil {
+	if l.isInterrupted() {
 		turn = nil // no goroutine gets it
 	}
 	select {
@@ -118,7 +118,7 @@ func (l *loop) stepByWorker(run context.Context, res *result) (next task, more b
 		l.leave(res)
 		return next, false
 	}
-	jobs := l.stepWithLock(run, res)
+	jobs := l.stepWithLock(res)
 	if len(jobs) == 0 {
 		return next, false
 	}
@@ -128,7 +128,7 @@ func (l *loop) stepByWorker(run context.Context, res *result) (next task, more b
 
 // stepWithLock takes a step in a worker that has the lock, and gives the lock away: back to the
 // goroutine of the loop where that has to act.
-func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
+func (l *loop) stepWithLock(res *result) (jobs []task) {
 	t, back, err := l.current, true, errGoroutineEnded
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -141,7 +141,7 @@ func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 		}
 	}()
 	// Its call goes on at once.
-	jobs, wrong := t.stepWith(context.WithoutCancel(run), run, res, false)
+	jobs, wrong := t.stepWith(context.WithoutCancel(l.interrupt), res, false)
 	back = wrong != nil || !t.isActive() || t.state.AwaitsOutside() && !t.polling
 	err = wrong
 	return jobs
@@ -151,7 +151,9 @@ func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 // goes on with the panic.
 type brokenStep struct{ panicked any }
 
-func (e *brokenStep) Error() string { return fmt.Sprint("a function that watches the run panicked: ", e.panicked) }
+func (e *brokenStep) Error() string {
+	return fmt.Sprint("a function that watches the run panicked: ", e.panicked)
+}
 
 var errGoroutineEnded = errors.New("a function that watches the run ended its goroutine")
 
