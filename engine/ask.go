@@ -125,7 +125,7 @@ func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Requ
 	}
 	solved.Calls = solution.Calls
 	solved.Output = store.Optional{Value: solution.Output, Set: solution.Output != nil}
-	if l.runner.script.Recorded() { // it was accepted once, maybe by an older version
+	if l.runner.script != nil { // it was accepted once, maybe by an older version
 		solved.Calls = slices.Clone(solved.Calls)
 		for i := range solved.Calls {
 			solved.Calls[i].Accepted = true

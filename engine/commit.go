@@ -92,7 +92,7 @@ func (t *tickRun) committed(m *made) (jobs []task, unbegun []*result) {
 	starts := m.starts
 	m.pauses, m.starts = false, nil
 	switch {
-	case t.runner.script.Recorded():
+	case t.recorded != nil:
 		t.recordedStarts = append(t.recordedStarts, starts...)
 	case t.loop.isInterrupted():
 		for _, s := range starts {
@@ -193,10 +193,8 @@ func (t *tick) appendEntry(e store.Entry) {
 }
 
 // recordCall writes a call's record to the journal.
-func (t *tick) recordCall(i int) { t.recordOf(&t.state.Calls[i].Record) }
-
-// recordOf writes a record to the journal, also that of a call of another tick.
-func (t *tick) recordOf(r *journal.Record) {
+func (t *tick) recordCall(i int) {
+	r := &t.state.Calls[i].Record
 	t.notify(r)
 	t.text = r.AppendJSON(t.text[:0])
 	t.appendEntry(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/internal/capture"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -153,7 +154,7 @@ func (r *childRun) failureReason(ctx context.Context, outcome *journal.Outcome) 
 
 // givenResult is the result of a call that was captured.
 func givenResult(object plan.Values) (res result) {
-	res.value, res.err = uncapture(object)
+	res.value, res.err = capture.Unpack(object)
 	return res
 }
 
@@ -179,8 +180,10 @@ func childOf(context, call string, attempt int) string {
 // newChild names the context of a call's delegate: one that is not there yet, or
 // the one in the record of the run.
 func (vs *values) newChild(ctx context.Context, r *journal.Record) (string, error) {
-	if child, err := vs.script.Child(ctx, vs.context, r.Call); child != "" || err != nil {
-		return child, err
+	if vs.recorded != nil {
+		if child, err := vs.recorded.script.Child(ctx, vs.context, r.Call); child != "" || err != nil {
+			return child, err
+		}
 	}
 	for attempt := r.Attempts; ; attempt++ {
 		name := childOf(vs.context, r.Call, attempt)
@@ -226,7 +229,9 @@ func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 	}
 	request := call.Request(in)
 	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
-	request = t.runner.script.Request(t.state.Calls[i].Record.Child, request)
+	if t.recorded != nil {
+		request = t.recorded.script.Request(t.state.Calls[i].Record.Child, request)
+	}
 	r.opening = Start{Context: t.state.Calls[i].Record.Child, Request: request}
 	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
 		r.opening.Approve = t.event.Approve

@@ -95,8 +95,8 @@ func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
 // run, as they came among foreign messages.
 func (e *ending) reportFailures(ctx context.Context) error {
 	failed := e.state.Unreported()
-	if e.runner.script.Recorded() {
-		return e.reportRecorded(ctx, failed)
+	if e.recorded != nil {
+		return e.recorded.reportFailures(ctx, failed, e.reportFailure)
 	}
 	for _, r := range failed {
 		e.reportFailure(r)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
-	"obelus/engine/internal/script"
 	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -73,9 +71,6 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	runner := *r
 	if runner.pool == nil {
 		runner.pool = newPool(ctx, r.parallel())
-	}
-	if runner.script == nil {
-		runner.script = script.Live{}
 	}
 	if runner.clock == nil {
 		runner.clock = &clock{}
@@ -288,7 +283,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		}
 	}
 	l.fresh = false
-	if l.begun {
+	if l.begun && l.runner.script != nil {
 		if err := l.runner.script.BeginTick(ctx, l.view, l.context, l.tick+1); err != nil {
 			return nil, err
 		}
@@ -339,7 +334,10 @@ func (l *loop) stageStart(ctx context.Context) error {
 		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
-		log := cmp.Or(l.runner.script.Log(), store.Reader(l.runner.Log))
+		log := store.Reader(l.runner.Log)
+		if l.runner.script != nil {
+			log = l.runner.script.Log()
+		}
 		superseded, err := journal.In(log, l.context).Superseded(ctx)
 		if err != nil {
 			return err

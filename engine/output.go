@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"obelus/engine/expr"
+	"obelus/engine/internal/capture"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -17,7 +18,7 @@ func (vs *values) givenOutput() any {
 	if vs.event.Plan != plan.Anonymous || len(vs.state.Calls) != 1 || vs.state.Calls[0].Record.Status != journal.Done {
 		return nil
 	}
-	result, err := uncapture(vs.state.Calls[0].Record.Given)
+	result, err := capture.Unpack(vs.state.Calls[0].Record.Given)
 	var failure *plan.Failure
 	if errors.As(err, &failure) {
 		return failure.Fields

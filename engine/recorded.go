@@ -5,97 +5,124 @@ import (
 	"context"
 	"slices"
 
+	"obelus/engine/internal/sched"
+	"obelus/engine/internal/script"
 	"obelus/engine/journal"
+	"obelus/store"
 )
 
-// inject stages the foreign messages that a recorded run had at a position.
-func (vs *values) inject(ctx context.Context, at journal.Position) error {
-	return vs.script.Inject(ctx, vs.view, vs.context, at)
+// recordedTick is what a tick of a recorded run has beside others: its calls begin and settle one
+// by one, in the order of the recorded run and with the results of that, among the foreign messages
+// that it had.
+type recordedTick struct {
+	values  *values
+	script  script.Script
+	writers writers // of the tick's messages in the recorded run's log, once they were asked for
 }
 
-// reportRecorded stages the error messages that the recorded run has, where it has them among
+var _ sched.Order = (*recordedTick)(nil)
+
+// Span implements [sched.Order].
+func (rt *recordedTick) Span(call string) journal.Span {
+	return rt.script.Span(rt.values.context, call)
+}
+
+// span is when call i began and settled.
+func (rt *recordedTick) span(i int) journal.Span { return rt.Span(rt.callID(i)) }
+
+func (rt *recordedTick) callID(i int) string { return rt.values.state.Calls[i].Record.Call }
+
+// record returns the record of a call; the zero record if it can't be read.
+func (rt *recordedTick) record(call string) journal.Record {
+	record, _, err := rt.script.Record(context.Background(), rt.values.context, call)
+	if err != nil {
+		return journal.Record{}
+	}
+	return record
+}
+
+// inject stages the foreign messages that were there at a position.
+func (rt *recordedTick) inject(ctx context.Context, at journal.Position) error {
+	return rt.script.Inject(ctx, rt.values.view, rt.values.context, at)
+}
+
+// takeDecisions takes people's decisions about calls, and of calls that ran again, as of when they
+// read and up to where they are superseded.
+func (rt *recordedTick) takeDecisions() {
+	calls := rt.values.state.Calls
+	for i := range calls {
+		record := rt.record(calls[i].Record.Call)
+		if h := record.Hold; h != nil && h.Decision != "" {
+			calls[i].Record.Hold = h
+		}
+		calls[i].Record.Before, calls[i].Record.SupersededUpTo = record.Before, record.SupersededUpTo
+	}
+}
+
+// settle prepares the end of a call.
+func (rt *recordedTick) settle(ctx context.Context, i int) error {
+	return rt.inject(ctx, rt.span(i).Settled)
+}
+
+// reportFailures stages the error messages that the recorded run has, where it has them among
 // foreign messages.
-func (e *ending) reportRecorded(ctx context.Context, failed []*journal.Record) error {
-	timeline, err := e.runner.script.Timeline(ctx, e.context)
+func (rt *recordedTick) reportFailures(ctx context.Context, failed []*journal.Record, report func(*journal.Record)) error {
+	name := rt.values.context
+	timeline, err := rt.script.Timeline(ctx, name)
 	if err != nil {
 		return err
 	}
-	end, seqs := timeline.Ends[e.event.Tick], map[string]int64{}
+	end, seqs := timeline.Ends[rt.values.event.Tick], map[string]int64{}
 	for _, r := range failed {
-		if seqs[r.Call], err = e.runner.script.ErrorSeq(ctx, e.context, r.Call); err != nil {
+		if seqs[r.Call], err = rt.script.ErrorSeq(ctx, name, r.Call); err != nil {
 			return err
 		}
 	}
 	failed = slices.DeleteFunc(failed, func(r *journal.Record) bool { return seqs[r.Call] == 0 })
 	slices.SortFunc(failed, func(x, y *journal.Record) int { return cmp.Compare(seqs[x.Call], seqs[y.Call]) })
 	for _, r := range failed {
-		if err := e.inject(ctx, journal.Position{Seq: seqs[r.Call], N: end.N}); err != nil {
+		if err := rt.inject(ctx, journal.Position{Seq: seqs[r.Call], N: end.N}); err != nil {
 			return err
 		}
-		e.reportFailure(r)
+		report(r)
 	}
-	return e.inject(ctx, end)
+	return rt.inject(ctx, end)
 }
 
-// awaitsRecorded reports whether a call that settled before the next one began in the record has
-// not been answered: the next call may join its writes.
-func (t *tick) awaitsRecorded(next int) bool {
-	if !t.runner.script.Recorded() {
-		return false
+// rerun has a resolver read what call i read when it ran again, if it did: from the recorded run's
+// log as it was then. It returns what such reads leave out, see [values.resolver]: foreign messages
+// after a seq, and messages of some writers.
+func (rt *recordedTick) rerun(i int, r *store.Resolver) (before int64, known writers) {
+	record := rt.record(rt.callID(i))
+	if record.Before == 0 {
+		return 0, rt.values.writers
 	}
-	began := t.recordedSpan(next).Began
-	first := func(s start) bool { return t.recordedSpan(s.index).Settled.Before(began) }
-	return slices.ContainsFunc(t.recordedStarts, first) || slices.ContainsFunc(t.starts, first)
+	superseded, _ := rt.script.Superseded(context.Background(), rt.values.context)
+	r.Log, r.At = superseded.Without(rt.script.Log(), rt.span(i).Began.N), record.At
+	return record.Before, rt.readWriters()
 }
 
-// takeRecorded takes decisions about calls from the record, and drops the waits that calls
-// overtook.
-func (vs *values) takeRecorded() {
-	vs.writers = writers{}
-	for i := range vs.state.Calls {
-		c := &vs.state.Calls[i]
-		c.Record.Hold, c.Record.Before, c.Record.SupersededUpTo = vs.recordedDecision(c.Record.Call)
-	}
-}
-
-// recordedDecision returns a person's decision about a recorded call: its hold, nil for none, and,
-// of a call that ran again, as of when it reads and up to where it is superseded.
-func (vs *values) recordedDecision(call string) (h *journal.Hold, before, superseded int64) {
-	record, _, err := vs.script.Record(context.Background(), vs.context, call)
-	if err != nil {
-		return nil, 0, 0
-	}
-	if h = record.Hold; h != nil && h.Decision == "" {
-		h = nil
-	}
-	return h, record.Before, record.SupersededUpTo
-}
-
-// byPerson returns a person's decision that settled a recorded call: [journal.ReasonSkipped],
-// [journal.ReasonGiven], or nothing.
-func (vs *values) byPerson(call string) string {
-	record, _, err := vs.script.Record(context.Background(), vs.context, call)
-	if err == nil && (record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped || record.Status == journal.Done && record.Reason == journal.ReasonGiven) {
-		return record.Reason
-	}
-	return ""
-}
-
-// deliverRecorded brings the result of a call of a recorded run: of those that have
-// started, the one that settled first.
-func (t *tickRun) deliverRecorded() {
-	if len(t.recordedStarts) == 0 {
-		return
-	}
-	next := 0
-	for i, s := range t.recordedStarts {
-		if t.recordedSpan(s.index).Settled.N < t.recordedSpan(t.recordedStarts[next].index).Settled.N {
-			next = i
+// readWriters finds the writers of the tick in the log of the recorded run. Messages that can't be
+// read are found missing when they are asked for.
+func (rt *recordedTick) readWriters() writers {
+	if rt.writers == nil {
+		ctx, began := context.Background(), int64(0)
+		if timeline, err := rt.script.Timeline(ctx, rt.values.context); err == nil {
+			began = timeline.Starts[rt.values.event.Tick].Seq
 		}
+		rt.writers, _ = rt.values.writersIn(ctx, rt.script.Log(), began)
 	}
-	s := t.recordedStarts[next]
-	t.recordedStarts = slices.Delete(t.recordedStarts, next, next+1)
-	res := (&task{t, s}).do()
-	res.tick = t
-	t.loop.results <- &res // there is room: no other result is on its way
+	return rt.writers
+}
+
+// wroteAgain reports whether a call wrote something after it had run again, or had been tried
+// again.
+func (rt *recordedTick) wroteAgain(ctx context.Context, i int) (bool, error) {
+	call := rt.callID(i)
+	timeline, err := rt.script.Timeline(ctx, rt.values.context)
+	if err != nil || timeline.Reruns[call] == nil {
+		return false, err
+	}
+	record, _, err := rt.script.Record(ctx, rt.values.context, call)
+	return len(record.Writes) > 0, err
 }

@@ -11,35 +11,6 @@ import (
 	"obelus/store"
 )
 
-// readRecordedWriters are the authors of the tick in the log of the recorded run.
-func (vs *values) readRecordedWriters() writers {
-	if vs.recordedWriters == nil {
-		ctx, began := context.Background(), int64(0)
-		if timeline, err := vs.script.Timeline(ctx, vs.context); err == nil {
-			began = timeline.Starts[vs.event.Tick].Seq
-		}
-		// Unreadable messages are found missing when they are asked for.
-		vs.recordedWriters, _ = vs.writersIn(ctx, vs.script.Log(), began)
-	}
-	return vs.recordedWriters
-}
-
-// wroteAgain reports whether a recorded call wrote something after it had run again, or had
-// been tried again.
-func (vs *values) wroteAgain(ctx context.Context, call string) (bool, error) {
-	timeline, err := vs.script.Timeline(ctx, vs.context)
-	if err != nil || timeline.Reruns[call] == nil {
-		return false, err
-	}
-	record, _, err := vs.script.Record(ctx, vs.context, call)
-	return len(record.Writes) > 0, err
-}
-
-// recordedSpan is when a call of a recorded run began and settled; zero for all else.
-func (vs *values) recordedSpan(i int) journal.Span {
-	return vs.script.Span(vs.context, vs.state.Calls[i].Record.Call)
-}
-
 // A call that runs once more finds more messages in the log than at first. Its reads must not
 // depend on them: not on writes of calls that wait until it has read. Of foreign messages, a call
 // that runs again reads those that it read at first; a retried call reads all of them. Earlier
@@ -100,27 +71,18 @@ func (a writers) dropAfter(last int64) {
 
 // resolver reads paths for call i: as of now, or as of when it started first.
 func (vs *values) resolver(i int) store.Resolver {
-	r := vs.view.Resolver()
-	r.At = vs.state.Calls[i].Record.At
-	if vs.writers == nil && !vs.script.Recorded() {
-		return r
-	}
-	known, record := vs.writers, vs.state.Calls[i].Record
-	if s := vs.script; s.Recorded() {
-		// An unreadable record counts as none.
-		record, _, _ = s.Record(context.Background(), vs.context, record.Call)
-		// It reads the same values.
-		if record.Before != 0 {
-			superseded, _ := s.Superseded(context.Background(), vs.context)
-			r.Log, r.At, known = superseded.Without(s.Log(), vs.recordedSpan(i).Began.N), record.At, vs.readRecordedWriters()
-		}
+	r, record := vs.view.Resolver(), &vs.state.Calls[i].Record
+	r.At = record.At
+	before, known := record.Before, vs.writers
+	if vs.recorded != nil {
+		before, known = vs.recorded.rerun(i, &r)
 	}
 	if known != nil {
 		overwriters := sync.OnceValue(func() map[int]bool { return vs.plan.Graph.Overwriters(i) })
 		r.Log = store.Hiding(r.Log, func(seq int64) bool {
 			switch author, ours := known[seq]; {
 			case !ours:
-				return record.Before != 0 && seq > record.Before
+				return before != 0 && seq > before
 			case author == reportWriter:
 				return true
 			default:
@@ -145,8 +107,8 @@ func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolve
 		})
 		err = check(r)
 	}
-	if misfit && vs.script.Recorded() {
-		again, wrong := vs.wroteAgain(ctx, vs.state.Calls[i].Record.Call)
+	if misfit && vs.recorded != nil {
+		again, wrong := vs.recorded.wroteAgain(ctx, i)
 		if again || wrong != nil {
 			err = wrong // its recorded write did fit
 		}

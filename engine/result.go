@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"obelus/engine/internal/capture"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -21,8 +22,8 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 	if log, broken := errors.AsType[*logError](res.err); broken {
 		return log.err
 	}
-	if res.waitsFor == nil {
-		if err := t.inject(ctx, t.recordedSpan(i).Settled); err != nil {
+	if t.recorded != nil && res.waitsFor == nil {
+		if err := t.recorded.settle(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -31,7 +32,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		c.Record.Duration = t.since(c)
 	}
 	if call.Captured {
-		c.Record.Given = capture(res.value, res.err)
+		c.Record.Given = capture.Pack(res.value, res.err)
 	}
 	if res.waitsFor != nil {
 		t.waitForChild(i, res)

@@ -16,7 +16,7 @@ import (
 func (t *tick) advance(ctx context.Context) error {
 	for {
 		i, ok := t.state.Next()
-		if !ok || t.awaitsRecorded(i) {
+		if !ok || t.recorded != nil && t.mustWait(i) {
 			return nil
 		}
 		t.state.Take()
@@ -28,17 +28,9 @@ func (t *tick) advance(ctx context.Context) error {
 
 // evaluate has a call do what is its turn to do.
 func (t *tick) evaluate(ctx context.Context, i int) error {
-	if err := t.inject(ctx, t.recordedSpan(i).Began); err != nil {
-		return err
-	}
-	if c := &t.state.Calls[i]; !c.Again && t.runner.script.Recorded() {
-		switch t.byPerson(c.Record.Call) {
-		case journal.ReasonSkipped:
-			t.skip(i, journal.ReasonSkipped)
-			return nil
-		case journal.ReasonGiven:
-			t.answerGiven(i)
-			return nil
+	if t.recorded != nil {
+		if settled, err := t.beginRecorded(ctx, i); settled || err != nil {
+			return err
 		}
 	}
 	t.reading = reading{&t.values, ctx}

@@ -181,7 +181,9 @@ func (t *tickRun) collect(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for t.state.In(sched.Running) > 0 {
-		t.deliverRecorded()
+		if t.recorded != nil {
+			t.deliverRecorded()
+		}
 		res := t.loop.next(ctx, timer.C)
 		if res == nil {
 			return nil

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
-	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -25,7 +24,10 @@ type task struct {
 // do does the call.
 func (j *task) do() result {
 	t, working := j.tick, j.tick.loop.working
-	if j.child != nil && t.runner.script.RunsInside(working, t.context, t.state.Calls[j.index].Record.Call) {
+	if t.recorded != nil && !j.runsInside(working) {
+		return j.recordedResult(working)
+	}
+	if j.child != nil {
 		inside, cancel := context.WithCancel(t.loop.interrupt)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
@@ -35,11 +37,6 @@ func (j *task) do() result {
 		j.child.runner.cut = cut
 		res := j.child.start(inside)
 		res.index = j.index
-		return res
-	}
-	if t.runner.script.Recorded() {
-		res := j.recordedResult(working)
-		res.index, res.attempts = j.index, 1
 		return res
 	}
 	pool := t.runner.pool
@@ -231,38 +228,4 @@ func (j *task) readMessages(ctx context.Context, q *plan.Question) error {
 	}
 	q.Messages = plan.ModelView(seen, call.ScopePaths, call.Instance)
 	return nil
-}
-
-// recordedResult is the result of the call in the recorded run.
-func (j *task) recordedResult(ctx context.Context) result {
-	t, call := j.tick, j.tick.state.Calls[j.index].Record.Call
-	record, ok, err := t.runner.script.Record(ctx, t.context, call)
-	switch {
-	case err != nil:
-		return result{err: unreadLog(ctx, err)}
-	case !ok:
-		return result{err: fmt.Errorf("the log knows of no such call")}
-	case record.Given != nil:
-		return givenResult(record.Given)
-	case record.Status == journal.Failed:
-		return result{err: &insideError{record.Error}}
-	case len(record.Writes) == 0:
-		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
-	}
-	paths, values, err := t.runner.script.Written(ctx, t.context, record)
-	if unread, ok := errors.AsType[*script.LogError](err); ok {
-		err = unreadLog(ctx, unread.Err)
-	}
-	if err != nil {
-		return result{err: err}
-	}
-	return result{value: plan.Result{Value: values}, paths: paths}
-}
-
-// answerGiven completes a recorded call with the result that a person gave, however it began.
-func (t *tick) answerGiven(i int) {
-	c := t.state.Change(i)
-	c.Started = t.runner.now()
-	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
-	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
 }

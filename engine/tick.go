@@ -19,7 +19,7 @@ type tick struct {
 
 	// Starts of calls that pause between attempts, by their places.
 	attempts       map[int]start
-	recordedStarts []start           // starts of a recorded run, to be answered one by one
+	recordedStarts []start           // of a recorded run, to be answered one by one
 	stopping       bool              // the run is to end early
 	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
 	stale          []string          // see [journal.Outcome.Stale]
@@ -56,9 +56,6 @@ type start struct {
 	child       *childRun // run of a delegate
 	slot        slot      // of any other
 }
-
-// Span implements [sched.Order] for a recorded run.
-func (vs *values) Span(call string) journal.Span { return vs.script.Span(vs.context, call) }
 
 func (t *tick) newRecord(i int) journal.Record {
 	c := t.plan.Calls[i]

@@ -35,22 +35,24 @@ type tickRun struct {
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
-	t := &tick{
+	t := &tickRun{journalled: l.lease.n}
+	t.tick = &tick{
 		values: values{
-			context: l.context, log: l.runner.Log, script: l.runner.script, schemas: l.runner.Registry.Schemas,
+			context: l.context, log: l.runner.Log, schemas: l.runner.Registry.Schemas,
 			plan: compiled, view: l.view, event: event, declarations: l.declared,
 		},
 		loop: l, runner: l.runner,
 	}
 	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
-	if l.runner.script.Recorded() {
-		config.Order = &t.values
+	if l.runner.script != nil {
+		t.recorded, t.writers = &recordedTick{values: &t.values, script: l.runner.script}, writers{}
+		config.Order = t.recorded
 	}
 	t.state = sched.New(config, t.newRecord)
-	if l.runner.script.Recorded() {
-		t.takeRecorded()
+	if t.recorded != nil {
+		t.recorded.takeDecisions()
 	}
-	return &tickRun{tick: t, journalled: l.lease.n}
+	return t
 }
 
 // run carries the tick to its end, or as far as it gets. There is no outcome
@@ -119,7 +121,9 @@ func (t *tickRun) isActive() bool {
 
 // await waits for something to happen, and goes on from there.
 func (t *tickRun) await(ctx context.Context) error {
-	t.deliverRecorded()
+	if t.recorded != nil {
+		t.deliverRecorded()
+	}
 	var due <-chan time.Time
 	if t.polling = t.state.AwaitsOutside(); t.polling {
 		if t.pollTicker == nil {

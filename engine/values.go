@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"obelus/engine/internal/sched"
-	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -53,7 +52,6 @@ func put(object map[string]any, segments []string, v any) {
 type values struct {
 	context string
 	log     store.Log
-	script  script.Script
 	schemas []schema.Option
 	plan    *plan.Plan
 	event   journal.PlanEvent
@@ -62,9 +60,8 @@ type values struct {
 
 	declarations map[declaredKey]declaration
 	// Of the tick's messages, if the reads of calls depend on them; else nil.
-	writers writers
-	// Of the tick in the log of the recorded run, once they were asked for; else nil.
-	recordedWriters writers
+	writers  writers
+	recorded *recordedTick // nil in a live run
 }
 
 // reading is what calls read while one is evaluated (see [sched.Values]).

@@ -97,9 +97,6 @@ type recorded struct {
 	spans   map[string]map[string]journal.Span
 }
 
-// Recorded implements [script.Script].
-func (r *recorded) Recorded() bool { return true }
-
 // Log implements [script.Script].
 func (r *recorded) Log() store.Reader { return r.log }
 

@@ -15,11 +15,7 @@ import (
 // Script drives the runs of one context and of its delegates. Contexts and calls are given by
 // name, as the journal has them. A script belongs to one run at a time.
 type Script interface {
-	// Recorded reports whether the run is replayed: its calls begin and settle one by one, in
-	// the order of the record.
-	Recorded() bool
-
-	// Log is the log of the recorded run; nil for a live one.
+	// Log is the log of the recorded run.
 	Log() store.Reader
 
 	// Record returns a call's record in the recorded run.
@@ -67,51 +63,3 @@ type LogError struct{ Err error }
 
 func (e *LogError) Error() string { return e.Err.Error() }
 func (e *LogError) Unwrap() error { return e.Err }
-
-// Live is the script of a run that is not replayed.
-type Live struct{}
-
-// Recorded implements [Script].
-func (Live) Recorded() bool { return false }
-
-// Log implements [Script].
-func (Live) Log() store.Reader { return nil }
-
-// Record implements [Script].
-func (Live) Record(context.Context, string, string) (r journal.Record, ok bool, err error) {
-	return r, false, nil
-}
-
-// Span implements [Script].
-func (Live) Span(string, string) (none journal.Span) { return none }
-
-// Timeline implements [Script].
-func (Live) Timeline(context.Context, string) (*journal.Timeline, error) {
-	return &journal.Timeline{}, nil
-}
-
-// Superseded implements [Script].
-func (Live) Superseded(context.Context, string) (journal.Superseded, error) { return nil, nil }
-
-// ErrorSeq implements [Script].
-func (Live) ErrorSeq(context.Context, string, string) (int64, error) { return 0, nil }
-
-// BeginTick implements [Script].
-func (Live) BeginTick(context.Context, *store.View, string, int) error { return nil }
-
-// Inject implements [Script].
-func (Live) Inject(context.Context, *store.View, string, journal.Position) error { return nil }
-
-// Child implements [Script].
-func (Live) Child(context.Context, string, string) (string, error) { return "", nil }
-
-// Request implements [Script].
-func (Live) Request(_ string, request *plan.Request) *plan.Request { return request }
-
-// RunsInside implements [Script].
-func (Live) RunsInside(context.Context, string, string) bool { return true }
-
-// Written implements [Script].
-func (Live) Written(context.Context, string, journal.Record) ([]store.Path, plan.ValuesByPath, error) {
-	return nil, nil, nil
-}

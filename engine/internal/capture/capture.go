@@ -1,4 +1,6 @@
-package engine
+// Package capture turns the result of an anonymous delegate's call into what its record keeps, for
+// the parent's call to place, and back.
+package capture
 
 import (
 	"errors"
@@ -6,9 +8,9 @@ import (
 	"obelus/engine/plan"
 )
 
-// capture returns the result of an activity as the record of an anonymous delegate's call keeps it;
+// Pack returns the result of an activity as the record of an anonymous delegate's call keeps it;
 // nil where the activity broke down.
-func capture(result plan.Result, err error) plan.Values {
+func Pack(result plan.Result, err error) plan.Values {
 	captured, loose := plan.Values{}, result.Loose
 	var failure *plan.Failure
 	switch {
@@ -30,8 +32,8 @@ func capture(result plan.Result, err error) plan.Values {
 	return captured
 }
 
-// uncapture is the way back from [capture].
-func uncapture(object plan.Values) (result plan.Result, err error) {
+// Unpack is the way back from [Pack].
+func Unpack(object plan.Values) (result plan.Result, err error) {
 	loose, _ := object["loose"].(bool)
 	if fields, ok := object["failure"].(map[string]any); ok {
 		return result, &plan.Failure{Fields: fields, Loose: loose}
