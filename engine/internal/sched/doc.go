@@ -13,6 +13,7 @@
 //	queued   -- settled  --> settled
 //	queued   -- returned --> queued
 //	parked   -- released --> queued
+//	parked   -- returned --> parked
 //	waiting  -- arrived  --> blocked
 //	held     -- decided  --> blocked
 //	running  -- lacks    --> waiting

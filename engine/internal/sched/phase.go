@@ -64,6 +64,7 @@ var transitions = []transition{
 	{Queued, Finished, Settled},
 	{Queued, Returned, Queued},
 	{Parked, Released, Queued},
+	{Parked, Returned, Parked},
 	{Waiting, Arrived, Blocked},
 	{Held, Decided, Blocked},
 	{Running, Lacks, Waiting},

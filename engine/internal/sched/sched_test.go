@@ -295,6 +295,11 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 			first: "a running, b queued",
 			steps: []step{{"returns a", "a running, b queued"}, {"cut a", "a stopped, b running"}},
 		}, {
+			name: "a retry that is due, and left to another run", limits: map[string]int{"a": 1},
+			calls: []string{"a _outputPath=†state.a", "a _outputPath=†state.b"},
+			first: "a running, a parked",
+			steps: []step{{"pauses a", "a paused, a running"}, {"time", "a parked, a running"}, {"returns a", "a parked, a running"}},
+		}, {
 			name: "a delegate that waits", calls: []string{"a _outputPath=†state.a"},
 			first: "a running",
 			steps: []step{{"delegate a", "a waiting"}, {"arrived a", "a running"}},
