@@ -31,7 +31,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 	if err := t.inject(ctx, t.recordedSpan(i).Began); err != nil {
 		return err
 	}
-	if c := &t.state.Calls[i]; !c.Again && t.runner.script.Recorded() {
+	if c := &t.state.Calls[i]; !c.AwaitsRetry() && t.runner.script.Recorded() {
 		switch t.byPerson(c.Record.Call) {
 		case journal.ReasonSkipped:
 			t.skip(i, journal.ReasonSkipped)
@@ -59,7 +59,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		t.awaitApproval(i, d)
 	case sched.Wait:
 		t.state.Change(i).Record.WaitingOn = d.WaitsFor
-		t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
+		t.state.Apply(sched.Event{Kind: sched.Missing, Call: i})
 		t.recordCall(i)
 	case sched.Skip:
 		t.skip(i, d.Reason)
@@ -196,7 +196,5 @@ func (vs *values) issuedCall(i int) map[string]any {
 func (t *tick) startRetry(i int) {
 	s := t.attempts[i]
 	s.speculative = nil
-	c := t.state.Change(i)
-	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.enqueueStart(s)
 }

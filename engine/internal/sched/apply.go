@@ -14,7 +14,7 @@ type Event struct {
 	Call int
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
-	Due    time.Duration  // of Failing: when the next attempt is due, since the run was opened
+	Due    time.Duration  // of AttemptFailed: when the next attempt is due, since the run was opened
 	Hold   *journal.Hold  // of Decided
 }
 
@@ -30,14 +30,10 @@ func (s *State) Apply(e Event) {
 	s.move(e.Call, e)
 	switch e.Kind {
 	case Started:
-		c.Step, c.Again = s.step, false
+		c.Step = s.step
 		s.release(e.Call, c.Record.Unstored)
 	case Finished:
 		s.release(e.Call, true)
-	case Due:
-		c.Again = true
-	case Returned:
-		c.Again = false
 	}
 }
 
@@ -89,21 +85,24 @@ func (s *State) move(i int, e Event) {
 	}
 }
 
-// setStatus gives a call's record the status that it has after an event.
+// setStatus gives a call's record the status that it has after an event, and records whether it
+// pauses between attempts.
 func (c *Call) setStatus(e Event) {
 	switch r := &c.Record; e.Kind {
 	case Started:
-		r.Status = journal.Running
+		r.Status, r.Rests, r.RetryAt = journal.Running, false, ""
 	case HeldBack:
 		r.Status = journal.Held
-	case Lacks:
+	case Missing:
 		r.Status = journal.Waiting
-	case Arrived, Returned:
+	case Arrived:
 		r.Status = journal.Blocked
+	case Returned:
+		r.Status, r.Rests, r.RetryAt = journal.Blocked, false, ""
 	case Decided:
 		r.Status, r.Hold = journal.Ready, e.Hold
-	case Failing:
-		c.Due = e.Due
+	case AttemptFailed:
+		r.Rests, c.Due = true, e.Due
 	case Finished, Cut:
 		r.Status = e.Status
 	}

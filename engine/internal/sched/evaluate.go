@@ -62,7 +62,7 @@ func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error)
 	e := evaluation{s, i, s.Plan.Calls[i], v}
 	record := &s.Calls[i].Record
 	switch h := record.Hold; {
-	case s.Calls[i].Again:
+	case s.Calls[i].AwaitsRetry():
 		return Decision{Action: Retry}, nil
 	case h != nil && h.Decision == journal.Rejected:
 		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil

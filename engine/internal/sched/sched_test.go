@@ -147,7 +147,7 @@ func (w *world) advance() {
 			w.state.Apply(Event{Kind: HeldBack, Call: i})
 		case Wait:
 			c.Record.WaitingOn = d.WaitsFor
-			w.state.Apply(Event{Kind: Lacks, Call: i})
+			w.state.Apply(Event{Kind: Missing, Call: i})
 		case Skip:
 			c.Record.Reason = d.Reason
 			w.state.Apply(Event{Kind: Finished, Call: i, Status: journal.Skipped})
@@ -198,7 +198,7 @@ func (w *world) act(event string) {
 	case "fails":
 		w.end(i, errors.New("failed"))
 	case "pauses":
-		w.state.Apply(Event{Kind: Failing, Call: i, Due: w.now + time.Second})
+		w.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: w.now + time.Second})
 	case "returns":
 		w.state.Apply(Event{Kind: Returned, Call: i})
 	case "cut":
@@ -207,7 +207,7 @@ func (w *world) act(event string) {
 		w.state.Apply(Event{Kind: Decided, Call: i, Hold: &journal.Hold{Decision: what, Reason: "no"}})
 	case "delegate":
 		w.state.Change(i).Record.Child = "inside"
-		w.state.Apply(Event{Kind: Lacks, Call: i})
+		w.state.Apply(Event{Kind: Missing, Call: i})
 	case "arrived":
 		w.state.Apply(Event{Kind: Arrived, Call: i})
 	default:
@@ -415,7 +415,7 @@ func (w *world) happen(r *rand.Rand) {
 	i := running[r.IntN(len(running))]
 	switch call := w.state.Calls[i].Record.Call; {
 	case r.IntN(5) == 0:
-		w.state.Apply(Event{Kind: Failing, Call: i, Due: w.now + time.Second})
+		w.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: w.now + time.Second})
 	case r.IntN(8) == 0:
 		w.state.Apply(Event{Kind: Returned, Call: i})
 	case fails(call):
@@ -433,7 +433,7 @@ func snapshot(s *State) []string {
 		if phase == Parked {
 			phase = Queued
 		}
-		all = append(all, fmt.Sprint(phase, c.Record.Status, c.waits, c.read, c.settled, c.Written, c.Due, c.Again))
+		all = append(all, fmt.Sprint(phase, c.Record.Status, c.waits, c.read, c.settled, c.Written, c.Due, c.AwaitsRetry()))
 	}
 	return all
 }

@@ -54,7 +54,6 @@ type Call struct {
 	Step    int           // in which its newest attempt began
 	Started time.Time     // when its first attempt did
 	Due     time.Duration // of a paused call: when its next attempt is due, since the run was opened
-	Again   bool          // it has failed, and its next attempt is due
 	// Of a call that waits for its delegate: the journal's position when that began to wait.
 	WaitsSince int64
 	Before     journal.Status // before the run was resumed
@@ -64,6 +63,12 @@ type Call struct {
 	read    bool // calls that wait for its reads have been released
 	settled bool // calls that wait for its outcome have been released
 	saved   int  // number of the step that has kept its state before
+}
+
+// AwaitsRetry reports whether an attempt of the call has failed, and the next has not begun. It may
+// be due.
+func (c *Call) AwaitsRetry() bool {
+	return c.Record.Rests && (c.Phase == Paused || c.Phase == Queued || c.Phase == Parked)
 }
 
 // Undo is the states of calls before a step changed them.
