@@ -79,8 +79,8 @@ type savedCall struct {
 	before Call
 }
 
-// New returns the state of a tick in which nothing has happened yet, but that the calls without
-// dependencies are not queued before [State.Restore].
+// New returns the state of a tick before any call of it can run. The records of calls may be
+// changed until [State.Restore], which queues those that can run.
 func New(c Config, record func(i int) journal.Record) *State {
 	s := &State{Config: c, Calls: make([]Call, len(c.Plan.Calls))}
 	for i := range s.Calls {
@@ -99,21 +99,21 @@ func New(c Config, record func(i int) journal.Record) *State {
 	return s
 }
 
-// Restore takes over the records of calls from before: it releases the calls that wait for settled
-// ones, as long as these need not run again, and queues the calls that can run.
+// Restore gives calls the phases that their records tell, releases those that wait for settled
+// ones, as long as these need not run again, and queues those that can run. A record is settled,
+// held, in doubt, or running where a person gives its result; all others are of calls that are to
+// run.
 func (s *State) Restore() {
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		switch c.Record.Status {
 		case journal.Done, journal.Failed, journal.Skipped:
 			c.Phase = Settled
-		case journal.Waiting:
-			c.Phase = Waiting
 		case journal.Held:
 			c.Phase = Held
-		case journal.Running: // a person gives its result
+		case journal.Running:
 			c.Phase = Running
-		case journal.InDoubt, journal.Interrupted, journal.Cancelled:
+		case journal.InDoubt:
 			c.Phase = Stopped
 		default:
 			c.Phase = Blocked
