@@ -1,7 +1,7 @@
 // Package sched is the scheduler of a tick's calls. A [State] is a value: it starts no goroutine,
 // and knows no clock, no log and no scripts. The runner applies events to it ([State.Apply]), asks
 // for the next call that can run ([State.Next]) and for a decision about it ([State.Evaluate]),
-// and, once no call is left, for the end of the tick ([State.Verdict]).
+// and, once no call is left, how the run goes on ([State.RunStatus], [DecideEnd]).
 //
 // Events lead a call from phase to phase. An event that a phase does not list is a mistake of the
 // runner, and [State.Apply] panics:

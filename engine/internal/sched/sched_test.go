@@ -493,28 +493,32 @@ func TestQueue_Order(t *testing.T) {
 	}
 }
 
-// TestEnding_Decide: how a run goes on once the calls of a tick have settled.
-func TestEnding_Decide(t *testing.T) {
+// TestDecideEnd: how a run goes on once the calls of a tick have settled.
+func TestDecideEnd(t *testing.T) {
 	wrong := errors.New("nothing wrote †out")
 	for name, test := range map[string]struct {
-		ending    Ending
+		given        error
+		limit, asked int
+		repeated     bool
+
 		status    journal.RunStatus
 		problem   string
 		exhausted bool
 	}{
-		"as its calls tell":       {Ending{}, journal.RunDone, "", false},
-		"a problem fails it":      {Ending{Problem: wrong}, journal.RunFailed, "nothing wrote †out", false},
-		"asked again":             {Ending{Asks: true, Asked: 1, Limit: 2, Problem: wrong}, journal.RunContinued, "", false},
-		"asked too often":         {Ending{Asks: true, Asked: 2, Limit: 2}, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more", true},
-		"the same solution again": {Ending{Asks: true, Repeated: true, Asked: 1, Limit: 2, Problem: wrong}, journal.RunFailed, "the planner gave the same solution again after it had been refused: nothing wrote †out", false},
+		"as its calls tell":       {nil, 0, 0, false, journal.RunDone, "", false},
+		"a problem fails it":      {wrong, 0, 0, false, journal.RunFailed, "nothing wrote †out", false},
+		"asked again":             {wrong, 2, 1, false, journal.RunContinued, "", false},
+		"asked too often":         {nil, 2, 2, false, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more", true},
+		"the last time":           {wrong, 2, 2, false, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more; the last time: nothing wrote †out", true},
+		"the same solution again": {wrong, 2, 1, true, journal.RunFailed, "the planner gave the same solution again after it had been refused: nothing wrote †out", false},
 	} {
-		status, problem, exhausted := test.ending.Decide(journal.RunDone)
-		said := ""
+		status, problem, exhausted := DecideEnd(journal.RunDone, test.given, test.limit, test.asked, test.repeated)
+		text := ""
 		if problem != nil {
-			said = problem.Error()
+			text = problem.Error()
 		}
-		if status != test.status || said != test.problem || exhausted != test.exhausted {
-			t.Errorf("%s: %s, %q, %t", name, status, said, exhausted)
+		if status != test.status || text != test.problem || exhausted != test.exhausted {
+			t.Errorf("%s: %s, %q, %t", name, status, text, exhausted)
 		}
 	}
 }
