@@ -19,7 +19,7 @@ func (t *tick) advance(ctx context.Context) error {
 		if !ok || t.awaitsRecorded(i) {
 			return nil
 		}
-		t.state.Take()
+		t.state.Dequeue()
 		if err := t.evaluate(ctx, i); err != nil {
 			return err
 		}

@@ -31,12 +31,12 @@ func (s *State) Unreported() (failed []*journal.Record) {
 	return failed
 }
 
-// DecideEnd returns the status of the run after a tick whose calls have all settled, where they
-// tell one status so far, and the error that it ends with. problem is why the plan was refused or
-// there is no output; it may be nil. limit is how often the planner may be asked in this run, 0
-// where it is not to be asked again; asked is how often it has been, and repeated reports that it
-// gave the solution once more that had just been refused. exhausted reports that only the limit
-// ends the run.
+// DecideEnd returns the status of the run after a tick whose calls have all settled, and the error
+// that it ends with; exhausted reports that only the limit ends it. status is that of the calls
+// ([State.RunStatus]), and problem, which may be nil, is why the plan was refused or there is no
+// output. limit is how often the planner may be asked in the run, 0 if it is not to be asked again;
+// asked is how often it has been. If repeated is set, it gave the solution once more that had just
+// been refused.
 func DecideEnd(status journal.RunStatus, problem error, limit, asked int, repeated bool) (_ journal.RunStatus, err error, exhausted bool) {
 	switch {
 	case limit > 0 && repeated:

@@ -2,7 +2,7 @@ package sched
 
 import "fmt"
 
-// Phase is where a call of a tick stands.
+// Phase is the state of a call in the scheduler.
 type Phase uint8
 
 // The phases of calls.
@@ -83,7 +83,7 @@ var transitions = []transition{
 // none marks an event that does not happen in a phase.
 const none = phases
 
-// next is the table by phase and event.
+// next holds the phase that follows, by phase and event.
 var next = func() (table [phases][eventKinds]Phase) {
 	for from := range table {
 		for on := range table[from] {

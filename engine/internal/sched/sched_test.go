@@ -130,7 +130,7 @@ func (w *world) advance() {
 		if !ok {
 			return
 		}
-		w.state.Take()
+		w.state.Dequeue()
 		d, err := w.state.Evaluate(w.t.Context(), i, w)
 		if err != nil {
 			w.t.Fatal(err)
@@ -477,7 +477,7 @@ func TestQueue_Order(t *testing.T) {
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, c := range all {
-			q.add(c)
+			q.push(c)
 		}
 		slices.SortFunc(all, func(a, b queuedCall) int {
 			if a.before(b) {
@@ -486,7 +486,7 @@ func TestQueue_Order(t *testing.T) {
 			return 1
 		})
 		for _, want := range all {
-			if got := q.take(); got != want.call {
+			if got := q.pop(); got != want.call {
 				t.Fatalf("call %d came before %d", got, want.call)
 			}
 		}
