@@ -73,7 +73,7 @@ type ending struct{ *tick }
 
 // verdict stages the error messages of the tick, and returns its end.
 func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
-	end := journal.RunEvent{Tick: e.event.Tick, Status: e.state.Verdict()}
+	end := journal.RunEvent{Tick: e.event.Tick, Status: e.state.RunStatus()}
 	if end.Status == journal.RunWaiting {
 		return end, nil
 	}
@@ -113,14 +113,11 @@ func (e *ending) reportFailure(r *journal.Record) {
 // down, nor if it repeated the solution refused just before.
 func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
-	ending := sched.Ending{
-		Asks:     e.event.Planner && end.Output == nil && !errors.As(problem, &broken),
-		Repeated: e.repeated,
-		Asked:    e.event.Tick - e.event.First + 1,
-		Limit:    positive(e.runner.Ticks, DefaultTicks),
-		Problem:  problem,
+	limit := 0
+	if e.event.Planner && end.Output == nil && !errors.As(problem, &broken) {
+		limit = positive(e.runner.Ticks, DefaultTicks)
 	}
-	status, wrong, exhausted := ending.Decide(end.Status)
+	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, e.event.Tick-e.event.First+1, e.repeated)
 	if end.Status = status; wrong != nil {
 		end.Error = wrong.Error()
 	}

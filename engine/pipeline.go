@@ -74,7 +74,7 @@ func (t *tickRun) startCommit(ctx context.Context) (*pendingCommit, error) {
 		return nil, err
 	}
 	t.launchPure()
-	f := &pendingCommit{tick: t, made: t.made, changed: t.state.TakeUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: errGoroutineEnded}
+	f := &pendingCommit{tick: t, made: t.made, changed: t.state.KeepUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: errGoroutineEnded}
 	t.pending, t.made = f, made{}
 	t.save()
 	go func() {

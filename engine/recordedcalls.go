@@ -29,7 +29,7 @@ func (t *tick) beginRecorded(ctx context.Context, i int) (settled bool, err erro
 	}
 	record := rt.record(t.recorded.callID(i))
 	switch {
-	case t.state.Calls[i].Again:
+	case t.state.Calls[i].AwaitsRetry():
 		return false, nil
 	case record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped:
 		t.skip(i, journal.ReasonSkipped)

@@ -98,7 +98,7 @@ func (t *tick) waitForChild(i int, res *result) {
 	}
 	c.Record.WaitingOn, c.WaitsSince = res.waitsFor, res.waitsSince
 	c.Record.Reason = "its delegate waits, in context " + c.Record.Child
-	t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
+	t.state.Apply(sched.Event{Kind: sched.Missing, Call: i})
 	t.recordCall(i)
 }
 
@@ -256,14 +256,13 @@ func (t *tick) backOff(res *result) {
 		t.requeue(i)
 		return
 	}
-	c.Record.Rests = true
 	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
 	c.Record.MaxTries = 1 + res.retry.activity.Retries
 	if t.attempts == nil {
 		t.attempts = map[int]start{}
 	}
 	t.attempts[i] = res.retry.start
-	t.state.Apply(sched.Event{Kind: sched.Failing, Call: i, Due: time.Since(t.loop.opened) + res.retry.after})
+	t.state.Apply(sched.Event{Kind: sched.AttemptFailed, Call: i, Due: time.Since(t.loop.opened) + res.retry.after})
 	t.recordCall(i)
 	t.pauses = true
 }

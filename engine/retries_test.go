@@ -199,3 +199,35 @@ func TestReplay_OrderDuringPauses(t *testing.T) {
 		}
 	})
 }
+
+// TestRetry_StopWhileActivityIsFull: a call that is due again, and for which its activity has no
+// room, is left to the next resume if the run is stopped.
+func TestRetry_StopWhileActivityIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(memory.New(), map[string]activity{"flaky": failingFirst(1, sleep)})
+		flaky := r.Registry.Activities["flaky"]
+		flaky.Retries, flaky.Backoff, flaky.Concurrency = 1, 10*time.Second, 1
+		flaky.Timeout, r.Drain = 2*time.Hour, 2*time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the retry of one of the two is at work
+		defer cancel()
+		outcome, err := r.Run(ctx, start(t, `[{"_tool": "flaky", "seconds": 3600, "_outputPath": "†state.a"}, {"_tool": "flaky", "seconds": 3600, "_outputPath": "†state.b"}]`))
+		if err != nil || outcome.Status != journal.RunInterrupted {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		var statuses []journal.Status
+		for _, call := range outcome.Calls {
+			statuses = append(statuses, call.Status)
+			if call.Rests || call.RetryAt != "" {
+				t.Errorf("%+v", call)
+			}
+		}
+		slices.Sort(statuses)
+		if !slices.Equal(statuses, []journal.Status{journal.Blocked, journal.Done}) {
+			t.Errorf("the calls are %v", statuses)
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		if err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+	})
+}

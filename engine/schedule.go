@@ -19,7 +19,7 @@ func (t *tick) advance(ctx context.Context) error {
 		if !ok || t.recorded != nil && t.mustWait(i) {
 			return nil
 		}
-		t.state.Take()
+		t.state.Dequeue()
 		if err := t.evaluate(ctx, i); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		t.awaitApproval(i, d)
 	case sched.Wait:
 		t.state.Change(i).Record.WaitingOn = d.WaitsFor
-		t.state.Apply(sched.Event{Kind: sched.Lacks, Call: i})
+		t.state.Apply(sched.Event{Kind: sched.Missing, Call: i})
 		t.recordCall(i)
 	case sched.Skip:
 		t.skip(i, d.Reason)
@@ -188,7 +188,5 @@ func (vs *values) issuedCall(i int) map[string]any {
 func (t *tick) startRetry(i int) {
 	s := t.attempts[i]
 	s.speculative = nil
-	c := t.state.Change(i)
-	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.enqueueStart(s)
 }

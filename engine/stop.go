@@ -234,8 +234,6 @@ func (t *tick) cutOff(i, attempts int) {
 // requeue records that a call that was to start has not begun: it is next when the run is resumed,
 // and needs no decision.
 func (t *tick) requeue(i int) {
-	c := t.state.Change(i)
-	c.Record.Rests, c.Record.RetryAt = false, ""
 	t.state.Apply(sched.Event{Kind: sched.Returned, Call: i})
 	t.recordCall(i)
 }
@@ -243,7 +241,7 @@ func (t *tick) requeue(i int) {
 // requeuePaused leaves calls that pause between attempts to the next resume.
 func (t *tick) requeuePaused() {
 	for i := range t.state.Calls {
-		if c := &t.state.Calls[i]; c.Phase == sched.Paused || c.Again {
+		if t.state.Calls[i].AwaitsRetry() {
 			t.requeue(i)
 		}
 	}

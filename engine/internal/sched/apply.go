@@ -8,19 +8,19 @@ import (
 	"obelus/store"
 )
 
-// Event is something that has happened.
+// Event is something that happens to a call.
 type Event struct {
 	Kind EventKind
 	Call int
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
-	Due    time.Duration  // of Failing: when the next attempt is due, since the run was opened
+	Due    time.Duration  // of AttemptFailed: when the next attempt is due, since the run was opened
 	Hold   *journal.Hold  // of Decided
 }
 
-// Apply has something happen to a call, and releases the calls that waited for it. Events of
-// [Arrived] and [Decided] come from the log, and are not undone with the step. It panics where the
-// event does not happen in the call's phase.
+// Apply moves a call to the phase that follows an event, and releases the calls that waited for the
+// event. [Arrived] and [Decided] come from the log, and are not undone with the step. It panics
+// where the event does not happen in the call's phase.
 func (s *State) Apply(e Event) {
 	if e.Kind == Arrived || e.Kind == Decided {
 		s.applyForeign(e)
@@ -30,18 +30,14 @@ func (s *State) Apply(e Event) {
 	s.move(e.Call, e)
 	switch e.Kind {
 	case Started:
-		c.Step, c.Again = s.step, false
+		c.Step = s.step
 		s.release(e.Call, c.Record.Unstored)
 	case Finished:
 		s.release(e.Call, true)
-	case Due:
-		c.Again = true
-	case Returned:
-		c.Again = false
 	}
 }
 
-// applyForeign has an event of the log happen.
+// applyForeign applies an event that comes from the log.
 func (s *State) applyForeign(e Event) {
 	s.move(e.Call, e)
 	if s.Calls[e.Call].waits == 0 {
@@ -49,10 +45,10 @@ func (s *State) applyForeign(e Event) {
 	}
 }
 
-// ApplyMessage has a foreign message arrive at a path: the calls that wait for a value there, above
-// or below are queued.
+// ApplyMessage applies [Arrived] to the calls that wait for a value at, above or below a path,
+// where a foreign message has arrived.
 func (s *State) ApplyMessage(path store.Path) {
-	for _, i := range s.waiting.take(path) {
+	for _, i := range s.waiting.removeOverlapping(path) {
 		s.applyForeign(Event{Kind: Arrived, Call: i})
 	}
 }
@@ -61,18 +57,17 @@ func (s *State) ApplyMessage(path store.Path) {
 // be changed, and is not up to date after the next event.
 func (s *State) Parents() map[string]int { return s.parents }
 
-// ApplyTime ends the pauses that are over by a time since the run was opened. Calls for which it is
-// time at once come in the order of the plan, whatever was noticed first.
+// ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened.
 func (s *State) ApplyTime(now time.Duration) {
 	for len(s.paused) > 0 && s.paused[0].rank.N <= int64(now) {
-		i := s.paused.take()
-		if c := &s.Calls[i]; c.Phase == Paused && c.Due <= now { // it may have returned meanwhile
+		i := s.paused.pop()
+		if c := &s.Calls[i]; c.Phase == Paused && c.Due <= now { // else its pause ended by Returned
 			s.Apply(Event{Kind: Due, Call: i})
 		}
 	}
 }
 
-// move changes the phase of a call, and all that depends on phases.
+// move changes the phase of a call, and the queues, indexes and counts with it.
 func (s *State) move(i int, e Event) {
 	c := &s.Calls[i]
 	to := c.Phase.after(e.Kind, c.Record.Call)
@@ -84,32 +79,37 @@ func (s *State) move(i int, e Event) {
 	c.Phase = to
 	c.setStatus(e)
 	s.enter(i)
-	if e.Kind != AtLimit && e.Kind != Released { // its activity may have room
+	if e.Kind != AtLimit && e.Kind != Released { // else the call took no room in its activity
 		s.unpark(s.Plan.Calls[i].Activity)
 	}
 }
 
-// setStatus gives a call's record the status that it has after an event.
+// setStatus gives a call's record the status that it has after an event, and records whether it
+// pauses between attempts.
 func (c *Call) setStatus(e Event) {
 	switch r := &c.Record; e.Kind {
 	case Started:
-		r.Status = journal.Running
+		r.Status, r.Rests, r.RetryAt = journal.Running, false, ""
 	case HeldBack:
 		r.Status = journal.Held
-	case Lacks:
+	case Missing:
 		r.Status = journal.Waiting
-	case Arrived, Returned:
+	case Arrived:
 		r.Status = journal.Blocked
+	case Returned:
+		r.Status, r.Rests, r.RetryAt = journal.Blocked, false, ""
 	case Decided:
 		r.Status, r.Hold = journal.Ready, e.Hold
-	case Failing:
-		c.Due = e.Due
+	case AttemptFailed:
+		r.Rests, c.Due = true, e.Due
 	case Finished, Cut:
 		r.Status = e.Status
 	}
 }
 
-// leave takes a call out of its phase. Queues drop theirs by themselves.
+// leave removes a call from the counts of its phase, and a parent from the index of parents. It
+// need not touch the others: whoever applies an event to a queued, parked or waiting call has
+// removed it from its queue before, and [State.ApplyTime] skips a call that is paused no more.
 func (s *State) leave(i int) {
 	c := &s.Calls[i]
 	s.number[c.Phase]--
@@ -123,13 +123,13 @@ func (s *State) leave(i int) {
 	}
 }
 
-// enter counts and queues a call by its phase.
+// enter adds a call to the counts, queues and indexes of its phase.
 func (s *State) enter(i int) {
 	c := &s.Calls[i]
 	s.number[c.Phase]++
 	switch c.Phase {
 	case Queued:
-		s.queueOf(i).add(queuedCall{s.span(i).Began, i})
+		s.queueOf(i).push(queuedCall{s.span(i).Began, i})
 	case Parked:
 		a := s.Plan.Calls[i].Activity
 		if s.parked == nil {
@@ -139,7 +139,7 @@ func (s *State) enter(i int) {
 	case Running:
 		s.occupy(i, 1)
 	case Paused:
-		s.paused.add(queuedCall{journal.Position{N: int64(c.Due)}, i})
+		s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
 	case Waiting:
 		if c.Record.Child != "" {
 			if s.parents == nil {
@@ -155,7 +155,7 @@ func (s *State) enter(i int) {
 	}
 }
 
-// queueOf is the queue for a call.
+// queueOf returns the queue for a call.
 func (s *State) queueOf(i int) *queue {
 	if s.Plan.Calls[i].FireAndForget() {
 		return &s.detached
@@ -163,7 +163,7 @@ func (s *State) queueOf(i int) *queue {
 	return &s.ready
 }
 
-// occupy counts a call that begins to run, or, by -1, has ended.
+// occupy adds n, which is 1 or -1, to the counts of running calls that a call belongs to.
 func (s *State) occupy(i, n int) {
 	if s.Calls[i].Record.Unstored {
 		s.detachedRunning += n
@@ -176,12 +176,12 @@ func (s *State) occupy(i, n int) {
 	}
 }
 
-// isFull reports whether an activity is at its limit; it never is in a recorded run.
+// isFull reports whether an activity is at its limit. None ever is in a recorded run.
 func (s *State) isFull(a *plan.Registered) bool {
 	return s.Order == nil && a != nil && a.Concurrency > 0 && s.busy[a] >= a.Concurrency
 }
 
-// unpark queues a call that waits for room in its activity, if there is some.
+// unpark queues the first call that is parked for an activity, if that has room.
 func (s *State) unpark(a *plan.Registered) {
 	if parked := s.parked[a]; len(parked) > 0 && !s.isFull(a) {
 		s.parked[a] = parked[1:]
@@ -189,13 +189,15 @@ func (s *State) unpark(a *plan.Registered) {
 	}
 }
 
-// release lets go of the calls that wait for a call: those that wait until it has read, and, once
-// it has settled, all.
+// release removes edges from a call to those that wait for it: those that wait until it has read,
+// and if settled is set also those that wait for its outcome. A call without edges is queued. One
+// that had settled before the run was resumed, while others that it had waited for run again,
+// releases the calls behind it only then.
 func (s *State) release(i int, settled bool) {
 	c := s.Change(i)
 	for _, e := range s.Plan.Graph.OutOf[i] {
-		free := e.Kind == plan.ReadEdge && !c.read || e.Kind != plan.ReadEdge && settled && !c.settled
-		if !free || s.overtook(e) {
+		removed := e.Kind == plan.ReadEdge && !c.read || e.Kind != plan.ReadEdge && settled && !c.settled
+		if !removed || s.overtook(e) {
 			continue
 		}
 		next := s.Change(e.To)
@@ -206,16 +208,16 @@ func (s *State) release(i int, settled bool) {
 		case Blocked:
 			s.move(e.To, Event{Kind: Released})
 		case Settled:
-			defer s.release(e.To, true)
+			s.release(e.To, true)
 		}
 	}
 	c.read = true
 	c.settled = c.settled || settled
 }
 
-// Next returns the call whose turn has come; false if none can run. Calls of activities that are at
-// their limit are parked. Fire-and-forget calls come last, except in a recorded run, where the
-// record gives the order.
+// Next returns the call that is to be evaluated next, and leaves it in its queue; ok is false if no
+// call can run. Calls of activities that are at their limit are parked. Fire-and-forget calls come
+// last, except in a recorded run, where the record gives the order.
 func (s *State) Next() (call int, ok bool) {
 	for {
 		q := s.nextQueue()
@@ -226,12 +228,12 @@ func (s *State) Next() (call int, ok bool) {
 		if !s.isFull(s.Plan.Calls[i].Activity) {
 			return i, true
 		}
-		q.take()
+		q.pop()
 		s.move(i, Event{Kind: AtLimit})
 	}
 }
 
-// nextQueue returns the queue whose first call is next, nil if none may run.
+// nextQueue returns the queue whose first call is next, nil if no call can run.
 func (s *State) nextQueue() *queue {
 	ready := len(s.ready) > 0 && s.Running() < s.Parallel
 	detached := len(s.detached) > 0 && s.detachedRunning < s.Parallel
@@ -244,11 +246,11 @@ func (s *State) nextQueue() *queue {
 	return nil
 }
 
-// Take takes the call out of its queue whose turn has come, to be evaluated.
-func (s *State) Take() { s.nextQueue().take() }
+// Dequeue removes the call that [State.Next] returned from its queue. An event must follow.
+func (s *State) Dequeue() { s.nextQueue().pop() }
 
-// overtook reports whether a recorded call did not wait for another: that one ran again when it had
-// long begun.
+// overtook reports whether e.To did not wait for e.From in a recorded run, since e.From ran again
+// after e.To had begun.
 func (s *State) overtook(e plan.Edge) bool {
 	if s.Order == nil {
 		return false
@@ -257,7 +259,7 @@ func (s *State) overtook(e plan.Edge) bool {
 	return began != 0 && began < s.span(e.From).Began.N
 }
 
-// span is when a recorded call began and settled; zero in a live run.
+// span returns when a recorded call began and settled; zero in a live run.
 func (s *State) span(i int) (none journal.Span) {
 	if s.Order == nil {
 		return none
@@ -265,7 +267,7 @@ func (s *State) span(i int) (none journal.Span) {
 	return s.Order.Span(s.Calls[i].Record.Call)
 }
 
-// Change returns a call to be changed within the step.
+// Change returns a call to be changed within the step, once its state before has been kept.
 func (s *State) Change(i int) *Call {
 	c := &s.Calls[i]
 	if s.keep && c.saved != s.step {

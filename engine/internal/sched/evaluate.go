@@ -14,13 +14,13 @@ import (
 	"obelus/store"
 )
 
-// Values gives calls the values of the context, with the messages of the step.
+// Values reads the values of the context for calls, with the messages of the step.
 type Values interface {
 	// Resolve reads a path for a call, as an instance sees it.
 	Resolve(call int, path store.Path, instance string) (store.Resolved, error)
 
-	// Grant returns the values that a call's scopes grant, by kind, and notes in reads where each
-	// came from.
+	// Grant returns the values that a call's scopes grant, by kind, and records in reads, by scope,
+	// the newest seq that each came from.
 	Grant(call int, reads map[string]int64) (map[string]any, error)
 
 	// CheckMethod checks that the value at a path takes the method by which a call writes there. Its
@@ -41,7 +41,7 @@ const (
 	Hold                 // it is held for a person
 	Wait                 // it waits for values from outside the plan
 	Skip                 // it is not to run: a value that it needs was not written
-	Reject               // it can't run, and that is a fault of the plan: its alternatives don't count
+	Reject               // it fails without running, by a fault of the plan that its alternatives do not handle
 	Fail                 // it fails without running, as if its activity had failed
 )
 
@@ -57,12 +57,12 @@ type Decision struct {
 	Err       error            // of Reject and Fail
 }
 
-// Evaluate decides about a call whose turn has come. Its error is one of the values.
+// Evaluate decides about a queued call. Its error is one of the values.
 func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error) {
 	e := evaluation{s, i, s.Plan.Calls[i], v}
 	record := &s.Calls[i].Record
 	switch h := record.Hold; {
-	case s.Calls[i].Again:
+	case s.Calls[i].AwaitsRetry():
 		return Decision{Action: Retry}, nil
 	case h != nil && h.Decision == journal.Rejected:
 		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil
@@ -82,16 +82,16 @@ type evaluation struct {
 
 func (e *evaluation) evaluate(ctx context.Context) (d Decision, err error) {
 	d.Reads = map[string]int64{}
-	var lacking *expr.Missing
-	d.Arguments, lacking, err = e.call.Resolve(ctx, e.Lookup(e.i, e.values, d.Reads))
-	if fault, wrong := errors.AsType[*plan.Fault](err); wrong {
+	var missing *expr.Missing
+	d.Arguments, missing, err = e.call.Resolve(ctx, e.Lookup(e.i, e.values, d.Reads))
+	if fault, ok := errors.AsType[*plan.Fault](err); ok {
 		return reject(&plan.Fault{Code: fault.Code, Err: e.values.Explain(e.i, fault.Err)}), nil
 	}
 	if err != nil {
 		return d, err
 	}
-	if lacking != nil {
-		return e.lacks(lacking), nil
+	if missing != nil {
+		return e.decideMissing(missing), nil
 	}
 	if d.Granted, err = e.values.Grant(e.i, d.Reads); err != nil {
 		return d, err
@@ -107,7 +107,7 @@ func (e *evaluation) evaluate(ctx context.Context) (d Decision, err error) {
 
 func reject(err error) Decision { return Decision{Action: Reject, Err: err} }
 
-// approved goes on with a call as a person approved it.
+// approved decides about a call that a person has approved.
 func (e *evaluation) approved(h *journal.Hold) (d Decision, err error) {
 	if misfit, err := e.misfit(); misfit != nil || err != nil {
 		return reject(misfit), err
@@ -128,7 +128,8 @@ func (e *evaluation) approved(h *journal.Hold) (d Decision, err error) {
 	return d, nil
 }
 
-// misfit reports why a value at a path that the call writes does not take its method.
+// misfit returns why a value at a path that the call writes does not take its method, nil if all
+// do.
 func (e *evaluation) misfit() (misfit, err error) {
 	for _, path := range e.call.Output.Writes() {
 		err := e.values.CheckMethod(e.i, path)
@@ -142,8 +143,9 @@ func (e *evaluation) misfit() (misfit, err error) {
 	return nil, nil
 }
 
-// Lookup reads references for a call, as of now, and notes in reads where each value came from. A
-// path that calls of the plan write has a value only once one of them has written it.
+// Lookup returns a function that reads references for a call, as of now, and records in reads the
+// newest seq that each value came from. A path that calls of the plan write has a value only once
+// one of them has written it.
 func (s *State) Lookup(i int, v Values, reads map[string]int64) expr.Lookup {
 	g, call := s.Plan.Graph, s.Plan.Calls[i]
 	return func(path store.Path) (value any, exists, open bool, err error) {
@@ -167,8 +169,8 @@ func (s *State) Lookup(i int, v Values, reads map[string]int64) expr.Lookup {
 	}
 }
 
-// isOpen reports whether a path that a call reads is written by no call of the plan, so that its
-// value may come from outside.
+// isOpen reports whether no call of the plan writes a path that a call reads: its value may come
+// from outside.
 func (s *State) isOpen(i int, path store.Path) bool {
 	before, after := s.Plan.Graph.SplitWriters(i, path)
 	return len(before)+len(after) == 0
@@ -179,19 +181,19 @@ func (s *State) WroteAbove(i int, path store.Path) bool {
 	return slices.ContainsFunc(s.Calls[i].Written, func(w store.Path) bool { return w.Contains(path) })
 }
 
-// lacks decides about the call where expressions are missing though all calls that it depends on
-// have settled: it waits, or it fails, or it is skipped.
-func (e *evaluation) lacks(lacking *expr.Missing) Decision {
-	if lacking.Open {
+// decideMissing decides about a call whose values are missing though all calls that it depends on
+// have settled: it waits, it fails, or it is skipped.
+func (e *evaluation) decideMissing(missing *expr.Missing) Decision {
+	if missing.Open {
 		d := Decision{Action: Wait}
-		for _, path := range lacking.Paths {
+		for _, path := range missing.Paths {
 			if e.isOpen(e.i, path) && !slices.Contains(d.WaitsFor, path.String()) {
 				d.WaitsFor = append(d.WaitsFor, path.String())
 			}
 		}
 		return d
 	}
-	for _, path := range lacking.Paths {
+	for _, path := range missing.Paths {
 		// The last may have replaced the values of the others.
 		for _, w := range slices.Backward(e.Plan.Graph.WritersFor(e.i, path)) {
 			if e.WroteAbove(w, path) {
@@ -199,14 +201,14 @@ func (e *evaluation) lacks(lacking *expr.Missing) Decision {
 			}
 		}
 	}
-	reason := e.skipReason(lacking.Paths)
-	if reason == "" && lacking.Member != nil {
-		return reject(plan.Faultf(plan.CodeExpression, "%w", lacking.Member))
+	reason := e.skipReason(missing.Paths)
+	if reason == "" && missing.Member != nil {
+		return reject(plan.Faultf(plan.CodeExpression, "%w", missing.Member))
 	}
 	return Decision{Action: Skip, Reason: reason}
 }
 
-// howMissing says why a value is missing at or below a path that a call has written.
+// howMissing returns why a value is missing at or below a path that a call has written.
 func (e *evaluation) howMissing(writer int, path store.Path) string {
 	switch {
 	case slices.Contains(e.Calls[writer].Written, path):
@@ -217,8 +219,8 @@ func (e *evaluation) howMissing(writer int, path store.Path) string {
 	return "wrote above it, but without that key"
 }
 
-// othersWroteErrors reports whether another call than one has written an error, and so may have
-// replaced that one's.
+// othersWroteErrors reports whether a call other than i has written an error, which may have
+// replaced that of i.
 func (e *evaluation) othersWroteErrors(i int) bool {
 	for other := range e.Calls {
 		if other != i && slices.ContainsFunc(e.Calls[other].Written, func(w store.Path) bool { return w.Kind() == store.KindError }) {
@@ -231,8 +233,8 @@ func (e *evaluation) othersWroteErrors(i int) bool {
 // mostReasons bounds how many calls the reason of a skip names.
 const mostReasons = 8
 
-// skipReason says which branches or failures a skipped call was behind, first those that were
-// not skipped themselves.
+// skipReason returns which calls did not write the paths that a skipped call needs, and why; first
+// those that were not skipped themselves. It is empty where no call may write them.
 func (e *evaluation) skipReason(paths []store.Path) string {
 	var reasons []string
 	var named []int

@@ -2,7 +2,7 @@ package sched
 
 import "fmt"
 
-// Phase is where a call of a tick stands.
+// Phase is the state of a call in the scheduler.
 type Phase uint8
 
 // The phases of calls.
@@ -26,25 +26,28 @@ func (p Phase) String() string {
 // EventKind is a kind of event in the life of a call.
 type EventKind uint8
 
-// The events of calls. The runner applies all but the first two, which the scheduler makes itself.
+// The events of calls. The scheduler makes the first two itself, and the runner applies the others.
 const (
-	Released EventKind = iota // nothing that the call waited for is left
-	AtLimit                   // its activity is at its limit
-	Started                   // it begins an attempt
-	HeldBack                  // a person is to decide about it
-	Lacks                     // values that it needs are missing, or its delegate waits
-	Arrived                   // messages or decisions have come that it waited for
-	Decided                   // a person has decided about it
-	Failing                   // an attempt has failed, and another is due after a pause
-	Due                       // the pause before the next attempt is over
-	Returned                  // it has not begun after all: its turn comes again
-	Finished                  // it has its outcome
-	Cut                       // it was cut off
+	Released      EventKind = iota // nothing that the call waited for is left
+	AtLimit                        // its activity is at its limit
+	Started                        // it begins an attempt
+	HeldBack                       // a person is to decide about it
+	Missing                        // values from outside the plan are missing, for it or in its delegate
+	Arrived                        // something has come that it, or its delegate, may have waited for
+	Decided                        // a person has decided about it
+	AttemptFailed                  // an attempt has failed, and another is due after a pause
+	Due                            // the pause before the next attempt is over
+	Returned                       // its attempt has not begun, and is left for the next time that it can
+	Finished                       // it has its outcome
+	Cut                            // it was cut off
 	eventKinds
 )
 
 func (k EventKind) String() string {
-	return [eventKinds]string{"released", "parked", "started", "held", "lacks", "arrived", "decided", "paused", "due", "returned", "settled", "stopped"}[k]
+	return [eventKinds]string{
+		"Released", "AtLimit", "Started", "HeldBack", "Missing", "Arrived",
+		"Decided", "AttemptFailed", "Due", "Returned", "Finished", "Cut",
+	}[k]
 }
 
 // transition is one line of the table of phases.
@@ -54,20 +57,22 @@ type transition struct {
 	to   Phase
 }
 
-// transitions lists every change of phase that there is, in the order of the package's page.
+// transitions lists every change of phase that there is, in the order of the package's page. A call
+// stays in its phase where it is returned after its next attempt was due: only its record changes.
 var transitions = []transition{
 	{Blocked, Released, Queued},
 	{Queued, AtLimit, Parked},
 	{Queued, Started, Running},
 	{Queued, HeldBack, Held},
-	{Queued, Lacks, Waiting},
+	{Queued, Missing, Waiting},
 	{Queued, Finished, Settled},
 	{Queued, Returned, Queued},
 	{Parked, Released, Queued},
+	{Parked, Returned, Parked},
 	{Waiting, Arrived, Blocked},
 	{Held, Decided, Blocked},
-	{Running, Lacks, Waiting},
-	{Running, Failing, Paused},
+	{Running, Missing, Waiting},
+	{Running, AttemptFailed, Paused},
 	{Running, Returned, Queued},
 	{Running, Finished, Settled},
 	{Running, Cut, Stopped},
@@ -78,7 +83,7 @@ var transitions = []transition{
 // none marks an event that does not happen in a phase.
 const none = phases
 
-// next is the table by phase and event.
+// next holds the phase that follows, by phase and event.
 var next = func() (table [phases][eventKinds]Phase) {
 	for from := range table {
 		for on := range table[from] {
@@ -91,12 +96,12 @@ var next = func() (table [phases][eventKinds]Phase) {
 	return table
 }()
 
-// after returns the phase after an event. It panics if the event does not happen in the phase: the
-// runner would go on with a state that is wrong.
+// after returns the phase after an event. It panics if the event does not happen in the phase: a
+// runner that goes on would have a wrong state.
 func (p Phase) after(on EventKind, call string) Phase {
 	to := next[p][on]
 	if to == none {
-		panic(fmt.Sprintf("call %s is %s, where %q does not happen", call, p, on))
+		panic(fmt.Sprintf("call %s is %s, where %s does not happen", call, p, on))
 	}
 	return to
 }

@@ -8,12 +8,12 @@ import (
 	"obelus/store"
 )
 
-// queue is a heap of calls. They come in the order of the plan, or, when they are replayed, in that
-// in which they began.
+// queue is a heap of calls, ordered by rank, then by place in the plan.
 type queue []queuedCall
 
-// queuedCall is a call that may have its turn.
+// queuedCall is an element of a queue.
 type queuedCall struct {
+	// When it is due, of a paused call; when it began, of a recorded one; else zero.
 	rank journal.Position
 	call int
 }
@@ -22,8 +22,8 @@ func (c queuedCall) before(other queuedCall) bool {
 	return c.rank.Before(other.rank) || c.rank == other.rank && c.call < other.call
 }
 
-// add adds a call. It is written out, as take is, since container/heap would allocate for both.
-func (q *queue) add(c queuedCall) {
+// push adds a call. It and pop are written out, since container/heap would allocate in both.
+func (q *queue) push(c queuedCall) {
 	*q = append(*q, c)
 	h := *q
 	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
@@ -31,8 +31,8 @@ func (q *queue) add(c queuedCall) {
 	}
 }
 
-// take removes the first call and returns it.
-func (q *queue) take() int {
+// pop removes the first call and returns it.
+func (q *queue) pop() int {
 	h := *q
 	first, last := h[0].call, len(h)-1
 	h[0] = h[last]
@@ -54,8 +54,8 @@ func (q *queue) take() int {
 	return first
 }
 
-// waitIndex finds the calls that wait for a path: under it stand those that wait for it or for
-// something below it.
+// waitIndex finds the calls that wait for a path. It holds, by each path that is waited for and by
+// each path above one, the calls with all the paths that each waits for.
 type waitIndex map[store.Path]map[int][]store.Path
 
 func (x waitIndex) add(i int, refs []string) {
@@ -75,20 +75,21 @@ func (x waitIndex) add(i int, refs []string) {
 	}
 }
 
-// take removes the calls that wait for a path that overlaps another, and returns them.
-func (x waitIndex) take(path store.Path) []int {
-	woken := maps.Clone(x[path])
+// removeOverlapping removes the calls that wait for a value at, above or below a path, and returns
+// them in the order of the plan.
+func (x waitIndex) removeOverlapping(path store.Path) []int {
+	found := maps.Clone(x[path])
 	for _, above := range path.Prefixes() {
 		for i, paths := range x[above] {
 			if slices.Contains(paths, above) {
-				if woken == nil {
-					woken = map[int][]store.Path{}
+				if found == nil {
+					found = map[int][]store.Path{}
 				}
-				woken[i] = paths
+				found[i] = paths
 			}
 		}
 	}
-	for i, paths := range woken {
+	for i, paths := range found {
 		for _, waited := range paths {
 			for _, prefix := range waited.Prefixes() {
 				delete(x[prefix], i)
@@ -98,5 +99,5 @@ func (x waitIndex) take(path store.Path) []int {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(woken))
+	return slices.Sorted(maps.Keys(found))
 }

@@ -130,7 +130,7 @@ func (w *world) advance() {
 		if !ok {
 			return
 		}
-		w.state.Take()
+		w.state.Dequeue()
 		d, err := w.state.Evaluate(w.t.Context(), i, w)
 		if err != nil {
 			w.t.Fatal(err)
@@ -147,7 +147,7 @@ func (w *world) advance() {
 			w.state.Apply(Event{Kind: HeldBack, Call: i})
 		case Wait:
 			c.Record.WaitingOn = d.WaitsFor
-			w.state.Apply(Event{Kind: Lacks, Call: i})
+			w.state.Apply(Event{Kind: Missing, Call: i})
 		case Skip:
 			c.Record.Reason = d.Reason
 			w.state.Apply(Event{Kind: Finished, Call: i, Status: journal.Skipped})
@@ -198,7 +198,7 @@ func (w *world) act(event string) {
 	case "fails":
 		w.end(i, errors.New("failed"))
 	case "pauses":
-		w.state.Apply(Event{Kind: Failing, Call: i, Due: w.now + time.Second})
+		w.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: w.now + time.Second})
 	case "returns":
 		w.state.Apply(Event{Kind: Returned, Call: i})
 	case "cut":
@@ -207,7 +207,7 @@ func (w *world) act(event string) {
 		w.state.Apply(Event{Kind: Decided, Call: i, Hold: &journal.Hold{Decision: what, Reason: "no"}})
 	case "delegate":
 		w.state.Change(i).Record.Child = "inside"
-		w.state.Apply(Event{Kind: Lacks, Call: i})
+		w.state.Apply(Event{Kind: Missing, Call: i})
 	case "arrived":
 		w.state.Apply(Event{Kind: Arrived, Call: i})
 	default:
@@ -294,6 +294,11 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 			name: "a call that had not begun", parallel: 1, calls: []string{"a _outputPath=†state.a", "b _outputPath=†state.b"},
 			first: "a running, b queued",
 			steps: []step{{"returns a", "a running, b queued"}, {"cut a", "a stopped, b running"}},
+		}, {
+			name: "a retry that is due, and left to another run", limits: map[string]int{"a": 1},
+			calls: []string{"a _outputPath=†state.a", "a _outputPath=†state.b"},
+			first: "a running, a parked",
+			steps: []step{{"pauses a", "a paused, a running"}, {"time", "a parked, a running"}, {"returns a", "a parked, a running"}},
 		}, {
 			name: "a delegate that waits", calls: []string{"a _outputPath=†state.a"},
 			first: "a running",
@@ -410,7 +415,7 @@ func (w *world) happen(r *rand.Rand) {
 	i := running[r.IntN(len(running))]
 	switch call := w.state.Calls[i].Record.Call; {
 	case r.IntN(5) == 0:
-		w.state.Apply(Event{Kind: Failing, Call: i, Due: w.now + time.Second})
+		w.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: w.now + time.Second})
 	case r.IntN(8) == 0:
 		w.state.Apply(Event{Kind: Returned, Call: i})
 	case fails(call):
@@ -428,7 +433,7 @@ func snapshot(s *State) []string {
 		if phase == Parked {
 			phase = Queued
 		}
-		all = append(all, fmt.Sprint(phase, c.Record.Status, c.waits, c.read, c.settled, c.Written, c.Due, c.Again))
+		all = append(all, fmt.Sprint(phase, c.Record.Status, c.waits, c.read, c.settled, c.Written, c.Due, c.AwaitsRetry()))
 	}
 	return all
 }
@@ -472,7 +477,7 @@ func TestQueue_Order(t *testing.T) {
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, c := range all {
-			q.add(c)
+			q.push(c)
 		}
 		slices.SortFunc(all, func(a, b queuedCall) int {
 			if a.before(b) {
@@ -481,35 +486,39 @@ func TestQueue_Order(t *testing.T) {
 			return 1
 		})
 		for _, want := range all {
-			if got := q.take(); got != want.call {
+			if got := q.pop(); got != want.call {
 				t.Fatalf("call %d came before %d", got, want.call)
 			}
 		}
 	}
 }
 
-// TestEnding_Decide: how a run goes on once the calls of a tick have settled.
-func TestEnding_Decide(t *testing.T) {
+// TestDecideEnd: how a run goes on once the calls of a tick have settled.
+func TestDecideEnd(t *testing.T) {
 	wrong := errors.New("nothing wrote †out")
 	for name, test := range map[string]struct {
-		ending    Ending
+		given        error
+		limit, asked int
+		repeated     bool
+
 		status    journal.RunStatus
 		problem   string
 		exhausted bool
 	}{
-		"as its calls tell":       {Ending{}, journal.RunDone, "", false},
-		"a problem fails it":      {Ending{Problem: wrong}, journal.RunFailed, "nothing wrote †out", false},
-		"asked again":             {Ending{Asks: true, Asked: 1, Limit: 2, Problem: wrong}, journal.RunContinued, "", false},
-		"asked too often":         {Ending{Asks: true, Asked: 2, Limit: 2}, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more", true},
-		"the same solution again": {Ending{Asks: true, Repeated: true, Asked: 1, Limit: 2, Problem: wrong}, journal.RunFailed, "the planner gave the same solution again after it had been refused: nothing wrote †out", false},
+		"as its calls tell":       {nil, 0, 0, false, journal.RunDone, "", false},
+		"a problem fails it":      {wrong, 0, 0, false, journal.RunFailed, "nothing wrote †out", false},
+		"asked again":             {wrong, 2, 1, false, journal.RunContinued, "", false},
+		"asked too often":         {nil, 2, 2, false, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more", true},
+		"the last time":           {wrong, 2, 2, false, journal.RunFailed, "the planner has been asked 2 times without giving an output: the setting ticks allows no more; the last time: nothing wrote †out", true},
+		"the same solution again": {wrong, 2, 1, true, journal.RunFailed, "the planner gave the same solution again after it had been refused: nothing wrote †out", false},
 	} {
-		status, problem, exhausted := test.ending.Decide(journal.RunDone)
-		said := ""
+		status, problem, exhausted := DecideEnd(journal.RunDone, test.given, test.limit, test.asked, test.repeated)
+		text := ""
 		if problem != nil {
-			said = problem.Error()
+			text = problem.Error()
 		}
-		if status != test.status || said != test.problem || exhausted != test.exhausted {
-			t.Errorf("%s: %s, %q, %t", name, status, said, exhausted)
+		if status != test.status || text != test.problem || exhausted != test.exhausted {
+			t.Errorf("%s: %s, %q, %t", name, status, text, exhausted)
 		}
 	}
 }

@@ -24,8 +24,8 @@ type Order interface {
 	Span(call string) journal.Span
 }
 
-// State is where the calls of a tick stand. The zero State is not usable. One goroutine at a time
-// may use a State.
+// State holds the calls of a tick, and decides which can run. The zero State is not usable. One
+// goroutine at a time may use a State.
 type State struct {
 	Calls []Call // by their places in the plan; changed through Apply and Change alone
 	Config
@@ -41,9 +41,9 @@ type State struct {
 	detachedRunning int                      // running fire-and-forget calls
 	busy            map[*plan.Registered]int // running calls, by their activities, where these have a limit
 
-	step int
-	keep bool
-	undo Undo
+	step int  // number of the step
+	keep bool // the step may be undone
+	undo Undo // of the step, if keep is set
 }
 
 // Call is the state of one call.
@@ -54,7 +54,6 @@ type Call struct {
 	Step    int           // in which its newest attempt began
 	Started time.Time     // when its first attempt did
 	Due     time.Duration // of a paused call: when its next attempt is due, since the run was opened
-	Again   bool          // it has failed, and its next attempt is due
 	// Of a call that waits for its delegate: the journal's position when that began to wait.
 	WaitsSince int64
 	Before     journal.Status // before the run was resumed
@@ -66,6 +65,12 @@ type Call struct {
 	saved   int  // number of the step that has kept its state before
 }
 
+// AwaitsRetry reports whether an attempt of the call has failed, and the next has not begun. It may
+// be due.
+func (c *Call) AwaitsRetry() bool {
+	return c.Record.Rests && (c.Phase == Paused || c.Phase == Queued || c.Phase == Parked)
+}
+
 // Undo is the states of calls before a step changed them.
 type Undo []savedCall
 
@@ -74,8 +79,8 @@ type savedCall struct {
 	before Call
 }
 
-// New returns the state of a tick in which nothing has happened yet, but that the calls without
-// dependencies are not queued before [State.Restore].
+// New returns the state of a tick before any call of it can run. The records of calls may be
+// changed until [State.Restore], which queues those that can run.
 func New(c Config, record func(i int) journal.Record) *State {
 	s := &State{Config: c, Calls: make([]Call, len(c.Plan.Calls))}
 	for i := range s.Calls {
@@ -94,21 +99,21 @@ func New(c Config, record func(i int) journal.Record) *State {
 	return s
 }
 
-// Restore takes over the records of calls from before: it releases the calls that wait for settled
-// ones, as long as these need not run again, and queues the calls that can run.
+// Restore gives calls the phases that their records tell, releases those that wait for settled
+// ones, as long as these need not run again, and queues those that can run. A record is settled,
+// held, in doubt, or running where a person gives its result; all others are of calls that are to
+// run.
 func (s *State) Restore() {
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		switch c.Record.Status {
 		case journal.Done, journal.Failed, journal.Skipped:
 			c.Phase = Settled
-		case journal.Waiting:
-			c.Phase = Waiting
 		case journal.Held:
 			c.Phase = Held
-		case journal.Running: // a person gives its result
+		case journal.Running:
 			c.Phase = Running
-		case journal.InDoubt, journal.Interrupted, journal.Cancelled:
+		case journal.InDoubt:
 			c.Phase = Stopped
 		default:
 			c.Phase = Blocked
@@ -130,7 +135,8 @@ func (s *State) Restore() {
 	s.rebuild()
 }
 
-// rebuild finds all that can be told from the phases of the calls.
+// rebuild computes queues, indexes and counts from the phases of the calls. Parked calls are
+// queued.
 func (s *State) rebuild() {
 	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
@@ -143,24 +149,24 @@ func (s *State) rebuild() {
 	}
 }
 
-// Begin begins a step. Where keep is set, the states of the calls that the step changes are kept,
-// see [State.Revert].
+// Begin begins a step. If keep is set, the states of the calls that it changes are kept for
+// [State.Revert].
 func (s *State) Begin(keep bool) {
 	s.step++
 	s.keep, s.undo = keep, s.undo[:0]
 }
 
-// Step is the number of the step.
+// Step returns the number of the step.
 func (s *State) Step() int { return s.step }
 
 // Undo returns the changes of the step so far. They are valid until the next step begins.
 func (s *State) Undo() Undo { return s.undo }
 
-// TakeUndo returns the changes of the step, to be kept while other steps are made.
-func (s *State) TakeUndo() Undo {
-	taken := s.undo
+// KeepUndo returns the changes of the step. They stay valid while other steps are made.
+func (s *State) KeepUndo() Undo {
+	kept := s.undo
 	s.undo = nil
-	return taken
+	return kept
 }
 
 // Revert restores the calls as they were before some steps, the newest first.
@@ -173,13 +179,13 @@ func (s *State) Revert(steps ...Undo) {
 	s.rebuild()
 }
 
-// Running is the number of calls at work that the tick waits for.
+// Running returns the number of calls at work that the tick waits for.
 func (s *State) Running() int { return s.number[Running] - s.detachedRunning }
 
-// Detached is the number of fire-and-forget calls at work.
+// Detached returns the number of fire-and-forget calls at work.
 func (s *State) Detached() int { return s.detachedRunning }
 
-// In is the number of calls in a phase.
+// In returns the number of calls in a phase.
 func (s *State) In(p Phase) int { return s.number[p] }
 
 // HasQueued reports whether calls can run as soon as there is room.
@@ -193,7 +199,8 @@ func (s *State) IsOver() bool {
 	return s.number[Running]+s.number[Paused] == 0 && !s.AwaitsOutside() && !s.HasQueued()
 }
 
-// NextDue is when the first pause between attempts ends, since the run was opened.
+// NextDue returns when the first pause between attempts ends, since the run was opened; ok is false
+// if no call pauses. It may be early, by a pause that has ended by another event.
 func (s *State) NextDue() (due time.Duration, ok bool) {
 	if len(s.paused) == 0 {
 		return 0, false
