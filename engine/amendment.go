@@ -99,7 +99,7 @@ type amendment struct{ *tickRun }
 func (a *amendment) journalDecisions(s Resume) {
 	decided := func(e journal.DecisionEvent, decision string) {
 		e.Decision, e.Who = decision, s.Who
-		a.appendEntry(store.Entry{Event: journal.EventDecision, Data: string(store.EncodeJSON(e))})
+		a.appendEntry(e.Entry())
 	}
 	if s.From != "" {
 		decided(journal.DecisionEvent{Call: s.From, Corrected: a.correctionsOf(s.From)}, "rerun")

@@ -64,7 +64,7 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		return err
 	}
 	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: journal.EventRun, Data: string(store.EncodeJSON(end))}}}, 0)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, 0)
 }
 
 // cancelChild cancels the run of the delegate of a context's call, and of the delegates in it: the

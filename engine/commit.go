@@ -160,7 +160,7 @@ func (t *tick) recordResumed() {
 		return
 	}
 	t.resumes = true
-	t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning}))})
+	t.appendEntry(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning}.Entry())
 }
 
 // save begins a step.

@@ -55,7 +55,7 @@ func (t *tickRun) concludeTick(ctx context.Context) error {
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
-		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
+		t.appendEntry(end.Entry())
 	}
 	return err
 }

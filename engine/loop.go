@@ -322,7 +322,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	event.Refused = refusalOf(problem, request, start)
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
-	t.appendEntry(store.Entry{Event: journal.EventPlan, Data: string(store.EncodeJSON(event))})
+	t.appendEntry(event.Entry())
 	return t, nil
 }
 

@@ -26,7 +26,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 	err := t.commitStep(ctx, func() error {
 		// So that killing the process meanwhile does not make it a crash.
 		if drains && !end.Stopped {
-			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
+			t.appendEntry(end.Draining().Entry())
 		}
 		t.stopTimer()
 		t.requeuePaused()
@@ -42,7 +42,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
-		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
+		t.appendEntry(end.Entry())
 		return nil
 	})
 	t.loop.interruptRecorded()
@@ -83,7 +83,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 }
 
 func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: journal.EventRun, Data: string(store.EncodeJSON(end))}}}, leaseFor)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, leaseFor)
 }
 
 // earlyEnd returns the end of a run whose context is done before it ended: cancelled by

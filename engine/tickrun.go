@@ -161,7 +161,7 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 		}
 	}
 	err := t.commitStep(ctx, func() error {
-		t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}))})
+		t.appendEntry(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}.Entry())
 		return nil
 	})
 	if err == nil && t.hasDetached() {

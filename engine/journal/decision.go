@@ -92,6 +92,11 @@ type DecisionEvent struct {
 	Who
 }
 
+// Entry is the journal's entry of the event.
+func (e DecisionEvent) Entry() store.Entry {
+	return store.Entry{Event: EventDecision, Data: string(store.EncodeJSON(e))}
+}
+
 // ReasonSkipped is the reason of a call that a person goes on without.
 const ReasonSkipped = "skipped by a person"
 

@@ -68,6 +68,11 @@ type PlanEvent struct {
 	Refused *Refusal `json:"refused,omitempty"`
 }
 
+// Entry is the journal's entry of the event.
+func (e PlanEvent) Entry() store.Entry {
+	return store.Entry{Event: EventPlan, Data: string(store.EncodeJSON(e))}
+}
+
 // Refusal identifies a planner's solution that was refused, so that a repetition is recognized.
 type Refusal struct {
 	Digest string `json:"digest"`
@@ -102,6 +107,11 @@ type RunEvent struct {
 	// Status is the one that it is about to get: its running calls may still end.
 	Drains bool `json:"drains,omitempty"`
 	Who         // has cancelled it
+}
+
+// Entry is the journal's entry of the event.
+func (e RunEvent) Entry() store.Entry {
+	return store.Entry{Event: EventRun, Data: string(store.EncodeJSON(e))}
 }
 
 // RunStatus is the status of a run (protocol §7, Run status).

@@ -111,8 +111,8 @@ func (r *recorded) seed(ctx context.Context, name string, last journal.Run) (sta
 	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
 		batch.Journal = []store.Entry{
-			{Event: journal.EventPlan, Data: string(store.EncodeJSON(journal.PlanEvent{Tick: before, First: before}))},
-			{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: before, Status: journal.RunDone}))},
+			journal.PlanEvent{Tick: before, First: before}.Entry(),
+			journal.RunEvent{Tick: before, Status: journal.RunDone}.Entry(),
 		}
 	}
 	for m, err := range r.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
