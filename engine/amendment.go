@@ -13,6 +13,9 @@ import (
 	"obelus/store"
 )
 
+// amendment is a tick of the log to which decisions are applied before it goes on.
+type amendment struct{ *tickRun }
+
 // restartChild lets the delegate of a call that runs again begin anew, where it has not begun or
 // belongs to the call that this one was forked from. If that would run a call again that must not
 // run twice, the call is in doubt.
@@ -91,9 +94,6 @@ func (a *amendment) restoreReported(ctx context.Context) error {
 	}
 	return nil
 }
-
-// amendment is a tick of the log to which decisions are applied before it goes on.
-type amendment struct{ *tickRun }
 
 // journalDecisions records decisions about calls with their authors.
 func (a *amendment) journalDecisions(s Resume) {

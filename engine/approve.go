@@ -17,16 +17,16 @@ import (
 // fit the call's tool. Whoever runs the context, or resumes it, goes on from
 // there. Its error is a [*journal.NoSuchCallError] where the call is not held.
 func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
-	p, err := r.scopeOf(ctx, d.Context)
+	at, err := r.scopeOf(ctx, d.Context)
 	if err != nil {
 		return err
 	}
-	r = p.runner
-	records, err := journal.In(r.Log, d.Context).Records(ctx)
+	runner := at.runner
+	records, err := journal.In(runner.Log, d.Context).Records(ctx)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(records, func(r journal.Record) bool { return r.Call == d.Call })
+	i := slices.IndexFunc(records, func(record journal.Record) bool { return record.Call == d.Call })
 	if i < 0 {
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", d.Call, d.Context), Absent: true}
 	}
@@ -39,18 +39,18 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if d.Reject {
 		hold.Reason = cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
-		if err := r.applyCorrection(ctx, record, &hold, d.Arguments); err != nil {
+		if err := runner.applyCorrection(ctx, record, &hold, d.Arguments); err != nil {
 			return err
 		}
 	}
 	record.Status, record.Hold = journal.Ready, &hold
 	entry := record.Entry()
-	entry.Date = r.now()
-	appended, err := r.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}})
+	entry.Date = runner.now()
+	appended, err := runner.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}})
 	if err != nil {
 		return err
 	}
-	return r.checkFirst(ctx, d, appended.N)
+	return runner.checkFirst(ctx, d, appended.N)
 }
 
 // checkFirst returns an error if a decision, recorded at a position in the journal, is not the

@@ -45,11 +45,11 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 	if show {
 		compiled = plan.CompileForDisplay
 	}
-	plan, err := compiled(request, registry, there)
+	p, err := compiled(request, registry, there)
 	if err != nil {
 		return nil, err
 	}
-	return plan, l.policy.Check(plan, registry, l.runner.depth)
+	return p, l.policy.Check(p, registry, l.runner.depth)
 }
 
 // question prepares the question to a model about call i. Its messages are read when it is asked.

@@ -62,11 +62,11 @@ func (t *tickRun) finishStep(ctx context.Context, results []*result) ([]task, er
 	if err != nil {
 		return nil, err
 	}
-	jobs, unbegun := t.committed(&t.made)
+	tasks, unbegun := t.committed(&t.made)
 	if len(unbegun) > 0 {
 		err = t.commitStep(ctx, func() error { return t.receive(ctx, unbegun) })
 	}
-	return jobs, err
+	return tasks, err
 }
 
 // advanceFurther adds to a step all that can follow at once: speculated calls, and the end of the
@@ -85,7 +85,7 @@ func (t *tickRun) advanceFurther(ctx context.Context, until time.Time) error {
 
 // committed gives the calls of a step in the log that have begun, to be launched; not those
 // of a recorded run. Of a run that was stopped meanwhile none has begun.
-func (t *tickRun) committed(m *made) (jobs []task, unbegun []*result) {
+func (t *tickRun) committed(m *made) (tasks []task, unbegun []*result) {
 	if m.pauses {
 		t.setTimer()
 	}
@@ -99,23 +99,23 @@ func (t *tickRun) committed(m *made) (jobs []task, unbegun []*result) {
 			unbegun = append(unbegun, &result{tick: t, index: s.index, err: errUnbegun})
 		}
 	default:
-		jobs = t.tasksOf(starts)
+		tasks = t.tasksOf(starts)
 	}
-	return jobs, unbegun
+	return tasks, unbegun
 }
 
 // tasksOf asks for slots in the order in which calls start: which worker runs first is left
 // to chance.
 func (t *tickRun) tasksOf(starts []start) []task {
-	jobs := make([]task, len(starts))
+	tasks := make([]task, len(starts))
 	for i, s := range starts {
 		if s.child == nil {
 			call := t.plan.Calls[s.index]
 			s.slot = t.runner.pool.request(call.Activity, call.FireAndForget())
 		}
-		jobs[i] = task{t, s}
+		tasks[i] = task{t, s}
 	}
-	return jobs
+	return tasks
 }
 
 // commitStep runs a function as a step, and commits it.
@@ -174,9 +174,9 @@ func (t *tickRun) save() {
 func (t *tickRun) undo() {
 	t.ended = nil
 	steps := []sched.Undo{t.state.Undo()}
-	if f := t.pending; f != nil {
-		t.made, t.pending = f.made, nil
-		steps = append(steps, f.changed)
+	if p := t.pending; p != nil {
+		t.made, t.pending = p.made, nil
+		steps = append(steps, p.changed)
 	}
 	t.entries, t.places = t.entries[:t.entriesBefore], t.places[:t.entriesBefore]
 	t.observed, t.starts, t.pauses = t.observed[:t.observedBefore], nil, false

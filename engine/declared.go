@@ -62,12 +62,12 @@ func (vs *values) declaredLists(ctx context.Context, call *plan.Call, path store
 		listed := declared.Lists(store.Joined(whole, path.Segments(), call.JoinMethod(), v))
 		return arraysOf(v, schema.ValueAt(listed, path.Segments()), call.JoinMethod()), nil
 	}
-	schema, err := declared.Below(path, value, nil)
+	expected, err := declared.Below(path, value, nil)
 	if err != nil {
 		return nil, brokenDeclaration(err)
 	}
-	if schema == nil || call.Method != store.Push && call.Method != store.Concat {
-		return schema.Lists(v), nil
+	if expected == nil || call.Method != store.Push && call.Method != store.Concat {
+		return expected.Lists(v), nil
 	}
 	resolved, err := value(path)
 	if err != nil {
@@ -75,15 +75,15 @@ func (vs *values) declaredLists(ctx context.Context, call *plan.Call, path store
 	}
 	there, _ := resolved.([]any)
 	if call.Method == store.Push {
-		return schema.Item(len(there)).Lists(v), nil
+		return expected.Item(len(there)).Lists(v), nil
 	}
 	list, isList := v.([]any)
 	if !isList {
-		return schema.Lists(v), nil
+		return expected.Lists(v), nil
 	}
 	all := make([]any, len(list))
 	for i, e := range list {
-		all[i] = schema.Item(len(there) + i).Lists(e)
+		all[i] = expected.Item(len(there) + i).Lists(e)
 	}
 	return all, nil
 }

@@ -15,6 +15,22 @@ import (
 	"obelus/store"
 )
 
+// runs begins runs and goes on with them.
+type runs interface {
+	run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error)
+	Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
+}
+
+// childRun is a delegate's run, as its call begins it.
+type childRun struct {
+	runner  *Runner
+	runs    runs // the runner
+	opening Start
+	origin  store.Origin
+	wanted  bool // its output is the call's result
+	retry   bool // what failed in it is to run again
+}
+
 // start runs a delegate, or goes on with it where it stands.
 func (r *childRun) start(ctx context.Context) result {
 	if r.runner.depth > plan.MaxDepth {
@@ -198,22 +214,6 @@ func (vs *values) newChild(ctx context.Context, r *journal.Record) (string, erro
 
 // maxContextName is how long the name of a context may be.
 const maxContextName = 64
-
-// runs begins runs and goes on with them.
-type runs interface {
-	run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error)
-	Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
-}
-
-// childRun is a delegate's run, as its call begins it.
-type childRun struct {
-	runner  *Runner
-	runs    runs // the runner
-	opening Start
-	origin  store.Origin
-	wanted  bool // its output is the call's result
-	retry   bool // what failed in it is to run again
-}
 
 // prepareChild prepares the run of a call's delegate: its own messages, then the values that the
 // call's scopes grant, then its parameters as input.

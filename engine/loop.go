@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"obelus/engine/internal/crash"
@@ -46,14 +47,14 @@ type loop struct {
 
 	lease lease
 
-	interrupt context.Context // ends once the run is to end early
-	working   context.Context // ends after the grace that calls have once the run is to end
-	stop      context.CancelFunc
-	workers   sync.WaitGroup
-	hired     bool // there are some
-	tasks     chan task
-	results   chan *result  // results that came while another goroutine had the lock
-	closed    chan struct{} // closed once no more results are taken
+	interrupt  context.Context // ends once the run is to end early
+	working    context.Context // ends after the grace that calls have once the run is to end
+	stop       context.CancelFunc
+	workers    sync.WaitGroup
+	hasWorkers atomic.Bool
+	tasks      chan task
+	results    chan *result  // results that came while another goroutine had the lock
+	closed     chan struct{} // closed once no more results are taken
 	// Releases of the results in the current step, for when the log has it.
 	releases      []func()
 	lock          chan struct{} // holds one token while a goroutine has the lock
@@ -391,9 +392,9 @@ func (l *loop) stageInitial(ctx context.Context) error {
 	return err
 }
 
-func (l *loop) event(number int, start int64, plan *plan.Plan, request *plan.Request) journal.PlanEvent {
+func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan.Request) journal.PlanEvent {
 	event := journal.PlanEvent{
-		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls),
+		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(compiled.Calls),
 		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
 	}
 	if event.Planner {

@@ -45,16 +45,16 @@ func (t *tickRun) canPipeline() bool {
 // After a conflicting append the two are undone, and made again as one that is not pipelined:
 // constant foreign appends would otherwise have calls begin in vain all the time.
 func (t *tickRun) commitPipelined(ctx context.Context, results []*result) (next []*result, committed bool, err error) {
-	f, err := t.startCommit(ctx)
+	p, err := t.startCommit(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { <-f.done }() // it does not outlive its run
-	more, err := f.makeNext(ctx)
+	defer func() { <-p.done }() // it does not outlive its run
+	more, err := p.makeNext(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	err = t.loop.lease.appended(f.appended, f.err, leaseFor)
+	err = t.loop.lease.appended(p.appended, p.err, leaseFor)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
@@ -62,8 +62,8 @@ func (t *tickRun) commitPipelined(ctx context.Context, results []*result) (next 
 	case err != nil:
 		return nil, false, err
 	}
-	t.loop.releaseFirst(f.results)
-	unbegun := f.finish()
+	t.loop.releaseFirst(p.results)
+	unbegun := p.finish()
 	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
@@ -74,27 +74,27 @@ func (t *tickRun) startCommit(ctx context.Context) (*pendingCommit, error) {
 		return nil, err
 	}
 	t.launchPure()
-	f := &pendingCommit{tick: t, made: t.made, changed: t.state.KeepUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: errGoroutineEnded}
-	t.pending, t.made = f, made{}
+	p := &pendingCommit{tick: t, made: t.made, changed: t.state.KeepUndo(), results: len(t.loop.releases), done: make(chan struct{}), err: errGoroutineEnded}
+	t.pending, t.made = p, made{}
 	t.save()
 	go func() {
-		defer close(f.done)
+		defer close(p.done)
 		defer func() {
-			if p := recover(); p != nil {
-				f.err = &brokenStep{crash.WithPlace(p)}
+			if panicked := recover(); panicked != nil {
+				p.err = &brokenStep{crash.WithPlace(panicked)}
 			}
 		}()
-		f.appended, f.err = t.runner.Log.Append(ctx, b)
+		p.appended, p.err = t.runner.Log.Append(ctx, b)
 	}()
-	return f, nil
+	return p, nil
 }
 
 // makeNext makes the next step with the results that come until this one has been written.
-func (f *pendingCommit) makeNext(ctx context.Context) (results []*result, err error) {
-	t := f.tick
+func (p *pendingCommit) makeNext(ctx context.Context) (results []*result, err error) {
+	t := p.tick
 	for {
 		select {
-		case <-f.done:
+		case <-p.done:
 			return results, nil
 		case res := <-t.loop.results:
 			more, err := t.loop.drainResults(ctx, t, res)
@@ -127,12 +127,12 @@ func (t *tickRun) launchPure() {
 
 // finish does the work that waited for the step to be in the log. It returns those of its calls
 // that have not begun, since the run was stopped meanwhile.
-func (f *pendingCommit) finish() (unbegun []*result) {
-	t := f.tick
+func (p *pendingCommit) finish() (unbegun []*result) {
+	t := p.tick
 	t.pending = nil
 	t.appended()
-	t.notifyObservers(&f.made)
-	jobs, unbegun := t.committed(&f.made)
-	t.loop.launch(jobs)
+	t.notifyObservers(&p.made)
+	tasks, unbegun := t.committed(&p.made)
+	t.loop.launch(tasks)
 	return unbegun
 }

@@ -11,16 +11,15 @@ import (
 	"obelus/store"
 )
 
-// A call that runs once more finds more messages in the log than at first. Its reads must not
-// depend on them: not on writes of calls that wait until it has read. Of foreign messages, a call
-// that runs again reads those that it read at first; a retried call reads all of them. Earlier
-// writes of calls that run again are hidden from the whole run, by its view.
-
-// writers maps the seqs of messages to the calls of a tick that wrote them.
+// writers maps the seqs of messages to the calls of a tick that wrote them. A call that runs once
+// more finds more messages in the log than at first, and its reads must not depend on them: not on
+// writes of calls that wait until it has read. Of foreign messages, a call that runs again reads
+// those that it read at first; a retried call reads all of them. Earlier writes of calls that run
+// again are hidden from the whole run, by its view.
 type writers map[int64]int
 
-// reportWriter is the author of what told of calls' failures, when the tick had ended: no call
-// of it saw that at first.
+// reportWriter stands for the writer of messages that report calls' failures. They came as the tick
+// ended, so that none of its calls saw them at first.
 const reportWriter = -1
 
 // writersIn finds the writers of the messages in a log since a tick began.
@@ -65,8 +64,8 @@ func (vs *values) noteWriter(i int) {
 }
 
 // dropAfter drops the writers of messages after a seq, which are undone.
-func (a writers) dropAfter(last int64) {
-	maps.DeleteFunc(a, func(seq int64, _ int) bool { return seq > last })
+func (w writers) dropAfter(last int64) {
+	maps.DeleteFunc(w, func(seq int64, _ int) bool { return seq > last })
 }
 
 // resolver reads paths for call i: as of now, or as of when it started first.
@@ -80,13 +79,13 @@ func (vs *values) resolver(i int) store.Resolver {
 	if known != nil {
 		overwriters := sync.OnceValue(func() map[int]bool { return vs.plan.Graph.Overwriters(i) })
 		r.Log = store.Hiding(r.Log, func(seq int64) bool {
-			switch author, ours := known[seq]; {
+			switch writer, ours := known[seq]; {
 			case !ours:
 				return before != 0 && seq > before
-			case author == reportWriter:
+			case writer == reportWriter:
 				return true
 			default:
-				return overwriters()[author]
+				return overwriters()[writer]
 			}
 		})
 	}
@@ -100,10 +99,10 @@ func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolve
 	err := check(vs.view.Resolver())
 	_, misfit := errors.AsType[*store.FitError](err)
 	if misfit && vs.writers != nil {
-		behind, r := vs.plan.Graph.Downstream(i), vs.view.Resolver()
+		downstream, r := vs.plan.Graph.Downstream(i), vs.view.Resolver()
 		r.Log = store.Hiding(vs.view, func(seq int64) bool {
-			author, ours := vs.writers[seq]
-			return ours && behind[author]
+			writer, ours := vs.writers[seq]
+			return ours && downstream[writer]
 		})
 		err = check(r)
 	}

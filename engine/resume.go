@@ -175,13 +175,13 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 		return nil, err
 	}
 	superseded.HideFrom(l.view)
-	plan := plan.Empty()
+	compiled := plan.Empty()
 	if last.Event.Seq > 0 {
-		if plan, err = l.compileRecorded(ctx, last.Event, superseded); err != nil {
+		if compiled, err = l.compileRecorded(ctx, last.Event, superseded); err != nil {
 			return nil, err
 		}
 	}
-	t := newTick(l, plan, last.Event)
+	t := newTick(l, compiled, last.Event)
 	a := &amendment{t}
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records

@@ -22,11 +22,11 @@ func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...s
 	if s.bringsInput() || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
 	}
-	schema, path := s.Request.Declared("input", options), store.KindPath("input")
-	if schema == nil {
+	declared, path := s.Request.Declared("input", options), store.KindPath("input")
+	if declared == nil {
 		return nil
 	}
-	broken := schema.Validate(map[string]any{}, path.String())
+	broken := declared.Validate(map[string]any{}, path.String())
 	if broken == nil {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tickRun) error {
 // dropResults waits for workers that were told to stop, so that none outlives the
 // run.
 func (l *loop) dropResults() {
-	if !l.hired {
+	if !l.hasWorkers.Load() {
 		return
 	}
 	ended := make(chan struct{})

@@ -76,12 +76,12 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		}
 	}()
 	for {
-		jobs, err := t.step(ctx, t.givenResults, false)
+		tasks, err := t.step(ctx, t.givenResults, false)
 		if err != nil {
 			return nil, err
 		}
 		t.givenResults = nil
-		t.loop.launch(jobs)
+		t.loop.launch(tasks)
 		for t.isActive() {
 			if err := t.await(ctx); err != nil {
 				return nil, err
@@ -132,19 +132,19 @@ func (t *tickRun) await(ctx context.Context) error {
 		due = t.pollTicker.C
 	}
 	res, err := t.loop.wait(due)
-	var jobs []task
+	var tasks []task
 	switch {
 	case err != nil:
 		return err
 	case res != nil:
-		jobs, err = t.stepWith(ctx, res, true)
+		tasks, err = t.stepWith(ctx, res, true)
 	case !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside():
 		if err := t.poll(ctx); err != nil {
 			return err
 		}
-		jobs, err = t.step(ctx, nil, false)
+		tasks, err = t.step(ctx, nil, false)
 	}
-	t.loop.launch(jobs)
+	t.loop.launch(tasks)
 	return err
 }
 
@@ -281,7 +281,7 @@ func (t *tickRun) setTimer() {
 		return
 	}
 	t.stopTimer()
-	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.leave(&result{tick: t, retryDue: true}) })
+	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.send(&result{tick: t, retryDue: true}) })
 }
 
 // stopTimer stops the timer of pauses.

@@ -11,43 +11,6 @@ import (
 	"obelus/store"
 )
 
-// grant builds what scopes let an instance see, by kind, and notes in reads, if
-// it is not nil, where each value came from.
-func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
-	granted := map[string]any{}
-	scopes = slices.Clone(scopes)
-	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
-	for n, scope := range scopes {
-		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
-			continue
-		}
-		resolved, err := resolver.Resolve(ctx, scope, instance)
-		if err != nil {
-			return nil, err
-		}
-		if resolved.Exists {
-			if reads != nil {
-				reads[scope.String()] = journal.NewestSeq(resolved.From)
-			}
-			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
-		}
-	}
-	return granted, nil
-}
-
-// put lays a value below objects that it makes on the way.
-func put(object map[string]any, segments []string, v any) {
-	for _, segment := range segments[:len(segments)-1] {
-		child, ok := object[segment].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			object[segment] = child
-		}
-		object = child
-	}
-	object[segments[len(segments)-1]] = v
-}
-
 // values are what the calls of a tick read, and what their results join.
 type values struct {
 	context string
@@ -88,6 +51,43 @@ func (r *reading) CheckMethod(call int, path store.Path) error {
 
 func (r *reading) Explain(call int, err error) error {
 	return r.hintEmpty(r.ctx, call, r.plan.Calls[call].Template(), err)
+}
+
+// grant builds what scopes let an instance see, by kind, and notes in reads, if
+// it is not nil, where each value came from.
+func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
+	granted := map[string]any{}
+	scopes = slices.Clone(scopes)
+	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
+	for n, scope := range scopes {
+		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
+			continue
+		}
+		resolved, err := resolver.Resolve(ctx, scope, instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			if reads != nil {
+				reads[scope.String()] = journal.NewestSeq(resolved.From)
+			}
+			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
+		}
+	}
+	return granted, nil
+}
+
+// put lays a value below objects that it makes on the way.
+func put(object map[string]any, segments []string, v any) {
+	for _, segment := range segments[:len(segments)-1] {
+		child, ok := object[segment].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			object[segment] = child
+		}
+		object = child
+	}
+	object[segments[len(segments)-1]] = v
 }
 
 // logError is a log that can't be read, and no fault of the call.

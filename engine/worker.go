@@ -35,27 +35,20 @@ type retry struct {
 	after time.Duration
 }
 
-// launch runs calls whose starts have been committed. A delegate is notified of an interruption,
-// and drains by itself.
-func (l *loop) launch(jobs []task) {
-	for _, j := range jobs {
-		l.assign(j)
-	}
-}
-
-// assign gives a task to an idle worker, or to a new one. Workers stay until the run ends: their
-// stacks have grown to the size that scripts need.
-func (l *loop) assign(j task) {
-	select {
-	case l.tasks <- j:
-	default:
-		if !l.hired { // by the goroutine of the loop: workers come after the first
-			l.hired = true
+// launch gives calls whose starts have been committed to idle workers, or to new ones. Workers stay
+// until the run ends: their stacks have grown to the size that scripts need. A delegate is notified
+// of an interruption, and drains by itself.
+func (l *loop) launch(tasks []task) {
+	for _, j := range tasks {
+		select {
+		case l.tasks <- j:
+		default:
+			l.hasWorkers.Store(true)
+			l.workers.Go(func() {
+				growStack(j.index)
+				l.work(j)
+			})
 		}
-		l.workers.Go(func() {
-			growStack(j.index)
-			l.work(j)
-		})
 	}
 }
 
@@ -77,7 +70,7 @@ func (l *loop) work(j task) {
 			if j.child == nil { // attempts of a delegate are counted as they begin
 				res.attempts = 1
 			}
-			l.leave(&res)
+			l.send(&res)
 		}
 	}()
 	for more := true; more; working = more {
@@ -105,46 +98,50 @@ func lostResult(panicked any) error {
 }
 
 // stepByWorker takes a step with a worker's result, and returns a call that starts with it for the
-// same worker. Where another goroutine has the lock, or the run is interrupted, the result is left
-// to the goroutine of the loop.
+// same worker. A result that the worker can't take, it sends to the goroutine of the loop.
 func (l *loop) stepByWorker(res *result) (next task, more bool) {
-	turn := l.lock
-	if l.isInterrupted() {
-		turn = nil // no goroutine gets it
-	}
-	select {
-	case turn <- struct{}{}:
-	default:
-		l.leave(res)
+	if !l.tryLock() {
+		l.send(res)
 		return next, false
 	}
-	jobs := l.stepWithLock(res)
-	if len(jobs) == 0 {
+	tasks := l.stepWithLock(res)
+	if len(tasks) == 0 {
 		return next, false
 	}
-	l.launch(jobs[1:])
-	return jobs[0], true
+	l.launch(tasks[1:])
+	return tasks[0], true
 }
 
-// stepWithLock takes a step in a worker that has the lock, and gives the lock away: back to the
-// goroutine of the loop where that has to act.
-func (l *loop) stepWithLock(res *result) (jobs []task) {
-	t, back, err := l.current, true, errGoroutineEnded
+// tryLock takes the lock for a worker, unless another goroutine has it or the run is to end.
+func (l *loop) tryLock() bool {
+	if l.isInterrupted() {
+		return false
+	}
+	select {
+	case l.lock <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// stepWithLock takes a step in a worker that has the lock, and releases the lock: to the goroutine
+// of the loop where that has to act.
+func (l *loop) stepWithLock(res *result) (tasks []task) {
+	t, loopActs, err := l.current, true, errGoroutineEnded
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = &brokenStep{crash.WithPlace(panicked)}
 		}
-		if back {
+		if loopActs {
 			l.unlocked <- err
 		} else {
 			<-l.lock
 		}
 	}()
-	// Its call goes on at once.
-	jobs, wrong := t.stepWith(context.WithoutCancel(l.interrupt), res, false)
-	back = wrong != nil || !t.isActive() || t.state.AwaitsOutside() && !t.polling
-	err = wrong
-	return jobs
+	tasks, err = t.stepWith(context.WithoutCancel(l.interrupt), res, false)
+	loopActs = err != nil || !t.isActive() || t.state.AwaitsOutside() && !t.polling
+	return tasks
 }
 
 // brokenStep is a step in which a function of the embedder's panicked. The goroutine of the loop
@@ -157,8 +154,8 @@ func (e *brokenStep) Error() string {
 
 var errGoroutineEnded = errors.New("a function that watches the run ended its goroutine")
 
-// leave hands a result over.
-func (l *loop) leave(res *result) {
+// send hands a result to the goroutine of the loop.
+func (l *loop) send(res *result) {
 	select {
 	case <-l.closed:
 		res.drop()
