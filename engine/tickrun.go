@@ -59,12 +59,6 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 // where the planner is to be asked again.
 func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 	ctx = context.WithoutCancel(ctx) // results are recorded even if the run is to end
-	if t.problem != nil {
-		if err := t.endTick(ctx); err != nil {
-			return nil, err
-		}
-		return t.outcome(ctx)
-	}
 	if outcome, err := t.runLazy(ctx); outcome != nil || err != nil {
 		return outcome, err
 	}
@@ -151,8 +145,8 @@ func (t *tickRun) await(ctx context.Context) error {
 // runLazy ends a run whose plan waits for its release, as soon as the plan is recorded. There is no
 // outcome where it does not wait for that.
 func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
-	if t.event.Mode != plan.ModeLazy || len(t.state.Calls) == 0 && t.plan.Output != nil { // nothing to approve
-		return nil, nil
+	if t.event.Mode != plan.ModeLazy || t.problem != nil || len(t.state.Calls) == 0 && t.plan.Output != nil {
+		return nil, nil // there is nothing to release
 	}
 	if t.begun {
 		last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
