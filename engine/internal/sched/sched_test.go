@@ -300,6 +300,11 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 			first: "a running, a parked",
 			steps: []step{{"pauses a", "a paused, a running"}, {"time", "a parked, a running"}, {"returns a", "a parked, a running"}},
 		}, {
+			name: "calls parked behind fire-and-forget ones that have no room", parallel: 2, limits: map[string]int{"a": 1},
+			calls: []string{"b", "a _outputPath=†state.a", "a", "c", "d _outputPath=†state.d", "a x=†state.d _outputPath=†state.e"},
+			first: "b a c d running, a parked, a blocked",
+			steps: []step{{"done d", "b a c running, a a parked, d settled"}, {"done a", "b c a running, a d settled, a queued"}},
+		}, {
 			name: "a delegate that waits", calls: []string{"a _outputPath=†state.a"},
 			first: "a running",
 			steps: []step{{"delegate a", "a waiting"}, {"arrived a", "a running"}},
