@@ -131,11 +131,11 @@ func (s *State) enter(i int) {
 	case Queued:
 		s.queueOf(i).push(queuedCall{s.span(i).Began, i})
 	case Parked:
-		a := s.Plan.Calls[i].Activity
 		if s.parked == nil {
-			s.parked = map[*plan.Registered][]int{}
+			s.parked = map[lot][]int{}
 		}
-		s.parked[a] = append(s.parked[a], i)
+		in := lot{s.Plan.Calls[i].Activity, c.Record.Unstored}
+		s.parked[in] = append(s.parked[in], i)
 	case Running:
 		s.occupy(i, 1)
 	case Paused:
@@ -181,11 +181,14 @@ func (s *State) isFull(a *plan.Registered) bool {
 	return s.Order == nil && a != nil && a.Concurrency > 0 && s.busy[a] >= a.Concurrency
 }
 
-// unpark queues the first call that is parked for an activity, if that has room.
+// unpark queues the first calls that are parked for an activity, one of either kind, if it has
+// room.
 func (s *State) unpark(a *plan.Registered) {
-	if parked := s.parked[a]; len(parked) > 0 && !s.isFull(a) {
-		s.parked[a] = parked[1:]
-		s.move(parked[0], Event{Kind: Released})
+	for _, from := range [2]lot{{a, false}, {a, true}} {
+		if parked := s.parked[from]; len(parked) > 0 && !s.isFull(a) {
+			s.parked[from] = parked[1:]
+			s.move(parked[0], Event{Kind: Released})
+		}
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -300,6 +298,11 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 			first: "a running, a parked",
 			steps: []step{{"pauses a", "a paused, a running"}, {"time", "a parked, a running"}, {"returns a", "a parked, a running"}},
 		}, {
+			name: "calls parked behind fire-and-forget ones that have no room", parallel: 2, limits: map[string]int{"a": 1},
+			calls: []string{"b", "a _outputPath=†state.a", "a", "c", "d _outputPath=†state.d", "a x=†state.d _outputPath=†state.e"},
+			first: "b a c d running, a parked, a blocked",
+			steps: []step{{"done d", "b a c running, a a parked, d settled"}, {"done a", "b c a running, a d settled, a queued"}},
+		}, {
 			name: "a delegate that waits", calls: []string{"a _outputPath=†state.a"},
 			first: "a running",
 			steps: []step{{"delegate a", "a waiting"}, {"arrived a", "a running"}},
@@ -319,149 +322,6 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestState_AnyOrder runs random plans with events in random orders, some steps of them undone and
-// made again: all calls come to the same end, nothing begins before what it reads is there, and the
-// counts hold.
-func TestState_AnyOrder(t *testing.T) {
-	for seed := range uint64(2000) {
-		var first map[string]string
-		for order := range uint64(3) {
-			w, r := randomWorld(t, seed), rand.New(rand.NewPCG(seed, order))
-			w.advance()
-			w.runRandomly(r)
-			ended := map[string]string{}
-			for _, c := range w.state.Calls {
-				ended[c.Record.Call] = string(c.Record.Status)
-			}
-			if first == nil {
-				first = ended
-			}
-			if !maps.Equal(first, ended) {
-				t.Fatalf("seed %d: by one order %v, by another %v", seed, first, ended)
-			}
-		}
-	}
-}
-
-// randomWorld has a plan of calls that read what earlier ones may write.
-func randomWorld(t *testing.T, seed uint64) *world {
-	r := rand.New(rand.NewPCG(seed, 77))
-	var calls []string
-	n := 1 + r.IntN(8)
-	for i := range n {
-		call := fmt.Sprintf("t%d _outputPath=†state.v%d", i, i)
-		if r.IntN(3) == 0 {
-			call += fmt.Sprintf("_||_†error.e%d", i)
-		}
-		if i > 0 && r.IntN(3) > 0 {
-			kind := "state.v"
-			if r.IntN(4) == 0 {
-				kind = "error.e"
-			}
-			from := r.IntN(i)
-			if kind == "state.v" || strings.Contains(calls[from], "||") {
-				call += fmt.Sprintf(" x=†%s%d", kind, from)
-			}
-		}
-		calls = append(calls, call)
-	}
-	limits := map[string]int{"t0": r.IntN(2), "t1": r.IntN(2)}
-	return newWorld(t, 1+r.IntN(4), "", limits, calls...)
-}
-
-// fails reports whether a call fails, whenever it runs.
-func fails(call string) bool { return strings.HasSuffix(call, "3") || strings.HasSuffix(call, "5") }
-
-// runRandomly has things happen until nothing more can, and undoes some of it.
-func (w *world) runRandomly(r *rand.Rand) {
-	for w.state.In(Running)+w.state.In(Paused) > 0 {
-		before, values := snapshot(w.state), maps.Clone(w.values)
-		w.state.Begin(true)
-		w.happen(r)
-		w.advance()
-		w.checkCounts()
-		if r.IntN(4) > 0 {
-			continue
-		}
-		w.state.Revert(w.state.Undo())
-		w.values = values
-		if after := snapshot(w.state); !reflect.DeepEqual(before, after) {
-			w.t.Fatalf("undone: %v; before: %v", after, before)
-		}
-		w.checkCounts()
-		w.state.Begin(true)
-		w.advance()
-	}
-	if !w.state.IsOver() {
-		w.t.Fatalf("it rests, and is not over: %s", w.phases())
-	}
-}
-
-// happen has one thing happen that can.
-func (w *world) happen(r *rand.Rand) {
-	var running []int
-	for i, c := range w.state.Calls {
-		if c.Phase == Running {
-			running = append(running, i)
-		}
-	}
-	if len(running) == 0 {
-		w.act("time")
-		return
-	}
-	i := running[r.IntN(len(running))]
-	switch call := w.state.Calls[i].Record.Call; {
-	case r.IntN(5) == 0:
-		w.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: w.now + time.Second})
-	case r.IntN(8) == 0:
-		w.state.Apply(Event{Kind: Returned, Call: i})
-	case fails(call):
-		w.end(i, errors.New("failed"))
-	default:
-		w.end(i, nil)
-	}
-}
-
-// snapshot is what calls are undone to. Parked calls are queued again.
-func snapshot(s *State) []string {
-	var all []string
-	for _, c := range s.Calls {
-		phase := c.Phase
-		if phase == Parked {
-			phase = Queued
-		}
-		all = append(all, fmt.Sprint(phase, c.Record.Status, c.waits, c.read, c.settled, c.Written, c.Due, c.AwaitsRetry()))
-	}
-	return all
-}
-
-// checkCounts holds what the state counts by the way to what there is.
-func (w *world) checkCounts() {
-	w.t.Helper()
-	var number [phases]int
-	busy := map[*plan.Registered]int{}
-	for i, c := range w.state.Calls {
-		number[c.Phase]++
-		a := w.state.Plan.Calls[i].Activity
-		if c.Phase == Running && a.Concurrency > 0 {
-			if busy[a]++; busy[a] > a.Concurrency {
-				w.t.Fatalf("more than %d calls of %s run", a.Concurrency, c.Record.Tool)
-			}
-		}
-		for _, e := range w.state.Plan.Graph.Into[i] {
-			if c.Phase == Running && !w.state.Calls[e.From].Record.Status.Settled() {
-				w.t.Fatalf("call %s runs before %s has settled", c.Record.Call, w.state.Calls[e.From].Record.Call)
-			}
-		}
-	}
-	if number != w.state.number {
-		w.t.Fatalf("it counts %v, and there are %v", w.state.number, number)
-	}
-	if number[Running] > w.state.Parallel {
-		w.t.Fatalf("%d calls run at once", number[Running])
 	}
 }
 

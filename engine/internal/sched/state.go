@@ -30,12 +30,12 @@ type State struct {
 	Calls []Call // by their places in the plan; changed through Apply and Change alone
 	Config
 
-	ready    queue                      // queued calls
-	detached queue                      // queued fire-and-forget calls, which take no room from others
-	paused   queue                      // paused calls, the first due first
-	parked   map[*plan.Registered][]int // parked calls, by their activities
-	waiting  waitIndex                  // waiting calls, by the paths that they wait for
-	parents  map[string]int             // waiting calls, by the contexts of their delegates
+	ready    queue          // queued calls
+	detached queue          // queued fire-and-forget calls, which take no room from others
+	paused   queue          // paused calls, the first due first
+	parked   map[lot][]int  // parked calls
+	waiting  waitIndex      // waiting calls, by the paths that they wait for
+	parents  map[string]int // waiting calls, by the contexts of their delegates
 
 	number          [phases]int              // of calls, by phase
 	detachedRunning int                      // running fire-and-forget calls
@@ -44,6 +44,13 @@ type State struct {
 	step int  // number of the step
 	keep bool // the step may be undone
 	undo Undo // of the step, if keep is set
+}
+
+// lot is where calls are parked until their activity has room. Fire-and-forget calls are parked
+// apart, so that no call waits behind one of the other kind, which may have no room for it.
+type lot struct {
+	activity *plan.Registered
+	detached bool
 }
 
 // Call is the state of one call.
