@@ -132,6 +132,9 @@ func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 	if err != nil {
 		return err
 	}
+	if turn != nil {
+		s.config.Logger.Debug("run queued", "context", run.context)
+	}
 	if err := s.queue.wait(ctx, limited, turn); err != nil {
 		return err
 	}
