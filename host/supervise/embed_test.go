@@ -60,6 +60,11 @@ func input(n float64) []store.Message {
 	return []store.Message{{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"n": n})}}
 }
 
+// unrelated is a message that wakes a run which waits for input.n, and not what it waits for.
+func unrelated() []store.Message {
+	return []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"x": 1.0})}}
+}
+
 // TestQueue_FirstComeFirstServed: runs have their turn in the order in which they are asked for,
 // whatever their contexts, and one that is woken waits in the same line.
 func TestQueue_FirstComeFirstServed(t *testing.T) {
@@ -254,6 +259,51 @@ func TestWake_ByPoll(t *testing.T) {
 		outcome, err := w.Wait(t.Context(), "a")
 		if took := time.Since(began); err != nil || outcome.Status != journal.RunDone || took > DefaultPoll {
 			t.Error(outcome, err, took)
+		}
+	})
+}
+
+// TestWake_Often: however often a run is woken, it waits once for its turn.
+func TestWake_Often(t *testing.T) {
+	inBubble(t, func(c *Config) { c.Runs = 1 }, func(t *testing.T, w *worker) {
+		w.expect(w.start("a", "double", "†input.n"), journal.RunWaiting, "null")
+		w.start("b", "stop", nil)
+		<-w.reached
+		for _, messages := range append(slices.Repeat([][]store.Message{unrelated()}, 10), input(4)) {
+			if _, err := w.Append(t.Context(), "a", messages); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(2 * DefaultPoll) // of the bubble's clock
+		w.expectStates("b running", "a queued")
+		if _, queued := w.Load(); queued != 1 {
+			t.Errorf("%d wait", queued)
+		}
+		close(w.resume)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunDone {
+			t.Error(outcome, err)
+		}
+	})
+}
+
+// TestWake_LooksOnce: a run that is woken by what it does not wait for looks at it once.
+func TestWake_LooksOnce(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		w.expect(w.start("a", "double", "†input.n"), journal.RunWaiting, "null")
+		if _, err := w.Append(t.Context(), "a", unrelated()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(3 * DefaultPoll) // of the bubble's clock
+		synctest.Wait()
+		halts := 0
+		for entry, err := range w.log.Journal(t.Context(), store.JournalFilter{Context: "a", Event: journal.EventRun}) {
+			if err != nil || entry.Event != journal.EventRun {
+				t.Fatal(err)
+			}
+			halts++
+		}
+		if halts != 2 {
+			t.Errorf("the run has come to a halt %d times, not 2", halts)
 		}
 	})
 }

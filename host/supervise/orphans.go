@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
 	"time"
 
 	"obelus/engine"
@@ -22,12 +23,6 @@ const (
 	maxBackoff   = time.Minute
 )
 
-// firstPause returns the time before an orphan is tried for the second time.
-func (s *Supervisor) firstPause() time.Duration { return pollsPerTry * s.config.Poll }
-
-// scanInterval returns the time between two scans for runs of processes that have died.
-func (s *Supervisor) scanInterval() time.Duration { return pollsPerScan * s.config.Poll }
-
 // orphan is a run that no process holds and that is to go on, if it still has one of some statuses.
 type orphan struct {
 	statuses []journal.RunStatus
@@ -39,13 +34,46 @@ type orphan struct {
 	why      string        // the error of those scripts
 }
 
-// Stuck reports whether the run of a context has ended for now and is tried again by itself: since
-// the log can't be written, the scripts refuse it, or another process holds the context. The reason
-// is the error of the scripts, or "".
-func (s *Supervisor) Stuck(name string) (reason string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.orphans[name]
+// orphans goes on with runs that no process holds, once their time has come. Its methods may be
+// called from several goroutines at once.
+type orphans struct {
+	*reader
+	runs       *runTable
+	generation func() int        // number of the scripts that are loaded
+	resume     func(name string) // resumes a run that no person asked for
+	tasks      *sync.WaitGroup   // goroutines of the supervisor
+
+	firstPause   time.Duration // before an orphan is tried for the second time
+	scanInterval time.Duration // between two scans for runs of processes that have died
+	nextScan     time.Time     // used by scan alone, as lapsed is
+	lapsed       map[string]bool
+
+	mu        sync.Mutex
+	byContext map[string]*orphan
+}
+
+// newOrphans returns no orphans, for a supervisor that polls the log in an interval.
+func newOrphans(read *reader, runs *runTable, poll time.Duration) *orphans {
+	o := &orphans{reader: read, runs: runs, firstPause: pollsPerTry * poll, scanInterval: pollsPerScan * poll, byContext: map[string]*orphan{}}
+	o.nextScan = time.Now().Add(o.scanInterval)
+	return o
+}
+
+// add adds an orphan unless its context has one.
+func (o *orphans) add(name string, l *orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byContext[name] == nil {
+		o.byContext[name] = l
+	}
+}
+
+// stuck reports whether the orphan of a context was tried and is tried again, and why scripts have
+// refused it.
+func (o *orphans) stuck(name string) (reason string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.byContext[name]
 	if l == nil || l.pause == 0 {
 		return "", false
 	}
@@ -53,140 +81,158 @@ func (s *Supervisor) Stuck(name string) (reason string, ok bool) {
 }
 
 // adoptLeft adopts the runs that another process left before this supervisor began.
-func (s *Supervisor) adoptLeft() {
-	left := s.findOrphans()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, l := range left {
-		if s.orphans[name] == nil { // it may have become one meanwhile
-			s.orphans[name] = l
-		}
+func (o *orphans) adoptLeft() {
+	for name, l := range o.findAll() {
+		o.add(name, l)
 	}
-	signal(s.news)
 }
 
-// adoptLapsed adopts the contexts of processes that have died: those whose leases had lapsed at the
-// scan before as well, since a process that was suspended renews its lease. It returns the contexts
-// with lapsed leases, and whether each was dealt with.
-func (s *Supervisor) adoptLapsed(before map[string]bool) map[string]bool {
-	names, err := s.log.Lapsed(s.running)
+// scan adopts, if it is time for that, the contexts of processes that have died: those whose leases
+// had lapsed at the scan before as well, since a process that was suspended renews its lease.
+func (o *orphans) scan() {
+	if time.Now().Before(o.nextScan) {
+		return
+	}
+	o.nextScan = o.nextScan.Add(o.scanInterval)
+	names, err := o.log.Lapsed(o.ctx)
 	if err != nil {
-		s.logError("what was left can't be found", err)
-		return before
+		o.logError("what was left can't be found", err)
+		return
 	}
-	found := make(map[string]bool, len(names))
+	found := make(map[string]bool, len(names)) // whether each was dealt with
 	for _, name := range names {
-		dealt, again := before[name]
-		found[name] = dealt || again && s.adopt(name)
+		dealt, again := o.lapsed[name]
+		found[name] = dealt || again && o.adopt(name)
 	}
-	return found
+	o.lapsed = found
 }
 
 // adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
 // It reports whether it could find that out.
-func (s *Supervisor) adopt(name string) bool {
-	root, ok := s.rootOf(name)
+func (o *orphans) adopt(name string) bool {
+	root, ok := o.rootOf(name)
 	if !ok {
 		return false
 	}
-	l := s.findOrphan(root)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l != nil && s.active[root] == nil && s.orphans[root] == nil {
-		s.orphans[root] = l
+	if l := o.find(root); l != nil && !o.runs.isActive(root) {
+		o.add(root, l)
 	}
 	return true
 }
 
-// dueOrphans returns the contexts of orphans whose time has come.
-func (s *Supervisor) dueOrphans() (names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.orphans {
-		if s.dueOrphan(name) != nil {
+// takeOverDue goes on with the orphans whose time has come.
+func (o *orphans) takeOverDue() {
+	for _, name := range o.due() {
+		if !o.runs.isActive(name) {
+			o.takeOver(name)
+		}
+	}
+}
+
+// due returns the contexts of orphans whose time has come.
+func (o *orphans) due() (names []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, l := range o.byContext {
+		if o.isDue(l) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// dueOrphan returns the orphan of a context if its time has come, else nil. The caller holds the
-// lock.
-func (s *Supervisor) dueOrphan(name string) *orphan {
-	l := s.orphans[name]
-	if l == nil || s.active[name] != nil {
-		return nil
-	}
-	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.config.Host.Generation().Number) {
-		return nil
-	}
-	return l
+// isDue reports whether the time of an orphan has come. The caller holds the lock.
+func (o *orphans) isDue(l *orphan) bool {
+	return !time.Now().Before(l.after) || l.refused != 0 && l.refused != o.generation()
 }
 
-// takeOver goes on with an orphan, unless another process holds it, and forgets it if nothing is
-// left to do. An orphan that goes on is kept until its run has ended.
-func (s *Supervisor) takeOver(name string) {
-	s.mu.Lock()
-	found := s.dueOrphan(name)
-	if found == nil {
-		s.mu.Unlock()
+// takeOver goes on with an orphan that is due, unless another process holds it, and forgets it if
+// nothing is left to do. An orphan that goes on is kept until its run has ended.
+func (o *orphans) takeOver(name string) {
+	o.mu.Lock()
+	found := o.byContext[name]
+	if found == nil || !o.isDue(found) { // any more
+		o.mu.Unlock()
 		return
 	}
 	l := *found
-	s.mu.Unlock()
-	over := s.tryTakeOver(name, l)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch now := s.orphans[name]; {
+	o.mu.Unlock()
+	over := o.tryTakeOver(name, l)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch now := o.byContext[name]; {
 	case now != found || now.after != l.after: // it was replaced or tried meanwhile
 	case over:
-		delete(s.orphans, name)
+		delete(o.byContext, name)
 	default:
-		now.after, now.refused = time.Now().Add(max(now.pause, s.firstPause())), 0
+		now.after, now.refused = time.Now().Add(max(now.pause, o.firstPause)), 0
 	}
 }
 
 // tryTakeOver goes on with an orphan, and reports whether nothing is left to do.
-func (s *Supervisor) tryTakeOver(name string, l orphan) (over bool) {
-	s.log.releaseLease(s.running, name)
-	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
+func (o *orphans) tryTakeOver(name string, l orphan) (over bool) {
+	o.log.releaseLease(o.ctx, name)
+	if holder, err := o.log.Holder(o.ctx, name); err != nil || holder != "" {
 		return false
 	}
 	if l.unwanted {
 		var busy *engine.BusyError
-		err := engine.Cancel(s.running, s.log, name, l.who)
+		err := engine.Cancel(o.ctx, o.log, name, l.who)
 		return !isTemporary(err) && !errors.As(err, &busy)
 	}
-	is, err := s.hasStatus(name, l.statuses)
+	is, err := o.hasStatus(name, l.statuses...)
 	if err == nil && is {
-		s.tasks.Go(func() { s.resume(name) }) // in the background, since it may wait for its turn
+		o.tasks.Go(func() { o.resume(name) }) // in the background, since it may wait for its turn
 	}
 	return err == nil && !is
 }
 
-// keepOrphan forgets the orphan of a run that has ended, or makes an orphan of the run if it must
+// cancel records that the run of a context which no process holds is cancelled. If the log can't be
+// written, an orphan is cancelled later, and the error is a [*PendingError].
+func (o *orphans) cancel(ctx context.Context, name string, who journal.Who) error {
+	o.mu.Lock()
+	left := o.byContext[name]
+	o.mu.Unlock()
+	o.log.releaseLease(o.ctx, name)
+	err := engine.Cancel(ctx, o.log, name, who)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.byContext[name]
+	switch {
+	case err == nil && now == left:
+		delete(o.byContext, name)
+	case isUnwritable(err) && now != nil && o.ctx.Err() == nil:
+		now.unwanted, now.who = true, who
+		return &PendingError{Context: name, Cancelled: true, Err: err}
+	}
+	return err
+}
+
+// keep forgets the orphan of a run that has ended, or makes an orphan of the run if it must
 // be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
 // another process holds it. The time between tries doubles, since each may run calls again. A run
 // that has recorded nothing is left to its caller. An orphan stays if another request for its
-// context is refused. It returns the time until the next try, or 0. The caller holds the lock.
-func (s *Supervisor) keepOrphan(run *Run) time.Duration {
+// context is refused. It returns the time until the next try, or 0.
+func (o *orphans) keep(run *Run) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if run.err == nil {
-		delete(s.orphans, run.context)
+		delete(o.byContext, run.context)
 		return 0
 	}
-	l := s.orphans[run.context]
+	l := o.byContext[run.context]
 	var busy *engine.BusyError
 	mended := (run.unattended || run.isRecorded()) && isFixedByScripts(run.err)
 	held := run.unattended && errors.As(run.err, &busy) // the holder may not have noticed the news
 	switch later := mended || held || isTemporary(run.err); {
 	case run.unattended && !later:
-		delete(s.orphans, run.context)
+		delete(o.byContext, run.context)
 		return 0
 	case !later, l == nil && !run.unattended && !run.isRecorded():
 		return 0
 	case l == nil:
 		l = &orphan{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
-		s.orphans[run.context] = l
+		o.byContext[run.context] = l
 	}
 	if l.refused, l.why = 0, ""; mended {
 		l.refused, l.why = run.generation, run.err.Error()
@@ -195,7 +241,7 @@ func (s *Supervisor) keepOrphan(run *Run) time.Duration {
 		l.who = run.who
 	}
 	l.unwanted = run.cancelledForGood || l.unwanted && !(run.isRecorded() && !run.unattended)
-	l.pause = min(max(2*l.pause, s.firstPause()), maxBackoff)
+	l.pause = min(max(2*l.pause, o.firstPause), maxBackoff)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
 }
@@ -206,38 +252,38 @@ func isFixedByScripts(err error) bool {
 	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || errors.Is(err, fs.ErrNotExist)
 }
 
-// findOrphans returns the runs that were under way, also if only fire-and-forget calls are left,
+// findAll returns the runs that were under way, also if only fire-and-forget calls are left,
 // and the waiting runs whose input has come since. Forks in which no run has gone on are left out:
 // their author decides.
-func (s *Supervisor) findOrphans() map[string]*orphan {
+func (o *orphans) findAll() map[string]*orphan {
 	all := map[string]*orphan{}
-	for info, err := range s.log.Contexts(s.running, "") {
+	for info, err := range o.log.Contexts(o.ctx, "") {
 		if err != nil {
-			s.logError("what was left can't be found", err)
+			o.logError("what was left can't be found", err)
 			return nil
 		}
 		if info.Origin.Parent != "" {
-			if root, ok := s.rootOf(info.Context); ok && root != info.Context {
+			if root, ok := o.rootOf(info.Context); ok && root != info.Context {
 				continue
 			}
 		}
-		if l := s.findOrphan(info.Context); l != nil {
+		if l := o.find(info.Context); l != nil {
 			all[info.Context] = l
 		}
 	}
 	return all
 }
 
-// findOrphan returns the orphan in a root context, or nil.
-func (s *Supervisor) findOrphan(name string) *orphan {
+// find returns the orphan in a root context, or nil.
+func (o *orphans) find(name string) *orphan {
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
-	if s.isTrue(name, journal.Context.HasInput) {
+	if o.isTrue(name, journal.Context.HasInput) {
 		statuses = append(statuses, journal.RunWaiting)
 	}
-	last, err := journal.In(s.log, name).LastRun(s.running)
-	behind, wrong := last.LeftBehind(s.running, journal.In(s.log, name))
+	last, err := journal.In(o.log, name).LastRun(o.ctx)
+	behind, wrong := last.LeftBehind(o.ctx, journal.In(o.log, name))
 	if err = cmp.Or(err, wrong); err != nil {
-		s.logError("how a run stands can't be told", err, "context", name)
+		o.logError("how a run stands can't be told", err, "context", name)
 	}
 	if behind {
 		statuses = append(statuses, journal.RunDone, journal.RunFailed, journal.RunWaiting)
@@ -246,18 +292,9 @@ func (s *Supervisor) findOrphan(name string) *orphan {
 		return nil
 	}
 	if last.Status != journal.RunWaiting { // a waiting fork goes on when its input comes
-		if untouched, err := journal.In(s.log, name).UntouchedFork(s.running); untouched || err != nil {
+		if untouched, err := journal.In(o.log, name).UntouchedFork(o.ctx); untouched || err != nil {
 			return nil
 		}
 	}
 	return &orphan{statuses: statuses}
-}
-
-// isTrue asks a question about a context, and logs an error as no.
-func (s *Supervisor) isTrue(name string, of func(journal.Context, context.Context) (bool, error)) bool {
-	is, err := of(journal.In(s.log, name), s.running)
-	if err != nil {
-		s.logError("what a context waits for can't be found", err, "context", name)
-	}
-	return is
 }

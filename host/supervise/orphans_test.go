@@ -23,20 +23,18 @@ func (fullDisk) Temporary() bool { return true }
 // TestOrphans_Backoff: a run that can't be recorded is tried ever more seldom, since its calls run
 // again each time, and anew once it could be.
 func TestOrphans_Backoff(t *testing.T) {
-	s := newWorker(t, nil).Supervisor
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	o := newOrphans(nil, nil, DefaultPoll)
 	run := &Run{context: "x", err: &UnwritableError{fullDisk{}}, recorded: make(chan struct{})}
-	if pause := s.keepOrphan(run); pause != 0 || s.orphans["x"] != nil {
+	if pause := o.keep(run); pause != 0 || o.byContext["x"] != nil {
 		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
 	}
 	close(run.recorded)
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if pause := s.keepOrphan(run); pause != want*time.Second || !s.orphans["x"].after.After(time.Now()) {
+		if pause := o.keep(run); pause != want*time.Second || !o.byContext["x"].after.After(time.Now()) {
 			t.Errorf("it is tried again after %s, not %d s", pause, want)
 		}
 	}
-	if run.err = nil; s.keepOrphan(run) != 0 || s.orphans["x"] != nil {
+	if run.err = nil; o.keep(run) != 0 || o.byContext["x"] != nil {
 		t.Error("it is still stuck")
 	}
 }
@@ -57,7 +55,7 @@ func TestOrphans_ForksStay(t *testing.T) {
 		t.Fatal(before, err)
 	}
 	w.open(nil)
-	if left := w.findOrphans(); left["f"] != nil {
+	if left := w.orphans.findAll(); left["f"] != nil {
 		t.Errorf("it would go on with %v", left)
 	}
 	if head, err := w.log.Head(t.Context(), "f"); err != nil || head != 1 {

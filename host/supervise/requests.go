@@ -53,6 +53,18 @@ func (s *Supervisor) Resume(ctx context.Context, how engine.Resume) (*Run, error
 	return s.begin(ctx, &Run{context: how.Context, resumes: true}, s.resumeFunc(how))
 }
 
+// resumeUnasked resumes a run that no person asked for, and returns once it has its turn.
+func (s *Supervisor) resumeUnasked(name string) {
+	_, err := s.begin(s.running, &Run{context: name, unattended: true, resumes: true}, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
+	switch {
+	case err == nil, errors.Is(err, errWaking):
+	case errors.As(err, new(*engine.BusyError)):
+		s.runs.noteNews(name)
+	default:
+		s.watcher.logError("a run can't go on", err, "context", name)
+	}
+}
+
 // resumeFunc returns a function that resumes a run, by its plan's file as it is then.
 func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
 	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
@@ -89,7 +101,7 @@ func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, e
 	for {
 		var own *journal.Outcome
 		var refused error
-		if run := s.find(name); run != nil {
+		if run := s.runs.find(name); run != nil {
 			own, refused = run.Wait(ctx)
 		}
 		last := isClosed(s.done)
@@ -117,22 +129,6 @@ func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, e
 	}
 }
 
-// find returns the run of a context that is at work, or that is to have its turn first, or nil.
-func (s *Supervisor) find(name string) *Run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.active[name]
-	if found != nil {
-		return found
-	}
-	for run := range s.queued {
-		if run.context == name && (found == nil || run.number < found.number) {
-			found = run
-		}
-	}
-	return found
-}
-
 // Decide records a decision about a held call, and goes on with its run. Its error is the one of
 // [engine.Runner.Decide].
 func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {
@@ -144,7 +140,7 @@ func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {
 	if err := s.newRunner(registry).Decide(ctx, d); err != nil {
 		return err
 	}
-	signal(s.news)
+	signal(s.watcher.news)
 	return nil
 }
 
@@ -152,7 +148,7 @@ func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {
 func (s *Supervisor) Release(ctx context.Context, name string, who journal.Who) (string, error) {
 	name, err := engine.Release(ctx, s.log, name, who)
 	if err == nil {
-		signal(s.news)
+		signal(s.watcher.news)
 	}
 	return name, err
 }
@@ -162,7 +158,7 @@ func (s *Supervisor) Release(ctx context.Context, name string, who journal.Who) 
 func (s *Supervisor) Append(ctx context.Context, name string, messages []store.Message) (store.Appended, error) {
 	appended, err := engine.Append(ctx, s.log, name, messages, s.config.Host.Generation().Registry().Schemas...)
 	if err == nil {
-		signal(s.news)
+		signal(s.watcher.news)
 	}
 	return appended, err
 }

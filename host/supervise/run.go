@@ -20,11 +20,10 @@ type Run struct {
 	context    string
 	unattended bool          // no person asked for it: it goes on by itself
 	resumes    bool          // it goes on with a run that the log has already
-	state      atomic.Uint32 // a State; changed by Supervisor.move alone
+	state      atomic.Uint32 // a State; changed by runTable.move alone
 	cancel     context.CancelCauseFunc
 	recorded   chan struct{} // closed once the log has the run
 	ended      chan struct{} // closed once the run has ended or halted
-	turn       chan struct{} // closed once it has its turn; nil if it had it at once
 
 	began      time.Time // when it had its turn
 	generation int       // the generation of scripts with which it began
@@ -34,7 +33,7 @@ type Run struct {
 	err              error
 	cancelledForGood bool // by a person or its timeout: it does not go on by itself
 
-	// Under the supervisor's lock.
+	// Under the table's lock.
 	number  int         // runs are numbered as they are asked for
 	hasNews bool        // news came that it may halt without
 	who     journal.Who // the person who has cancelled it
@@ -102,15 +101,15 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 	run.cancel, run.recorded, run.ended = cancel, make(chan struct{}), make(chan struct{})
 	if err := s.admit(ctx, limited, run); err != nil {
 		defer cancel(nil)
-		return s.giveUp(run, err)
+		return s.runs.withdraw(run, err)
 	}
 	go func() {
-		defer s.runs.Done()
+		defer s.runs.atWork.Done()
 		defer cancel(nil)
 		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
 		defer stop()
 		s.carryOut(bounded, run, carry)
-		cancelled := s.closeRun(run)
+		cancelled := s.runs.closeRun(run)
 		if cause := context.Cause(bounded); cause != nil {
 			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
 			run.describeCancel(cause)
@@ -124,25 +123,71 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 	return run, nil
 }
 
-// giveUp ends a run that did not get its turn: it was cancelled, which is its outcome, or there is
-// an error.
-func (s *Supervisor) giveUp(run *Run, err error) (*Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.queued, run)
-	defer close(run.ended)
-	switch run.State() {
-	case Cancelling:
-		run.outcome = cancelledOutcome(run.context)
-		s.move(run, Ended)
-		return run, nil
-	case Stopped:
-		run.err = ErrStopping
-	default:
-		run.err = err
-		s.move(run, Refused)
+// admit waits for a run's turn, and then makes it the active one of its context.
+func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
+	if err := s.runs.add(run); err != nil {
+		return err
 	}
-	return nil, run.err
+	turn, err := s.queue.enter(run.unattended)
+	if err != nil {
+		return err
+	}
+	if turn != nil {
+		s.config.Logger.Debug("run queued", "context", run.context)
+	}
+	if err := s.queue.wait(ctx, limited, turn); err != nil {
+		return err
+	}
+	s.log.releaseLease(s.running, run.context)
+	run.began, run.generation = time.Now(), s.config.Host.Generation().Number
+	if err := s.activate(ctx, limited, run); err != nil {
+		s.queue.release()
+		return err
+	}
+	return nil
+}
+
+// activate makes a run the active one of its context. It is an error if there is one already.
+func (s *Supervisor) activate(ctx, limited context.Context, run *Run) error {
+	before, err := s.runs.activate(run)
+	if before == nil {
+		return err
+	}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(limited, stop)()
+	for before != nil {
+		if err := s.waitForEnd(waiting, before); err != nil {
+			return err
+		}
+		before, err = s.runs.activate(run)
+	}
+	return err
+}
+
+// waitForEnd waits for a run that is almost over: a follower of its context may see its end before
+// it is no longer active. It is an error if the run still holds its context.
+func (s *Supervisor) waitForEnd(ctx context.Context, before *Run) error {
+	select {
+	case <-before.recorded:
+	case <-before.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	holder, err := s.log.Holder(ctx, before.context)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		return &engine.BusyError{Context: before.context, Holder: "this process"}
+	}
+	select {
+	case <-before.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // carryOut carries out a run. A panic costs this run and no other.
@@ -153,33 +198,13 @@ func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry carryFunc) {
 			s.config.Logger.Error("a run broke down: this is a fault of the program", "context", run.context, "error", broken, "stack", string(debug.Stack()))
 		}
 	}()
-	run.outcome, run.err = carry(ctx, func() { s.record(run) })
-}
-
-// record notes that the log has a run.
-func (s *Supervisor) record(run *Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if run.State() == Starting { // and not cancelled or stopped meanwhile
-		s.move(run, Running)
-	}
-	close(run.recorded)
+	run.outcome, run.err = carry(ctx, func() { s.runs.record(run) })
 }
 
 // isResumable reports whether the run has ended only for now: it waits, or the next supervisor
 // resumes it.
 func (r *Run) isResumable() bool {
 	return r.err == nil && (r.outcome.Status == journal.RunWaiting || r.outcome.Stopped)
-}
-
-// closeRun ends the time in which a run can be cancelled, and reports whether it was. A person who
-// cancels it later is told how it ended.
-func (s *Supervisor) closeRun(run *Run) (cancelled bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cancelled = run.State() == Cancelling
-	s.move(run, Ending)
-	return cancelled
 }
 
 // describeCancel gives a run that was ended early an outcome with the cause.
@@ -221,19 +246,14 @@ func (r *Run) finalState(stuck bool) State {
 	return Ended
 }
 
-// finish unregisters a run, and logs how it ended.
+// finish ends a run for the supervisor, and logs how it ended.
 func (s *Supervisor) finish(run *Run) {
-	s.mu.Lock()
-	delete(s.active, run.context)
-	idle := len(s.active) == 0
-	pause := s.keepOrphan(run)
-	s.move(run, run.finalState(pause > 0))
-	s.freePlace()
-	again := run.hasNews // news from now on finds no active run
-	s.mu.Unlock()
+	pause := s.orphans.keep(run)
+	idle, again := s.runs.remove(run, run.finalState(pause > 0)) // news from now on finds no active run
+	s.queue.release()
 	close(run.ended)
 	if run.resumes {
-		signal(s.news) // if its context is a delegate's, another run may wait for its end
+		signal(s.watcher.news) // if its context is a delegate's, another run may wait for its end
 	}
 	if idle {
 		host.Idle()
@@ -243,7 +263,7 @@ func (s *Supervisor) finish(run *Run) {
 	case pause > 0 && errors.As(run.err, new(*engine.BusyError)):
 		s.config.Logger.Debug("run in use", "context", run.context, "error", run.err)
 		return
-	case pause == s.firstPause(): // the first try
+	case pause == s.orphans.firstPause: // the first try
 		until := "the log can be written"
 		if isFixedByScripts(run.err) {
 			until = "its scripts are mended"
@@ -263,7 +283,7 @@ func (s *Supervisor) finish(run *Run) {
 	}
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "run",
 		slog.String("context", run.context), slog.String("status", string(run.outcome.Status)), slog.Duration("took", took))
-	if run.State() == Waiting && (again || s.isTrue(run.context, journal.Context.ChildDone)) {
-		s.resumeWaiting(run.context)
+	if run.State() == Waiting && (again || s.watcher.isTrue(run.context, journal.Context.ChildDone)) {
+		s.watcher.resumeWaiting(run.context)
 	}
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 )
 
@@ -59,15 +60,15 @@ func (s State) goesOn() bool { return s == Waiting || s == Stopped || s == Stuck
 func (r *Run) State() State { return State(r.state.Load()) }
 
 // move changes the state of a run: no other function does. The caller holds the lock.
-func (s *Supervisor) move(run *Run, next State) {
+func (t *runTable) move(run *Run, next State) {
 	if from := run.State(); !from.mayBecome(next) {
-		forbidden(s, run, from, next)
+		forbidden(t.logger, run, from, next)
 	}
 	run.state.Store(uint32(next))
 }
 
 // forbidden reports a transition that the table lacks. The run goes on in the new state, which is a
 // fact: runs must not be lost because of their supervision. Tests replace it by a panic.
-var forbidden = func(s *Supervisor, run *Run, from, next State) {
-	s.config.Logger.Error("a run changed its state as none may: this is a fault of the program", "context", run.context, "from", from, "to", next)
+var forbidden = func(logger *slog.Logger, run *Run, from, next State) {
+	logger.Error("a run changed its state as none may: this is a fault of the program", "context", run.context, "from", from, "to", next)
 }

@@ -3,6 +3,7 @@ package supervise
 import (
 	_ "embed"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -11,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	forbidden = func(_ *Supervisor, run *Run, from, next State) {
+	forbidden = func(_ *slog.Logger, run *Run, from, next State) {
 		panic(fmt.Sprintf("the run of %s is %s and must not be %s next", run.context, from, next))
 	}
 	os.Exit(m.Run())
@@ -95,7 +96,7 @@ func TestStates_Table(t *testing.T) {
 
 // TestStates_Forbidden holds that a transition which the table lacks is noticed.
 func TestStates_Forbidden(t *testing.T) {
-	w := newWorker(t, nil)
+	table := newRunTable(slog.New(slog.DiscardHandler))
 	for _, pair := range [][2]State{{Queued, Running}, {Ending, Cancelling}, {Ended, Queued}, {Running, Running}} {
 		func() {
 			run := &Run{context: "a"}
@@ -105,7 +106,7 @@ func TestStates_Forbidden(t *testing.T) {
 					t.Errorf("%s → %s goes unnoticed", pair[0], pair[1])
 				}
 			}()
-			w.move(run, pair[1])
+			table.move(run, pair[1])
 		}()
 	}
 }

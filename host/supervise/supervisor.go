@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -80,24 +78,16 @@ type Supervisor struct {
 	config      Config
 	log         *notifyingLog
 	subscribers *subscribers
-	news        chan struct{} // holds a token if input for a waiting run was appended here
+	runs        *runTable
+	queue       *queue
+	orphans     *orphans
+	watcher     *watcher
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
 	tasks   sync.WaitGroup // goroutines of the supervisor
-	runs    sync.WaitGroup
-	done    chan struct{} // closed once all runs have ended for good
-	quiet   sync.Once     // closes it
-
-	mu       sync.Mutex
-	active   map[string]*Run    // by context
-	queued   map[*Run]bool      // runs that are not active yet
-	line     []*Run             // those of them that wait for a place, first come, first served
-	places   int                // taken
-	woken    map[string]bool    // contexts whose run waits for its turn to go on by itself
-	orphans  map[string]*orphan // by context
-	number   int                // of the newest run
-	draining bool
+	done    chan struct{}  // closed once all runs have ended for good
+	quiet   sync.Once      // closes it
 }
 
 // New returns a supervisor, which begins to follow the log and to resume the runs that a crash
@@ -105,15 +95,25 @@ type Supervisor struct {
 func New(c Config) *Supervisor {
 	c = c.withDefaults()
 	s := &Supervisor{
-		config: c, subscribers: newSubscribers(), news: make(chan struct{}, 1), done: make(chan struct{}),
-		active: map[string]*Run{}, queued: map[*Run]bool{}, woken: map[string]bool{}, orphans: map[string]*orphan{},
+		config: c, subscribers: newSubscribers(), runs: newRunTable(c.Logger),
+		queue: &queue{places: c.Runs, limit: c.Queue}, done: make(chan struct{}),
 	}
 	s.log = &notifyingLog{Log: c.Log, subscribers: s.subscribers, own: newOwnAppends()}
 	s.running, s.stop = context.WithCancelCause(context.Background())
-	seen := s.journalPosition()
-	s.tasks.Go(func() { s.watch(seen) })
+	read := &reader{ctx: s.running, log: s.log, logger: c.Logger}
+	s.orphans = newOrphans(read, s.runs, c.Poll)
+	s.orphans.generation = func() int { return c.Host.Generation().Number }
+	s.orphans.resume, s.orphans.tasks = s.resumeUnasked, &s.tasks
+	s.watcher = &watcher{
+		reader: read, poll: c.Poll, adopts: !c.NoResume, subscribers: s.subscribers, runs: s.runs, orphans: s.orphans,
+		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: read.position(),
+	}
+	s.tasks.Go(s.watcher.run)
 	if !c.NoResume {
-		s.tasks.Go(s.adoptLeft)
+		s.tasks.Go(func() {
+			s.orphans.adoptLeft()
+			signal(s.watcher.news)
+		})
 	}
 	return s
 }
@@ -122,10 +122,11 @@ func New(c Config) *Supervisor {
 // running calls may end within the time of the project's setting drain, and the next supervisor of
 // the log resumes the rest. It may be called again, to wait longer.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	s.stopRuns()
+	s.runs.stop()
+	s.stop(engine.ErrStopped)
 	ended := make(chan struct{})
 	go func() {
-		s.runs.Wait()
+		s.runs.atWork.Wait()
 		s.quiet.Do(func() { close(s.done) })
 		s.tasks.Wait()
 		close(ended)
@@ -138,33 +139,8 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	}
 }
 
-// stopRuns takes no more runs and ends those that run.
-func (s *Supervisor) stopRuns() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining {
-		return
-	}
-	s.draining = true
-	s.stop(engine.ErrStopped)
-	for run := range s.queued {
-		if run.State() == Queued { // and not cancelled
-			s.move(run, Stopped)
-		}
-	}
-	for _, run := range s.active {
-		if run.State().mayBecome(Stopping) {
-			s.move(run, Stopping)
-		}
-	}
-}
-
 // IsShutDown reports whether Shutdown was called.
-func (s *Supervisor) IsShutDown() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draining
-}
+func (s *Supervisor) IsShutDown() bool { return s.runs.isStopped() }
 
 // Done returns a channel that is closed once Shutdown was called and all runs have ended.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
@@ -175,17 +151,12 @@ func (s *Supervisor) Log() store.Log { return s.log }
 
 // Runs returns the runs that wait for their turn or are at work, in the order in which they were
 // asked for.
-func (s *Supervisor) Runs() []*Run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := slices.AppendSeq(slices.Collect(maps.Keys(s.queued)), maps.Values(s.active))
-	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
-	return all
-}
+func (s *Supervisor) Runs() []*Run { return s.runs.all() }
 
 // Load returns how many runs have their turn, and how many wait for it.
-func (s *Supervisor) Load() (active, queued int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.places, len(s.line)
-}
+func (s *Supervisor) Load() (active, queued int) { return s.queue.load() }
+
+// Stuck reports whether the run of a context has ended for now and is tried again by itself: since
+// the log can't be written, the scripts refuse it, or another process holds the context. The reason
+// is the error of the scripts, or "".
+func (s *Supervisor) Stuck(name string) (reason string, ok bool) { return s.orphans.stuck(name) }

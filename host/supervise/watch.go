@@ -1,11 +1,9 @@
 package supervise
 
 import (
-	"errors"
-	"slices"
+	"sync"
 	"time"
 
-	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -13,173 +11,98 @@ import (
 // errorReminder is the time after which an error that persists is logged again.
 const errorReminder = 30 * time.Second
 
-// watch is the loop in which everything begins that no person asks for: waiting runs are resumed
+// watcher is the loop in which everything begins that no person asks for: waiting runs are resumed
 // when their input is appended, subscribers are notified, orphans are tried again and adopted. It
-// is woken by news of this process, and polls the log for the appends of others. seen is the
-// position up to which there is no news.
-func (s *Supervisor) watch(seen int64) {
-	poll := time.NewTicker(s.config.Poll)
+// is woken by news of this process, and polls the log for the appends of others.
+type watcher struct {
+	*reader
+	poll        time.Duration // between two polls
+	adopts      bool          // whether the runs of dead processes are adopted
+	subscribers *subscribers
+	runs        *runTable
+	orphans     *orphans
+	resume      func(name string) // resumes a run that no person asked for
+	tasks       *sync.WaitGroup   // goroutines of the supervisor
+
+	news chan struct{} // holds a token if input for a waiting run was appended here
+	seen int64         // position of the journal up to which there is no news
+}
+
+// run watches until the supervisor is shut down.
+func (w *watcher) run() {
+	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	var told time.Time // when the error was logged last
-	lapsed, scan := map[string]bool{}, time.Now().Add(s.scanInterval())
 	for {
-		for _, name := range s.dueOrphans() {
-			s.takeOver(name)
-		}
+		w.orphans.takeOverDue()
 		select {
-		case <-s.running.Done():
+		case <-w.ctx.Done():
 			return
 		case <-poll.C:
-		case <-s.news:
+		case <-w.news:
 		}
-		var err error
-		switch seen, err = s.readNews(seen); {
+		switch err := w.readNews(); {
 		case err == nil:
 			told = time.Time{}
 		case time.Since(told) >= errorReminder:
 			told = time.Now()
-			s.logError("the log can't be followed", err)
+			w.logError("the log can't be followed", err)
 		}
-		if !s.config.NoResume && !time.Now().Before(scan) {
-			lapsed, scan = s.adoptLapsed(lapsed), scan.Add(s.scanInterval())
+		if w.adopts {
+			w.orphans.scan()
 		}
 	}
 }
 
-// readNews handles the entries after a position, and returns the position of the last one.
-func (s *Supervisor) readNews(seen int64) (int64, error) {
-	seen = s.log.own.skip(seen)
-	for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
+// readNews handles the entries of the journal that it has not seen.
+func (w *watcher) readNews() error {
+	w.seen = w.log.own.skip(w.seen)
+	for entry, err := range w.log.Journal(w.ctx, store.JournalFilter{After: w.seen}) {
 		if err != nil {
-			return seen, err
+			return err
 		}
-		seen = entry.N
-		s.subscribers.notify(entry.Context)
+		w.seen = entry.N
+		w.subscribers.notify(entry.Context)
 		switch {
 		case journal.IsInput(entry):
-			s.resumeWaiting(entry.Context)
+			w.resumeWaiting(entry.Context)
 		case journal.IsEnd(entry):
-			s.resumeParent(entry.Context)
+			w.resumeParent(entry.Context)
 		}
 	}
-	return seen, nil
+	return nil
 }
 
-// logError logs an error that no request caused, unless the supervisor is being stopped.
-func (s *Supervisor) logError(what string, err error, about ...any) {
-	if s.running.Err() == nil {
-		s.config.Logger.Error(what, append(about, "error", err)...)
-	}
-}
-
-// journalPosition returns the journal's newest position, or 0 before the first.
-func (s *Supervisor) journalPosition() int64 {
-	entry, _, err := store.Newest(s.running, s.log, store.JournalFilter{})
-	if err != nil {
-		s.logError("the log can't be read", err)
-	}
-	return entry.N
-}
-
-// resumeWaiting resumes the run that a context is part of, if it waits. If the run is active here,
-// it looks for the news itself, or once more when it halts.
-func (s *Supervisor) resumeWaiting(name string) {
-	root, ok := s.rootOf(name)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if run := s.active[root]; run != nil {
-		run.hasNews = true
-		return
-	}
-	if !s.draining {
-		s.tasks.Go(func() { s.resumeIf(root, journal.RunWaiting) })
+// resumeWaiting resumes the run that a context is part of, if it waits. An active run looks for the
+// news itself.
+func (w *watcher) resumeWaiting(name string) {
+	root, ok := w.rootOf(name)
+	if ok && !w.runs.noteNews(root) {
+		w.tasks.Go(func() { w.resumeIfWaiting(root) })
 	}
 }
 
 // resumeParent resumes the run that a delegate's context is part of, if that had halted because
-// another process held the delegate. If the run is active here, it looks when it halts.
-func (s *Supervisor) resumeParent(name string) {
-	root, ok := s.rootOf(name)
-	if !ok || root == name {
+// another process held the delegate. An active run looks when it halts.
+func (w *watcher) resumeParent(name string) {
+	root, ok := w.rootOf(name)
+	if !ok || root == name || w.runs.isActive(root) {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active[root] != nil || s.draining {
-		return
-	}
-	s.tasks.Go(func() {
-		if s.isTrue(root, journal.Context.ChildDone) {
-			s.resumeIf(root, journal.RunWaiting)
+	w.tasks.Go(func() {
+		if w.isTrue(root, journal.Context.ChildDone) {
+			w.resumeIfWaiting(root)
 		}
 	})
 }
 
-// rootOf returns the context whose run a context is part of. ok is false if that can't be read.
-func (s *Supervisor) rootOf(name string) (root string, ok bool) {
-	root, err := journal.In(s.log, name).Root(s.running)
+// resumeIfWaiting resumes a run that no person asked for if it waits.
+func (w *watcher) resumeIfWaiting(name string) {
+	is, err := w.hasStatus(name, journal.RunWaiting)
 	if err != nil {
-		s.logError("a run can't be found", err, "context", name)
-	}
-	return root, err == nil
-}
-
-// resumeIf resumes a run that no person asked for if it has one of some statuses.
-func (s *Supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
-	is, err := s.hasStatus(name, statuses)
-	if err != nil {
-		s.logError("how a run stands can't be told", err, "context", name)
+		w.logError("how a run stands can't be told", err, "context", name)
 	}
 	if is {
-		s.resume(name)
+		w.resume(name)
 	}
-}
-
-// resume resumes a run that no person asked for when it is its turn.
-func (s *Supervisor) resume(name string) {
-	if !s.markWoken(name) {
-		return
-	}
-	_, err := s.begin(s.running, &Run{context: name, unattended: true, resumes: true}, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
-	if err == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.woken, name)
-	var busy *engine.BusyError
-	switch {
-	case errors.As(err, &busy):
-		if run := s.active[name]; run != nil {
-			run.hasNews = true
-		}
-	default:
-		s.logError("a run can't go on", err, "context", name)
-	}
-}
-
-// hasStatus reports whether a context's run has one of some statuses and may go on by itself.
-func (s *Supervisor) hasStatus(name string, statuses []journal.RunStatus) (bool, error) {
-	last, err := journal.In(s.log, name).LastRun(s.running)
-	return isResumable(last, statuses), err
-}
-
-// isResumable reports whether a run has one of some statuses and was not cancelled for good.
-func isResumable(last journal.Run, statuses []journal.RunStatus) bool {
-	return last.Tick > 0 && slices.Contains(statuses, last.Status) && !last.Unwanted()
-}
-
-// markWoken records that a run waits for its turn to go on by itself, and reports whether it did
-// not do so before.
-func (s *Supervisor) markWoken(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.woken[name] {
-		return false
-	}
-	s.woken[name] = true
-	return true
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -46,10 +47,25 @@ func (s *site) queued() int {
 	return queued
 }
 
-// awaitCancelled waits until the server knows that a run was cancelled.
-func (s *site) awaitCancelled(run *supervise.Run) {
-	for run.State() != supervise.Cancelling {
-		runtime.Gosched()
+// awaitQueued waits until a number of runs wait for their turn.
+func (s *site) awaitQueued(n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%d runs wait", n), func() bool { return s.queued() == n })
+}
+
+// awaitNoBodies waits until no request's body takes room.
+func (s *site) awaitNoBodies() {
+	s.t.Helper()
+	s.await("no body takes room", func() bool { return s.server.bodies.Load() == 0 })
+}
+
+// awaitState waits until a run has a state, of which nothing tells.
+func (s *site) awaitState(run *supervise.Run, state supervise.State) {
+	for deadline := time.Now().Add(30 * time.Second); run.State() != state; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			s.t.Errorf("the run is %s, not %s", run.State(), state)
+			return
+		}
 	}
 }
 
@@ -78,9 +94,7 @@ func TestBodies_TooLargeTogether(t *testing.T) {
 	if status, text := s.ask("HEAD", "/v1/contexts/a/events", ""); status != http.StatusOK {
 		t.Error(status, text)
 	}
-	for s.server.bodies.Load() != 0 { // an answer may arrive before the request is let go of
-		runtime.Gosched()
-	}
+	s.awaitNoBodies() // an answer may arrive before the request is let go of
 }
 
 // TestBodies_RoomUntilTheRunHasBegun: a large input that waits for its turn counts among
@@ -91,17 +105,13 @@ func TestBodies_RoomUntilTheRunHasBegun(t *testing.T) {
 	input := `,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
 	s.expect("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"`+input, 202, `{"context":"a"}`)
 	<-p.reached
-	for s.server.bodies.Load() != 0 {
-		runtime.Gosched()
-	}
+	s.awaitNoBodies()
 	answered := make(chan int)
 	go func() {
 		status, _ := s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"b","wait":true`+input)
 		answered <- status
 	}()
-	for s.queued() == 0 {
-		runtime.Gosched()
-	}
+	s.awaitQueued(1)
 	if s.server.bodies.Load() == 0 {
 		t.Error("what waits takes no room")
 	}
@@ -109,9 +119,7 @@ func TestBodies_RoomUntilTheRunHasBegun(t *testing.T) {
 	if status := <-answered; status != http.StatusOK {
 		t.Error(status)
 	}
-	for s.server.bodies.Load() != 0 {
-		runtime.Gosched()
-	}
+	s.awaitNoBodies()
 }
 
 // TestBodies_WithoutABound: a program that gives bodies no bound gets none.
@@ -132,9 +140,7 @@ func TestCancel_WhileDraining(t *testing.T) {
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
 	run := s.active("a")
-	for run.State() != supervise.Stopping {
-		runtime.Gosched()
-	}
+	s.awaitState(run, supervise.Stopping)
 	away, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
@@ -144,7 +150,7 @@ func TestCancel_WhileDraining(t *testing.T) {
 		}
 		left <- err
 	}()
-	s.awaitCancelled(run)
+	s.awaitState(run, supervise.Cancelling)
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -173,7 +179,7 @@ func TestCancel_WaitingRun(t *testing.T) {
 	s.until("a", journal.RunWaiting)
 	run := s.active("a")
 	go func() {
-		s.awaitCancelled(run)
+		s.awaitState(run, supervise.Cancelling)
 		close(p.resume)
 	}()
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)

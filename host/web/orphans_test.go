@@ -127,11 +127,15 @@ func TestOrphans_FireAndForgetCalls(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	news, leave := s.server.supervisor.Subscribe("a")
+	defer leave()
+	for {
 		if behind, err := leftBehind(); !behind || err != nil {
 			break
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-news:
+		case <-time.After(20 * time.Second):
 			t.Fatal("it is still there")
 		}
 	}
@@ -295,14 +299,10 @@ func serveFull(t *testing.T) (s *site, log *full, p *pause) {
 // awaitStuck waits until the server is to try a context's run again, and is not at it.
 func (s *site) awaitStuck(name string, want bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, stuck := s.server.supervisor.Stuck(name); stuck == want && s.active(name) == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s is stuck: %t", name, !want)
-		}
-	}
+	s.await(fmt.Sprintf("%s is stuck: %t", name, want), func() bool {
+		_, stuck := s.server.supervisor.Stuck(name)
+		return stuck == want && s.active(name) == nil
+	})
 }
 
 // TestFullDisk_RunGoesOn: a run that can't be recorded goes on when the log can be written again,

@@ -25,7 +25,6 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/host"
-	"obelus/host/supervise"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -41,9 +40,7 @@ func TestQueue_WaitsAndRefuses(t *testing.T) {
 		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"b","wait":true}`)
 		queued <- text
 	}()
-	for s.queued() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitQueued(1)
 	r, err := http.Post(s.http.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/double.lua"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -58,25 +55,6 @@ func TestQueue_WaitsAndRefuses(t *testing.T) {
 	}
 }
 
-// TestQueue_WokenOften: however often a run is woken, it waits once for its turn.
-func TestQueue_WokenOften(t *testing.T) {
-	p := newPause()
-	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
-	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
-	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
-	<-p.reached
-	for range 10 {
-		s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
-	}
-	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	time.Sleep(2 * supervise.DefaultPoll)
-	if n := s.queued(); n != 1 {
-		t.Errorf("%d wait", n)
-	}
-	close(p.resume)
-	s.until("a", journal.RunDone)
-}
-
 // TestCancel_QueuedToGoOn: what waits for its turn to go on does not once it is
 // cancelled.
 func TestCancel_QueuedToGoOn(t *testing.T) {
@@ -86,13 +64,12 @@ func TestCancel_QueuedToGoOn(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
 	<-p.reached
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	for s.queued() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitQueued(1)
 	s.ask("DELETE", "/v1/runs/a", "")
+	all := s.server.supervisor.Runs()
 	close(p.resume)
-	for len(s.server.supervisor.Runs()) > 0 {
-		time.Sleep(time.Millisecond)
+	for _, run := range all {
+		<-run.Ended()
 	}
 	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the run is %s, %v", last.Status, err)
@@ -114,9 +91,7 @@ func TestCancel_QueuedRequests(t *testing.T) {
 			_, text := s.ask("POST", path, body)
 			answers <- text
 		}()
-		for s.queued() == n {
-			time.Sleep(time.Millisecond)
-		}
+		s.awaitQueued(n + 1)
 	}
 	const gone = `{"context":"%s","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`
 	queue("/v1/contexts/a/resume", `{}`)
@@ -151,9 +126,7 @@ func TestDrain_QueuedRequests(t *testing.T) {
 	go func() {
 		told <- s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b"}`, 503, "stopping")
 	}()
-	for s.queued() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitQueued(1)
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
 	<-told
@@ -388,14 +361,6 @@ func TestRuns_InputAppended(t *testing.T) {
 		}
 		s.until(name, journal.RunDone)
 	}
-
-	// What was not waited for is looked at once.
-	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
-	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
-	time.Sleep(3 * supervise.DefaultPoll)
-	if waits := s.halts("c"); waits != 2 {
-		t.Errorf("the run has come to a halt %d times, not 2", waits)
-	}
 }
 
 // halts is how often the runs of a context have come to a halt or an end.
@@ -488,7 +453,7 @@ func (l *crowd) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[st
 				most = l.most.Load()
 			}
 			defer l.now.Add(-1)
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // as a slow disk, so that others come meanwhile
 		}
 		l.Log.Journal(ctx, f)(yield)
 	}

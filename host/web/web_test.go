@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type site struct {
 	log    store.Log
 	server *Server
 	http   *httptest.Server
+	logged *logged
 }
 
 // pause lets a test stop calls in their midst.
@@ -95,7 +97,8 @@ func (s *site) open(configure func(*Config)) {
 	if s.log, err = sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{}); err != nil {
 		s.t.Fatal(err)
 	}
-	config := Config{Host: s.host, Log: s.log, Logger: slog.New(faults{slog.DiscardHandler, s.t})}
+	s.logged = &logged{Handler: slog.DiscardHandler, t: s.t, watchers: map[chan struct{}]func(slog.Record) bool{}}
+	config := Config{Host: s.host, Log: s.log, Logger: slog.New(s.logged)}
 	if configure != nil {
 		configure(&config)
 	}
@@ -109,19 +112,66 @@ func (s *site) open(configure func(*Config)) {
 	s.t.Cleanup(s.http.Close)
 }
 
-// faults is a handler of log records that fails a test if the program reports a fault of its own.
-type faults struct {
+// logged is a handler of log records that tells tests of them, and fails a test if the program
+// reports a fault of its own.
+type logged struct {
 	slog.Handler
-	t testing.TB
+	t        testing.TB
+	mu       sync.Mutex
+	watchers map[chan struct{}]func(slog.Record) bool
 }
 
-func (f faults) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+// Enabled reports whether a test watches, or the level is that of faults.
+func (l *logged) Enabled(_ context.Context, level slog.Level) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.watchers) > 0 || level >= slog.LevelError
+}
 
-func (f faults) Handle(_ context.Context, r slog.Record) error {
+func (l *logged) Handle(_ context.Context, r slog.Record) error {
 	if strings.Contains(r.Message, "fault of the program") {
-		f.t.Error(r.Message)
+		l.t.Error(r.Message)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for seen, match := range l.watchers {
+		if !match(r) {
+			continue
+		}
+		select {
+		case seen <- struct{}{}:
+		default:
+		}
 	}
 	return nil
+}
+
+// watch returns a channel that holds a token once a record of some kind has come, until leave is
+// called.
+func (l *logged) watch(match func(slog.Record) bool) (seen <-chan struct{}, leave func()) {
+	own := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers[own] = match
+	return own, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.watchers, own)
+	}
+}
+
+// await waits until a condition holds. The server must log something once it does.
+func (s *site) await(what string, is func() bool) {
+	s.t.Helper()
+	seen, leave := s.logged.watch(func(slog.Record) bool { return true })
+	defer leave()
+	for limit := time.After(30 * time.Second); !is(); {
+		select {
+		case <-seen:
+		case <-limit:
+			s.t.Fatalf("%s: it does not come to that", what)
+		}
+	}
 }
 
 func (s *site) write(name, text string) {
@@ -448,23 +498,32 @@ func TestAnswers_LargeList(t *testing.T) {
 	}
 }
 
-// open counts who reads a log's messages at present.
+// open tells when nobody reads a log's messages any more.
 type open struct {
 	store.Log
-	now atomic.Int64
+	now    atomic.Int64
+	closed chan struct{} // gets a token then
 }
 
 func (l *open) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
 	return func(yield func(*store.Message, error) bool) {
 		l.now.Add(1)
-		defer l.now.Add(-1)
+		defer func() {
+			if l.now.Add(-1) > 0 {
+				return
+			}
+			select {
+			case l.closed <- struct{}{}:
+			default:
+			}
+		}()
 		l.Log.Messages(ctx, f)(yield)
 	}
 }
 
 // TestAnswers_SlowReader: who takes a list slowly holds nothing of the log meanwhile.
 func TestAnswers_SlowReader(t *testing.T) {
-	l := &open{}
+	l := &open{closed: make(chan struct{}, 1)}
 	s := serve(t, work, nil, func(c *Config) { l.Log, c.Log = c.Log, l })
 	for range 4 { // more than there is room for between the two sides
 		s.ask("POST", "/v1/contexts/a/messages", strings.Repeat(`{"type":"state","text":"`+strings.Repeat("x", 10_000)+`"}`+"\n", 200))
@@ -474,14 +533,10 @@ func TestAnswers_SlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	for range 1000 {
-		if l.now.Load() == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if now := l.now.Load(); now != 0 {
-		t.Errorf("%d still read", now)
+	select {
+	case <-l.closed:
+	case <-time.After(20 * time.Second):
+		t.Error("the log is still read")
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","text":"later"}`)
 	var list []map[string]any
