@@ -17,7 +17,7 @@ func EncodeJSON(v any) []byte { return AppendJSON(make([]byte, 0, 64), v) }
 
 // AppendJSON appends a value to b as [EncodeJSON] writes it: as encoding/json does, but without
 // reflection for the types that values of the store have (nil, bool, string, [json.Number], []any,
-// map[string]any) and for plain numbers.
+// map[string]any), for plain numbers, and for what records of calls have.
 func AppendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -50,6 +50,10 @@ func AppendJSON(b []byte, v any) []byte {
 		if v != nil {
 			return appendObject(b, v)
 		}
+	case map[string]int64:
+		if v != nil {
+			return appendObject(b, v)
+		}
 	}
 	return appendOther(b, v)
 }
@@ -65,7 +69,7 @@ func appendArray[T any](b []byte, array []T) []byte {
 	return append(b, ']')
 }
 
-func appendObject(b []byte, object map[string]any) []byte {
+func appendObject[T any](b []byte, object map[string]T) []byte {
 	var few [8]string
 	keys := few[:0]
 	for key := range object {
@@ -92,6 +96,77 @@ func appendOther(b []byte, v any) []byte {
 	}
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
+
+// ObjectWriter writes a JSON object field by field, without reflection. Names of fields are written
+// as they are: they must need no escapes.
+type ObjectWriter struct {
+	text  []byte
+	start int // length of the text before the object's first field
+}
+
+// BeginObject returns a writer that appends an object to b.
+func BeginObject(b []byte) ObjectWriter {
+	b = append(b, '{')
+	return ObjectWriter{b, len(b)}
+}
+
+func (w *ObjectWriter) name(name string) {
+	if len(w.text) > w.start {
+		w.text = append(w.text, ',')
+	}
+	w.text = append(append(append(w.text, '"'), name...), '"', ':')
+}
+
+// String writes a field with a text.
+func (w *ObjectWriter) String(name, value string) {
+	w.name(name)
+	w.text = AppendString(w.text, value)
+}
+
+// NonEmpty writes a field with a text, unless that is empty.
+func (w *ObjectWriter) NonEmpty(name, value string) {
+	if value != "" {
+		w.String(name, value)
+	}
+}
+
+// Int writes a field with a whole number.
+func (w *ObjectWriter) Int(name string, value int64) {
+	w.name(name)
+	w.text = strconv.AppendInt(w.text, value, 10)
+}
+
+// NonZero writes a field with a whole number, unless that is 0.
+func (w *ObjectWriter) NonZero(name string, value int64) {
+	if value != 0 {
+		w.Int(name, value)
+	}
+}
+
+// True writes a field with true if set, and otherwise none.
+func (w *ObjectWriter) True(name string, set bool) {
+	if set {
+		w.name(name)
+		w.text = append(w.text, "true"...)
+	}
+}
+
+// Object writes a field with an object, unless that is empty.
+func (w *ObjectWriter) Object(name string, value map[string]any) {
+	if len(value) > 0 {
+		w.name(name)
+		w.text = appendObject(w.text, value)
+	}
+}
+
+// Value writes a field with a value, as [AppendJSON] does.
+func (w *ObjectWriter) Value(name string, value any) {
+	w.name(name)
+	w.text = AppendJSON(w.text, value)
+}
+
+// End ends the object, and returns what was written.
+func (w *ObjectWriter) End() []byte { return append(w.text, '}') }
 
 // AppendString appends a string to b as JSON.
 func AppendString(b []byte, s string) []byte {
