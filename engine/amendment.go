@@ -288,7 +288,7 @@ func (a *amendment) checkGivenResult(ctx context.Context, i int, v any) error {
 	call, c := a.plan.Calls[i], a.state.Calls[i]
 	v, err := call.CheckResult(v, false)
 	if err == nil && call.Output != nil {
-		err = a.write(ctx, i, call.Output.Alternatives[0], v, false)
+		err = a.write(ctx, a.state.Change(i), call.Output.Alternatives[0], v, false)
 		a.state.Calls[i] = c
 	}
 	return err

@@ -32,7 +32,7 @@ func (t *tick) beginRecorded(ctx context.Context, i int) (settled bool, err erro
 	case t.state.Calls[i].AwaitsRetry():
 		return false, nil
 	case record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped:
-		t.skip(i, journal.ReasonSkipped)
+		t.skip(t.state.Change(i), journal.ReasonSkipped)
 		return true, nil
 	case record.Status == journal.Done && record.Reason == journal.ReasonGiven:
 		t.startGiven(i)
@@ -46,7 +46,7 @@ func (t *tick) startGiven(i int) {
 	c := t.state.Change(i)
 	c.Started = t.runner.now()
 	c.Record.Reason, c.Record.Started = journal.ReasonGiven, store.FormatDate(t.runner.dated(c.Started))
-	t.enqueueStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
+	t.addStart(start{index: i, invocation: plan.Invocation{Key: t.context + "/" + c.Record.Call}})
 }
 
 // deliverRecorded brings the result of a call of a recorded run: of those that have started, the

@@ -17,13 +17,12 @@ import (
 // complete takes a call's result: it stages the messages that the call writes, and records how it
 // ended.
 func (t *tick) complete(ctx context.Context, res *result) error {
-	i := res.index
-	c, call := t.state.Change(i), t.plan.Calls[i]
+	c, call := t.state.Change(res.index), t.plan.Calls[res.index]
 	if log, broken := errors.AsType[*logError](res.err); broken {
 		return log.err
 	}
 	if t.recorded != nil && res.waitsFor == nil {
-		if err := t.recorded.settle(ctx, i); err != nil {
+		if err := t.recorded.settle(ctx, res.index); err != nil {
 			return err
 		}
 	}
@@ -35,12 +34,12 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		c.Record.Given = capture.Pack(res.value, res.err)
 	}
 	if res.waitsFor != nil {
-		t.waitForChild(i, res)
+		t.waitForChild(c, res)
 		return nil
 	}
 	c.Record.Retry = false
 	if call.Output == nil {
-		t.conclude(i, t.discard(i, res))
+		t.conclude(c, t.discard(c, res))
 		return nil
 	}
 	paths, value, err := res.paths, res.value.Value, error(nil)
@@ -48,7 +47,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		paths, value, err = call.Place(&res.value, res.err)
 	}
 	if err == nil {
-		err = t.write(ctx, i, paths, value, res.value.Loose)
+		err = t.write(ctx, c, paths, value, res.value.Loose)
 		switch {
 		case err == nil:
 			c.Record.Handled = handledFailure(call, res)
@@ -59,7 +58,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 	if log, broken := errors.AsType[*logError](err); broken {
 		return log.err
 	}
-	t.conclude(i, err)
+	t.conclude(c, err)
 	return nil
 }
 
@@ -71,8 +70,8 @@ func (t *tick) since(c *sched.Call) float64 {
 
 // discard checks the result of a call without an output path against its tool. A thought keeps it,
 // for the latent calls after it.
-func (t *tick) discard(i int, res *result) error {
-	c, call := t.state.Change(i), t.plan.Calls[i]
+func (t *tick) discard(c *sched.Call, res *result) error {
+	call := t.plan.Calls[res.index]
 	switch {
 	case res.err != nil:
 		return res.err
@@ -90,16 +89,14 @@ func (t *tick) discard(i int, res *result) error {
 }
 
 // waitForChild records that a call's delegate waits.
-func (t *tick) waitForChild(i int, res *result) {
-	c := t.state.Change(i)
+func (t *tick) waitForChild(c *sched.Call, res *result) {
 	if c.Record.Unstored { // a detached call is not resumed
-		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.Record.Child, "code": "delegate"})
+		t.settle(c, journal.Failed, map[string]any{"message": "its delegate waits, in context " + c.Record.Child, "code": "delegate"})
 		return
 	}
 	c.Record.WaitingOn, c.WaitsSince = res.waitsFor, res.waitsSince
 	c.Record.Reason = "its delegate waits, in context " + c.Record.Child
-	t.state.Apply(sched.Event{Kind: sched.Missing, Call: i})
-	t.recordCall(i)
+	t.record(c, sched.Event{Kind: sched.Missing})
 }
 
 // unreadLog is the error of a call for which the log could not be read: it is cut off where its run
@@ -112,24 +109,18 @@ func unreadLog(ctx context.Context, err error) error {
 }
 
 // conclude records how a call ended.
-func (t *tick) conclude(i int, err error) {
+func (t *tick) conclude(c *sched.Call, err error) {
 	if err != nil {
-		t.fail(i, failureOf(err))
+		t.settle(c, journal.Failed, failureOf(err))
 		return
 	}
-	t.state.Change(i).Record.Error = nil
-	t.settle(i, journal.Done)
+	t.settle(c, journal.Done, nil)
 }
 
-func (t *tick) fail(i int, fields map[string]any) {
-	t.state.Change(i).Record.Error = fields
-	t.settle(i, journal.Failed)
-}
-
-// settle records that a call has its outcome.
-func (t *tick) settle(i int, status journal.Status) {
-	t.state.Apply(sched.Event{Kind: sched.Finished, Call: i, Status: status})
-	t.recordCall(i)
+// settle records the outcome of a call, and its error, if there is one.
+func (t *tick) settle(c *sched.Call, status journal.Status, err map[string]any) {
+	c.Record.Error = err
+	t.record(c, sched.Event{Kind: sched.Finished, Status: status})
 }
 
 // failureOf gives an error the form that the journal and error messages have.
@@ -186,8 +177,8 @@ func handledFailure(c *plan.Call, res *result) plan.Values {
 }
 
 // write stages the messages of a result, all or none.
-func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
-	c, call := t.state.Change(i), t.plan.Calls[i]
+func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, value any, loose bool) error {
+	i := c.Index()
 	now, before := t.runner.date(), t.view.Seq()
 	data := func(path store.Path) any {
 		if values, ok := value.(plan.ValuesByPath); ok {
@@ -205,7 +196,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 			t.noteWriter(i)
 			t.view.Stage(m)
 		}
-		return t.checkDeclared(ctx, call, paths, data)
+		return t.checkDeclared(ctx, t.plan.Calls[i], paths, data)
 	}()
 	if err != nil {
 		t.view.Unstage(before)
@@ -262,8 +253,7 @@ func (t *tick) backOff(res *result) {
 		t.attempts = map[int]start{}
 	}
 	t.attempts[i] = res.retry.start
-	t.state.Apply(sched.Event{Kind: sched.AttemptFailed, Call: i, Due: time.Since(t.loop.opened) + res.retry.after})
-	t.recordCall(i)
+	t.record(c, sched.Event{Kind: sched.AttemptFailed, Due: time.Since(t.loop.opened) + res.retry.after})
 	t.pauses = true
 }
 

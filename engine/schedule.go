@@ -38,54 +38,44 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	c := t.state.Change(i)
 	switch d.Action {
 	case sched.Start:
-		if c := t.state.Change(i); c.Record.Hold != nil {
-			c.Record.Reads = d.Reads // without those that a person has corrected
-		}
-		in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: t.plan.Calls[i].Definition.Schema}
-		return t.start(ctx, i, in, d.Reads)
+		return t.start(ctx, c, d)
 	case sched.Retry:
 		t.startRetry(i)
 	case sched.Hold:
-		t.awaitApproval(i, d)
+		t.awaitApproval(c, d)
 	case sched.Wait:
-		t.state.Change(i).Record.WaitingOn = d.WaitsFor
-		t.state.Apply(sched.Event{Kind: sched.Missing, Call: i})
-		t.recordCall(i)
+		c.Record.WaitingOn = d.WaitsFor
+		t.record(c, sched.Event{Kind: sched.Missing})
 	case sched.Skip:
-		t.skip(i, d.Reason)
+		t.skip(c, d.Reason)
 	case sched.Reject:
-		t.reject(i, d.Err)
+		c.Record.At = t.view.Seq() // what it looked at, if it runs again
+		t.settle(c, journal.Failed, failureOf(d.Err))
 	case sched.Fail:
-		t.state.Change(i).Started = t.runner.now()
+		c.Started = t.runner.now()
 		return t.complete(ctx, &result{index: i, err: d.Err})
 	}
 	return nil
 }
 
 // skip ends a call that is not to run.
-func (t *tick) skip(i int, reason string) {
-	c := t.state.Change(i)
+func (t *tick) skip(c *sched.Call, reason string) {
 	c.Record.Reason, c.Record.At = reason, t.view.Seq()
-	t.settle(i, journal.Skipped)
+	t.settle(c, journal.Skipped, c.Record.Error)
 }
 
-// reject fails a call before it starts. As of when it looked counts if it runs
-// again.
-func (t *tick) reject(i int, wrong error) {
-	t.state.Change(i).Record.At = t.view.Seq()
-	t.fail(i, failureOf(wrong))
-}
-
-// start records that a call runs and hands it to a worker, unless it needs
-// none.
-func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[string]int64) error {
-	c, call := t.state.Change(i), t.plan.Calls[i]
+// start records that a call runs, and has the step start it, unless it needs no worker.
+func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error {
+	i := c.Index()
+	call := t.plan.Calls[i]
+	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema}
 	c.Started = t.runner.now()
 	c.Record.Started, c.Record.WaitingOn, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil, nil
-	if len(reads) > 0 {
-		c.Record.Reads = reads
+	if len(d.Reads) > 0 || c.Record.Hold != nil { // without those that a person has corrected
+		c.Record.Reads = d.Reads
 	}
 	if call.IsThought() {
 		c.Record.Thought = plan.Values{"call": call.ForModel(in.Call)}
@@ -120,12 +110,12 @@ func (t *tick) start(ctx context.Context, i int, in plan.Invocation, reads map[s
 		s.child = t.prepareChild(i, in)
 	}
 	s.speculative = t.speculativeOf(s)
-	t.enqueueStart(s)
+	t.addStart(s)
 	return nil
 }
 
-// enqueueStart has a worker get a call.
-func (t *tick) enqueueStart(s start) {
+// addStart has the step start a call.
+func (t *tick) addStart(s start) {
 	s.step = t.state.Step()
 	t.state.Apply(sched.Event{Kind: sched.Started, Call: s.index})
 	if s.speculative == nil {
@@ -134,7 +124,7 @@ func (t *tick) enqueueStart(s start) {
 	t.starts = append(t.starts, s)
 }
 
-// restart has a worker get a call again that could not run ahead, once it is recorded.
+// restart has the step start a call again that could not run ahead, once it is recorded.
 func (t *tick) restart(s start) {
 	s.speculative = nil
 	t.recordCall(s.index)
@@ -142,14 +132,12 @@ func (t *tick) restart(s start) {
 }
 
 // awaitApproval records that a call waits for a person.
-func (t *tick) awaitApproval(i int, d sched.Decision) {
-	c, h := t.state.Change(i), t.preview(i, d.Arguments, d.Granted)
-	c.Record.Hold, c.Record.WaitingOn, c.Record.At = h, nil, t.view.Seq()
+func (t *tick) awaitApproval(c *sched.Call, d sched.Decision) {
+	c.Record.Hold, c.Record.WaitingOn, c.Record.At = t.preview(c.Index(), d.Arguments, d.Granted), nil, t.view.Seq()
 	if len(d.Reads) > 0 {
 		c.Record.Reads = d.Reads
 	}
-	t.state.Apply(sched.Event{Kind: sched.HeldBack, Call: i})
-	t.recordCall(i)
+	t.record(c, sched.Event{Kind: sched.HeldBack})
 }
 
 // preview returns the part of a call that a person is shown.
@@ -188,5 +176,5 @@ func (vs *values) issuedCall(i int) map[string]any {
 func (t *tick) startRetry(i int) {
 	s := t.attempts[i]
 	s.speculative = nil
-	t.enqueueStart(s)
+	t.addStart(s)
 }

@@ -217,7 +217,7 @@ func (t *tick) cutOff(i, attempts int) {
 	c.Record.Attempts += attempts
 	c.Record.Duration = t.since(c)
 	if c.Record.Unstored {
-		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
+		t.settle(c, journal.Failed, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
 	}
 	status := journal.Interrupted
@@ -227,15 +227,13 @@ func (t *tick) cutOff(i, attempts int) {
 	case t.loop.interruptedAs == journal.RunCancelled:
 		status = journal.Cancelled
 	}
-	t.state.Apply(sched.Event{Kind: sched.Cut, Call: i, Status: status})
-	t.recordCall(i)
+	t.record(c, sched.Event{Kind: sched.Cut, Status: status})
 }
 
 // requeue records that a call that was to start has not begun: it is next when the run is resumed,
 // and needs no decision.
 func (t *tick) requeue(i int) {
-	t.state.Apply(sched.Event{Kind: sched.Returned, Call: i})
-	t.recordCall(i)
+	t.record(t.state.Change(i), sched.Event{Kind: sched.Returned})
 }
 
 // requeuePaused leaves calls that pause between attempts to the next resume.

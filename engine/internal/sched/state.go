@@ -72,6 +72,9 @@ type Call struct {
 	saved   int  // number of the step that has kept its state before
 }
 
+// Index is the call's place in the plan, from 0.
+func (c *Call) Index() int { return c.Record.Position - 1 }
+
 // AwaitsRetry reports whether an attempt of the call has failed, and the next has not begun. It may
 // be due.
 func (c *Call) AwaitsRetry() bool {
