@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -18,8 +19,8 @@ import (
 func (t *tick) complete(ctx context.Context, res *result) error {
 	i := res.index
 	c, call := t.state.Change(i), t.plan.Calls[i]
-	if log, broken := errors.AsType[*logError](res.err); broken {
-		return log.err
+	if cause, ok := logerr.Cause(res.err); ok {
+		return cause
 	}
 	if res.waitsFor == nil {
 		if err := t.inject(ctx, t.recordedSpan(i).Settled); err != nil {
@@ -53,8 +54,8 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
 		}
 	}
-	if log, broken := errors.AsType[*logError](err); broken {
-		return log.err
+	if cause, ok := logerr.Cause(err); ok {
+		return cause
 	}
 	t.conclude(i, err)
 	return nil
@@ -105,7 +106,7 @@ func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errCut
 	}
-	return &logError{err}
+	return logerr.Wrap(err)
 }
 
 // conclude records how a call ended.
@@ -237,7 +238,7 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	op, _ := m.Op()
 	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
-		err = &logError{err}
+		err = logerr.Wrap(err)
 	}
 	return m, err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
-	"obelus/engine/internal/script"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -251,8 +251,8 @@ func (j *task) recordedResult(ctx context.Context) result {
 		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
 	}
 	paths, values, err := t.runner.script.Written(ctx, t.context, record)
-	if unread, ok := errors.AsType[*script.LogError](err); ok {
-		err = unreadLog(ctx, unread.Err)
+	if cause, ok := logerr.Cause(err); ok {
+		err = unreadLog(ctx, cause)
 	}
 	if err != nil {
 		return result{err: err}

@@ -92,8 +92,3 @@ func (r *reading) CheckMethod(call int, path store.Path) error {
 func (r *reading) Explain(call int, err error) error {
 	return r.hintEmpty(r.ctx, call, r.plan.Calls[call].Template(), err)
 }
-
-// logError is a log that can't be read, and no fault of the call.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }

@@ -58,15 +58,9 @@ type Script interface {
 	RunsInside(ctx context.Context, name, call string) bool
 
 	// Written returns the paths to which a recorded call wrote, and the values there. Its error is
-	// of type [*LogError] if the log can't be read.
+	// one of package logerr if the log can't be read.
 	Written(ctx context.Context, name string, r journal.Record) ([]store.Path, plan.ValuesByPath, error)
 }
-
-// LogError is a failure of the log.
-type LogError struct{ Err error }
-
-func (e *LogError) Error() string { return e.Err.Error() }
-func (e *LogError) Unwrap() error { return e.Err }
 
 // Live is the script of a run that is not replayed.
 type Live struct{}

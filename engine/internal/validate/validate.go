@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/store"
@@ -21,25 +22,23 @@ import (
 // schema; else it stages none. Its error is a [*plan.MessageError] if a message is refused.
 func Stage(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
 	number, err := stageChecked(ctx, view, messages, options)
-	var log *logError
-	switch {
-	case errors.As(err, &log):
-		view.Drop()
-		return log.err
-	case err != nil:
-		view.Drop()
-		return &plan.MessageError{Number: number, Of: len(messages), Err: err}
+	if err == nil {
+		return nil
 	}
-	return nil
+	view.Drop()
+	if cause, ok := logerr.Cause(err); ok {
+		return cause
+	}
+	return &plan.MessageError{Number: number, Of: len(messages), Err: err}
 }
 
-// stageChecked stages messages one after the other. Unless its error is a [*logError], it is about
-// the message with the number, counted from 1.
+// stageChecked stages messages one after the other. Unless its error is a [*logerr.Error], it is
+// about the message with the number, counted from 1.
 func stageChecked(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) (number int, err error) {
 	batch := &batchCheck{view: view, before: view.Seq(), unchecked: map[string][]stagedOp{}, options: options}
 	for i, m := range messages {
 		if err := ctx.Err(); err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
 		if err := plan.NormalizeMessage(&m); err != nil {
 			return i + 1, err
@@ -61,7 +60,7 @@ func stageChecked(ctx context.Context, view *store.View, messages []store.Messag
 			if err := view.Resolver().CheckOp(ctx, op); errors.As(err, &misfit) {
 				return i + 1, err
 			} else if err != nil {
-				return i + 1, &logError{err}
+				return i + 1, logerr.Wrap(err)
 			}
 		}
 		if m.Producer != nil && m.Written == "" {
@@ -111,11 +110,11 @@ func (b *batchCheck) checkKind(ctx context.Context, kind string) (number int, er
 		}
 		checked[v] = true
 		if err := ctx.Err(); err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
 		declared, of, err := b.view.Schema(ctx, kind, v.instance)
 		if err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
 		if declared == nil {
 			continue
@@ -174,12 +173,12 @@ func (b *batchCheck) checkValue(ctx context.Context, declared *schema.Schema, op
 		resolved, err = resolver.Resolve(ctx, op.Path, op.Instance)
 	}
 	if err != nil {
-		return &logError{err}
+		return logerr.Wrap(err)
 	}
 	if !resolved.Exists { // the seq is before its message, or later messages have replaced it
 		return nil
 	}
-	return declared.Accepts(op.Path, store.Set, resolved.Value, resolving(ctx, resolver, op.Instance))
+	return declared.Accepts(op.Path, store.Set, resolved.Value, Values(ctx, resolver, op.Instance))
 }
 
 // firstBreaking returns the number of the message with which the value of an operation begins to
@@ -223,17 +222,13 @@ func checkContent(m *store.Message) error {
 	return nil
 }
 
-// logError is an error of the log, and no fault of a message.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }
-
-// resolving returns a function that reads the values of paths for an instance.
-func resolving(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
+// Values returns a function that reads the values of paths for an instance. Its errors are of
+// package logerr.
+func Values(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
 	return func(at store.Path) (any, error) {
 		v, err := r.Value(ctx, at, instance)
 		if err != nil {
-			return nil, &logError{err}
+			return nil, logerr.Wrap(err)
 		}
 		return v, nil
 	}
