@@ -3,11 +3,11 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -273,8 +273,8 @@ func (a *amendment) checkGiven(ctx context.Context, known map[string]any) (given
 			res.value.Value = v
 			err = a.checkGivenResult(ctx, res.index, v)
 		}
-		if log, broken := errors.AsType[*logError](err); broken {
-			return nil, log.err
+		if cause, ok := logerr.Cause(err); ok {
+			return nil, cause
 		}
 		if err != nil {
 			return nil, &journal.CorrectionError{Call: a.state.Calls[res.index].Record.Call, Err: err}

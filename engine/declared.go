@@ -8,6 +8,8 @@ import (
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/logerr"
+	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -29,7 +31,7 @@ type declaration struct {
 func (vs *values) declared(ctx context.Context, kind, instance string) (*schema.Schema, error) {
 	source, of, err := vs.view.Schema(ctx, kind, instance)
 	if err != nil {
-		return nil, &logError{err}
+		return nil, logerr.Wrap(err)
 	}
 	if source == nil {
 		return nil, nil
@@ -155,19 +157,12 @@ func (vs *values) checkDeclared(ctx context.Context, call *plan.Call, paths []st
 
 // valueOf resolves paths for an instance, staged messages included.
 func (vs *values) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
-	resolver := vs.view.Resolver()
-	return func(at store.Path) (any, error) {
-		v, err := resolver.Value(ctx, at, instance)
-		if err != nil {
-			return nil, &logError{err}
-		}
-		return v, nil
-	}
+	return validate.Values(ctx, vs.view.Resolver(), instance)
 }
 
 // brokenDeclaration makes a call's error of a broken schema, unless the log could not be read.
 func brokenDeclaration(err error) error {
-	if _, log := errors.AsType[*logError](err); log || err == nil {
+	if _, ok := logerr.Cause(err); ok || err == nil {
 		return err
 	}
 	return &plan.Fault{Code: plan.CodeSchema, Err: err}

@@ -2,11 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"obelus/engine/internal/script"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -94,8 +93,8 @@ func (j *task) recordedResult(ctx context.Context) result {
 		res.value, res.paths = plan.Result{Value: record.Thought["output"]}, []store.Path{}
 	default:
 		paths, values, err := rt.script.Written(ctx, rt.values.context, record)
-		if unread, ok := errors.AsType[*script.LogError](err); ok {
-			err = unreadLog(ctx, unread.Err)
+		if cause, ok := logerr.Cause(err); ok {
+			err = unreadLog(ctx, cause)
 		}
 		if res.err = err; err == nil {
 			res.value, res.paths = plan.Result{Value: values}, paths

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/capture"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -18,8 +19,8 @@ import (
 // ended.
 func (t *tick) complete(ctx context.Context, res *result) error {
 	c, call := t.state.Change(res.index), t.plan.Calls[res.index]
-	if log, broken := errors.AsType[*logError](res.err); broken {
-		return log.err
+	if cause, ok := logerr.Cause(res.err); ok {
+		return cause
 	}
 	if t.recorded != nil && res.waitsFor == nil {
 		if err := t.recorded.settle(ctx, res.index); err != nil {
@@ -55,8 +56,8 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
 		}
 	}
-	if log, broken := errors.AsType[*logError](err); broken {
-		return log.err
+	if cause, ok := logerr.Cause(err); ok {
+		return cause
 	}
 	t.conclude(c, err)
 	return nil
@@ -105,7 +106,7 @@ func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errCut
 	}
-	return &logError{err}
+	return logerr.Wrap(err)
 }
 
 // conclude records how a call ended.
@@ -231,7 +232,7 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	op, _ := m.Op()
 	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
-		err = &logError{err}
+		err = logerr.Wrap(err)
 	}
 	return m, err
 }

@@ -89,8 +89,3 @@ func put(object map[string]any, segments []string, v any) {
 	}
 	object[segments[len(segments)-1]] = v
 }
-
-// logError is a log that can't be read, and no fault of the call.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
 	"obelus/store"
 )
@@ -94,7 +95,7 @@ func lostResult(panicked any) error {
 	if panicked == nil {
 		return errors.New("it gave nothing back: its goroutine was ended")
 	}
-	return &logError{&brokenStep{crash.WithPlace(panicked)}}
+	return logerr.Wrap(&brokenStep{crash.WithPlace(panicked)})
 }
 
 // stepByWorker takes a step with a worker's result, and returns a call that starts with it for the

@@ -11,6 +11,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -96,6 +97,8 @@ type recorded struct {
 	records map[string]map[string]journal.Record // by context and call
 	spans   map[string]map[string]journal.Span
 }
+
+var _ script.Script = (*recorded)(nil)
 
 // Log implements [script.Script].
 func (r *recorded) Log() store.Reader { return r.log }
@@ -203,7 +206,7 @@ func (r *recorded) Written(ctx context.Context, name string, record journal.Reco
 	values = plan.ValuesByPath{}
 	for m, err := range r.log.Messages(ctx, store.Filter{Context: name, At: r.Span(name, record.Call).Settled.Seq, Newest: true}) {
 		if err != nil {
-			return nil, nil, &script.LogError{Err: err}
+			return nil, nil, logerr.Wrap(err)
 		}
 		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(paths, m.Path) {
 			values[m.Path], _ = store.Dig(m.Data.Value, m.Path)

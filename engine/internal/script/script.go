@@ -1,7 +1,6 @@
-// Package script defines how package engine is driven: a live run by its calls themselves, a replay
-// by the log of the recorded run. It is internal, and so the exported method RunRecorded of
-// engine.Runner, which takes a [Script], is of use to package engine/replay alone: a program that
-// embeds the engine replays a run by replay.Run.
+// Package script defines what package engine answers the calls of a recorded run from. It is
+// internal, and so the exported method RunRecorded of engine.Runner, which takes a [Script], is of
+// use to package engine/replay alone: a program that embeds the engine replays a run by replay.Run.
 package script
 
 import (
@@ -12,7 +11,7 @@ import (
 	"obelus/store"
 )
 
-// Script drives the runs of one context and of its delegates. Contexts and calls are given by
+// Script is the record of the runs of one context and of its delegates. Contexts and calls are given by
 // name, as the journal has them. A script belongs to one run at a time.
 type Script interface {
 	// Log is the log of the recorded run.
@@ -54,12 +53,6 @@ type Script interface {
 	RunsInside(ctx context.Context, name, call string) bool
 
 	// Written returns the paths to which a recorded call wrote, and the values there. Its error is
-	// of type [*LogError] if the log can't be read.
+	// one of package logerr if the log can't be read.
 	Written(ctx context.Context, name string, r journal.Record) ([]store.Path, plan.ValuesByPath, error)
 }
-
-// LogError is a failure of the log.
-type LogError struct{ Err error }
-
-func (e *LogError) Error() string { return e.Err.Error() }
-func (e *LogError) Unwrap() error { return e.Err }

@@ -12,34 +12,33 @@ import (
 	"time"
 
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/store"
 )
 
 // Stage stages messages on a view if each of them fits the value that it joins and breaks no
-// schema; else it stages none. A message that is refused gives a [*plan.MessageError].
+// schema; else it stages none. Its error is a [*plan.MessageError] if a message is refused.
 func Stage(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
 	number, err := stageChecked(ctx, view, messages, options)
-	var log *logError
-	switch {
-	case errors.As(err, &log):
-		view.Drop()
-		return log.err
-	case err != nil:
-		view.Drop()
-		return &plan.MessageError{Number: number, Of: len(messages), Err: err}
+	if err == nil {
+		return nil
 	}
-	return nil
+	view.Drop()
+	if cause, ok := logerr.Cause(err); ok {
+		return cause
+	}
+	return &plan.MessageError{Number: number, Of: len(messages), Err: err}
 }
 
-// stageChecked stages messages one after the other. Its error is about one of them,
-// whose number it gives, unless it is a [*logError].
+// stageChecked stages messages one after the other. Unless its error is a [*logerr.Error], it is
+// about the message with the number, counted from 1.
 func stageChecked(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) (number int, err error) {
-	entered := &batchCheck{view: view, first: view.Seq(), arrivals: map[string][]arrival{}, options: options}
+	batch := &batchCheck{view: view, before: view.Seq(), unchecked: map[string][]stagedOp{}, options: options}
 	for i, m := range messages {
 		if err := ctx.Err(); err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
 		if err := plan.NormalizeMessage(&m); err != nil {
 			return i + 1, err
@@ -48,7 +47,7 @@ func stageChecked(ctx context.Context, view *store.View, messages []store.Messag
 			if _, err := schema.New(m.Schema); err != nil {
 				return i + 1, err
 			}
-			if n, err := entered.checkKind(ctx, m.Kind); err != nil {
+			if n, err := batch.checkKind(ctx, m.Kind); err != nil {
 				return n, err
 			}
 		}
@@ -61,7 +60,7 @@ func stageChecked(ctx context.Context, view *store.View, messages []store.Messag
 			if err := view.Resolver().CheckOp(ctx, op); errors.As(err, &misfit) {
 				return i + 1, err
 			} else if err != nil {
-				return i + 1, &logError{err}
+				return i + 1, logerr.Wrap(err)
 			}
 		}
 		if m.Producer != nil && m.Written == "" {
@@ -69,136 +68,136 @@ func stageChecked(ctx context.Context, view *store.View, messages []store.Messag
 		}
 		view.Stage(m)
 		if ok {
-			entered.add(op, i)
+			batch.add(op, i)
 		}
 	}
-	return entered.checkAll(ctx)
+	return batch.checkAll(ctx)
 }
 
-// batchCheck is data that has been staged and not been held to a schema yet:
-// several messages may make one value together, so it is the value that they
-// have made that counts, by the schema that was in force when they came.
+// batchCheck checks the values that a batch of messages makes against the declared schemas. Several
+// messages may make one value together, so values are checked once all messages of a kind are
+// staged, or before a message declares another schema for the kind.
 type batchCheck struct {
-	view     *store.View
-	first    int64                // the seq before the first message
-	arrivals map[string][]arrival // by kind
-
-	options []schema.Option
+	view      *store.View
+	before    int64                 // the seq before the first message
+	unchecked map[string][]stagedOp // by kind
+	options   []schema.Option
 }
 
-// arrival is an operation and the message that it came with, from 0.
-type arrival struct {
+// stagedOp is an operation, with the index of its message in the batch.
+type stagedOp struct {
 	op      store.Op
 	message int
 }
 
-func (e *batchCheck) add(op store.Op, message int) {
+func (b *batchCheck) add(op store.Op, message int) {
 	kind := op.Path.Kind()
-	e.arrivals[kind] = append(e.arrivals[kind], arrival{op, message})
+	b.unchecked[kind] = append(b.unchecked[kind], stagedOp{op, message})
 }
 
-// checkKind checks the messages of a kind that were added against the schemas in force, before
-// another schema is.
-func (e *batchCheck) checkKind(ctx context.Context, kind string) (number int, err error) {
+// checkKind checks the values that the unchecked operations of a kind have made against the schemas
+// in force. Its error is about the message with the number, counted from 1.
+func (b *batchCheck) checkKind(ctx context.Context, kind string) (number int, err error) {
 	type value struct {
 		path     store.Path
 		instance string
 	}
 	schemas, checked := map[string]*schema.Schema{}, map[value]bool{}
-	for _, a := range e.arrivals[kind] {
-		v := value{a.op.Path, a.op.Instance}
+	for _, staged := range b.unchecked[kind] {
+		v := value{staged.op.Path, staged.op.Instance}
 		if checked[v] {
 			continue
 		}
 		checked[v] = true
 		if err := ctx.Err(); err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
-		declared, of, err := e.view.Schema(ctx, kind, v.instance)
+		declared, of, err := b.view.Schema(ctx, kind, v.instance)
 		if err != nil {
-			return 0, &logError{err}
+			return 0, logerr.Wrap(err)
 		}
 		if declared == nil {
 			continue
 		}
 		compiled := schemas[of]
 		if compiled == nil {
-			if compiled, err = schema.New(declared, e.options...); err != nil {
+			if compiled, err = schema.New(declared, b.options...); err != nil {
 				return 0, err
 			}
 			schemas[of] = compiled
 		}
-		if err := e.checkJoined(ctx, compiled, a.op, 0); err != nil {
-			if e.brokenBefore(ctx, declared, compiled, a.op) {
+		if err := b.checkValue(ctx, compiled, staged.op, 0); err != nil {
+			if b.brokenBefore(ctx, declared, compiled, staged.op) {
 				continue
 			}
-			return e.culprit(ctx, compiled, a.op), err
+			return b.firstBreaking(ctx, compiled, staged.op), err
 		}
 	}
-	delete(e.arrivals, kind)
+	delete(b.unchecked, kind)
 	return 0, nil
 }
 
-// brokenBefore reports whether a value breaks its schema by formats alone and did so before the
-// messages came, as one that an older version took, which looked at no formats.
-func (e *batchCheck) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
-	if e.first == 0 || e.checkJoined(ctx, compiled, op, e.first) == nil {
+// brokenBefore reports whether a value breaks its schema by formats alone, and did so before the
+// batch: an older version, which did not check formats, accepted it.
+func (b *batchCheck) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
+	if b.before == 0 || b.checkValue(ctx, compiled, op, b.before) == nil {
 		return false
 	}
-	lenient, err := schema.New(declared, append(slices.Clip(e.options), schema.IgnoreFormats)...)
-	return err == nil && e.checkJoined(ctx, lenient, op, 0) == nil
+	lenient, err := schema.New(declared, append(slices.Clip(b.options), schema.IgnoreFormats)...)
+	return err == nil && b.checkValue(ctx, lenient, op, 0) == nil
 }
 
-func (e *batchCheck) checkAll(ctx context.Context) (number int, err error) {
-	asTheyCame := func(a, b string) int { return e.arrivals[a][0].message - e.arrivals[b][0].message }
-	for _, kind := range slices.SortedFunc(maps.Keys(e.arrivals), asTheyCame) {
-		if number, err := e.checkKind(ctx, kind); err != nil {
+// checkAll checks all kinds, in the order of their first messages.
+func (b *batchCheck) checkAll(ctx context.Context) (number int, err error) {
+	byMessage := func(x, y string) int { return b.unchecked[x][0].message - b.unchecked[y][0].message }
+	for _, kind := range slices.SortedFunc(maps.Keys(b.unchecked), byMessage) {
+		if number, err := b.checkKind(ctx, kind); err != nil {
 			return number, err
 		}
 	}
 	return 0, nil
 }
 
-// checkJoined holds what operations at a path have made, as of a seq, against the
-// schema that is declared for its kind.
-func (e *batchCheck) checkJoined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
-	resolver := e.view.Resolver()
+// checkValue checks the value at the path of an operation, as of a seq, or with all messages for 0,
+// against the schema that is declared for its kind.
+func (b *batchCheck) checkValue(ctx context.Context, declared *schema.Schema, op store.Op, at int64) error {
+	resolver := b.view.Resolver()
 	resolver.At = at
-	var there store.Resolved
+	var resolved store.Resolved
 	var err error
 	if at == 0 {
-		there.Value, err = resolver.Value(ctx, op.Path, op.Instance)
-		there.Exists = there.Value != nil
+		resolved.Value, err = resolver.Value(ctx, op.Path, op.Instance)
+		resolved.Exists = resolved.Value != nil
 	}
-	if err == nil && !there.Exists {
-		there, err = resolver.Resolve(ctx, op.Path, op.Instance)
+	if err == nil && !resolved.Exists {
+		resolved, err = resolver.Resolve(ctx, op.Path, op.Instance)
 	}
 	if err != nil {
-		return &logError{err}
+		return logerr.Wrap(err)
 	}
-	if !there.Exists { // as of a seq before it came, or later messages have replaced it
+	if !resolved.Exists { // the seq is before its message, or later messages have replaced it
 		return nil
 	}
-	return schema.Accepts(op.Path, store.Set, there.Value, resolving(ctx, resolver, op.Instance))
+	return declared.Accepts(op.Path, store.Set, resolved.Value, Values(ctx, resolver, op.Instance))
 }
 
-// culprit finds the number of the message from which on the value of an operation
-// breaks the schema, among those that bear on it and came under the schema.
-func (e *batchCheck) culprit(ctx context.Context, schema *schema.Schema, op store.Op) int {
-	var bearing []int
-	for _, a := range e.arrivals[op.Path.Kind()] {
-		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
-			bearing = append(bearing, a.message)
+// firstBreaking returns the number of the message with which the value of an operation begins to
+// break the schema, among the unchecked ones that change the value.
+func (b *batchCheck) firstBreaking(ctx context.Context, declared *schema.Schema, op store.Op) int {
+	var changing []int
+	for _, staged := range b.unchecked[op.Path.Kind()] {
+		if staged.op.Path.Overlaps(op.Path) && (staged.op.Instance == "" || staged.op.Instance == op.Instance) {
+			changing = append(changing, staged.message)
 		}
 	}
-	last := len(bearing) - 1 // the last one does: the result of all of them was checked before
+	last := len(changing) - 1 // with it the value is broken, as the caller knows
 	i := sort.Search(last, func(i int) bool {
-		return e.checkJoined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
+		return b.checkValue(ctx, declared, op, b.before+int64(changing[i])+1) != nil
 	})
-	return bearing[i] + 1
+	return changing[i] + 1
 }
 
-// checkContent holds definitions of tools, and the calls of a plan, to their form.
+// checkContent checks the form of tools' definitions and of a plan's calls.
 func checkContent(m *store.Message) error {
 	switch m.Type {
 	case store.TypeTool:
@@ -223,17 +222,13 @@ func checkContent(m *store.Message) error {
 	return nil
 }
 
-// logError is a log that can't be read, and no fault of a message.
-type logError struct{ err error }
-
-func (e *logError) Error() string { return e.err.Error() }
-
-// resolving gives the values of paths for an instance.
-func resolving(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
+// Values returns a function that reads the values of paths for an instance. Its errors are of
+// package logerr.
+func Values(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
 	return func(at store.Path) (any, error) {
 		v, err := r.Value(ctx, at, instance)
 		if err != nil {
-			return nil, &logError{err}
+			return nil, logerr.Wrap(err)
 		}
 		return v, nil
 	}
