@@ -86,10 +86,15 @@ func (s *site) serve(p *running, url string) (whole bool) {
 		}
 		return false
 	}
-	if status := p.ends(syscall.SIGTERM); status != exitDone {
+	switch status := p.ends(syscall.SIGTERM); status {
+	case exitDone:
+		return true
+	case -1: // its commit came as it ended
+		return false
+	default:
 		s.t.Fatalf("exit status %d\n%s", status, p.said.String())
+		return false
 	}
-	return true
 }
 
 // follow brings a context to its end: whenever its run waits, it approves what is

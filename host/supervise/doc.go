@@ -6,7 +6,14 @@
 //	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
 //	log, err := sqlite.Open(filepath.Join(dir, ".obelus/log.db"), sqlite.Options{})
 //	worker := supervise.New(supervise.Config{Host: h, Log: log})
-//	defer worker.Shutdown(ctx)
+//	<-ctx.Done() // as of signal.NotifyContext
+//	err = worker.Shutdown(context.Background())
+//	err = log.Close()
+//
+// That is a whole worker: it goes on with the runs that other processes have left, and with waiting
+// ones once their input or a decision is in the log. Shutdown lets running calls end, within the
+// time of the project's setting drain; [host.Host.Watch] loads changed scripts meanwhile. A worker
+// that takes requests, as from a queue of messages, starts a run for each:
 //
 //	request, registry, err := h.Plan("plans/refund.lua")
 //	run, err := worker.Start(ctx, supervise.Start{

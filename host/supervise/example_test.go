@@ -73,6 +73,49 @@ func Example() {
 	// <nil>
 }
 
+// A worker that starts nothing: it goes on with a run that another process has begun, once the input
+// is there for which the run waits.
+func ExampleNew() {
+	ctx := context.Background()
+	h, err := project()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	log := memory.New()
+	worker := supervise.New(supervise.Config{Host: h, Log: log})
+	defer worker.Shutdown(ctx)
+
+	// Another process, as the commands obelus run and obelus append.
+	request, registry, err := h.Plan("plans/refund.json")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	other := &engine.Runner{Log: log, Registry: registry}
+	outcome, err := other.Run(ctx, engine.Start{Context: "order-19", Request: request})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(outcome.Status)
+	input := store.Message{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"amount": 40})}
+	if _, err := engine.Append(ctx, log, "order-19", []store.Message{input}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	outcome, err = worker.Wait(ctx, "order-19")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(outcome.Status, outcome.Output)
+	// Output:
+	// waiting
+	// done 40
+}
+
 // A run that waits for a person goes on when the decision is recorded.
 func ExampleSupervisor_Decide() {
 	ctx := context.Background()

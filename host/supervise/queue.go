@@ -37,9 +37,9 @@ func (q *queue) enter(always bool) (turn, error) {
 	return t, nil
 }
 
-// wait waits until it is a turn. If one of the contexts ends first, it leaves the queue and returns
-// the error of that context.
-func (q *queue) wait(ctx, limited context.Context, t turn) error {
+// wait waits until it is a turn. If the context of the request or of the run ends first, it leaves
+// the queue and returns the error of that context.
+func (q *queue) wait(ctx, run context.Context, t turn) error {
 	if t == nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (q *queue) wait(ctx, limited context.Context, t turn) error {
 	case <-ctx.Done():
 		q.leave(t)
 		return ctx.Err()
-	case <-limited.Done():
+	case <-run.Done():
 		q.leave(t)
-		return limited.Err()
+		return run.Err()
 	}
 }
 

@@ -97,20 +97,20 @@ type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
 // begin carries out a run once it is its turn. An unattended run waits for that however many others
 // do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
 func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run, error) {
-	limited, cancel := context.WithCancelCause(s.running)
+	running, cancel := context.WithCancelCause(s.running)
 	run.cancel, run.recorded, run.ended = cancel, make(chan struct{}), make(chan struct{})
-	if err := s.admit(ctx, limited, run); err != nil {
+	if err := s.admit(ctx, running, run); err != nil {
 		defer cancel(nil)
 		return s.runs.withdraw(run, err)
 	}
 	go func() {
 		defer s.runs.atWork.Done()
 		defer cancel(nil)
-		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
-		defer stop()
-		s.carryOut(bounded, run, carry)
+		limit := time.AfterFunc(s.config.Timeout, func() { cancel(errTime) })
+		defer limit.Stop()
+		s.carryOut(running, run, carry)
 		cancelled := s.runs.closeRun(run)
-		if cause := context.Cause(bounded); cause != nil {
+		if cause := context.Cause(running); cause != nil {
 			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
 			run.describeCancel(cause)
 		}
@@ -124,7 +124,7 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 }
 
 // admit waits for a run's turn, and then makes it the active one of its context.
-func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
+func (s *Supervisor) admit(ctx, running context.Context, run *Run) error {
 	if err := s.runs.add(run); err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 	if turn != nil {
 		s.config.Logger.Debug("run queued", "context", run.context)
 	}
-	if err := s.queue.wait(ctx, limited, turn); err != nil {
+	if err := s.queue.wait(ctx, running, turn); err != nil {
 		return err
 	}
 	s.log.releaseLease(s.running, run.context)
 	run.began, run.generation = time.Now(), s.config.Host.Generation().Number
-	if err := s.activate(ctx, limited, run); err != nil {
+	if err := s.activate(ctx, running, run); err != nil {
 		s.queue.release()
 		return err
 	}
@@ -148,14 +148,14 @@ func (s *Supervisor) admit(ctx, limited context.Context, run *Run) error {
 }
 
 // activate makes a run the active one of its context. It is an error if there is one already.
-func (s *Supervisor) activate(ctx, limited context.Context, run *Run) error {
+func (s *Supervisor) activate(ctx, running context.Context, run *Run) error {
 	before, err := s.runs.activate(run)
 	if before == nil {
 		return err
 	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(limited, stop)()
+	defer context.AfterFunc(running, stop)()
 	for before != nil {
 		if err := s.waitForEnd(waiting, before); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -98,6 +99,20 @@ func BenchmarkServe(b *testing.B) {
 	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "runs/s")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+}
+
+// BenchmarkServe_Client is what the clients of BenchmarkServe, and net/http, take of its figures: they
+// ask a handler that answers a constant.
+func BenchmarkServe_Client(b *testing.B) {
+	constant := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"context":"01KB0000000000000000000000","error":null,"output":42,"status":"done"}`+"\n")
+	}))
+	defer constant.Close()
+	b.ReportAllocs()
+	b.ResetTimer()
+	hammer(b, constant.URL, b.N)
 }
 
 // BenchmarkBareAppend is what a run can't do without: a durable append.
