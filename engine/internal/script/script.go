@@ -11,8 +11,8 @@ import (
 	"obelus/store"
 )
 
-// Script is the record of the runs of one context and of its delegates. Contexts and calls are given by
-// name, as the journal has them. A script belongs to one run at a time.
+// Script is the record of the runs of one context and of its delegates. Contexts and calls are
+// given by name, as the journal has them. A script belongs to one run at a time.
 type Script interface {
 	// Log is the log of the recorded run.
 	Log() store.Reader
