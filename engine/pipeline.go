@@ -94,6 +94,11 @@ func (p *pendingCommit) makeNext(ctx context.Context) (results []*result, err er
 	t := p.tick
 	for {
 		select {
+		case <-p.done: // also where a result has come too: chance decides nothing
+			return results, nil
+		default:
+		}
+		select {
 		case <-p.done:
 			return results, nil
 		case res := <-t.loop.results:
