@@ -93,7 +93,9 @@ func (o *orphans) scan() {
 	if time.Now().Before(o.nextScan) {
 		return
 	}
-	o.nextScan = o.nextScan.Add(o.scanInterval)
+	// From now on: scans that a suspended process has missed would come all at once, before other
+	// processes that were suspended too had renewed their leases.
+	o.nextScan = time.Now().Add(o.scanInterval)
 	names, err := o.log.Lapsed(o.ctx)
 	if err != nil {
 		o.logError("what was left can't be found", err)

@@ -25,12 +25,9 @@ func (r *reader) logError(what string, err error, about ...any) {
 }
 
 // position returns the newest position of the journal, or 0 before the first.
-func (r *reader) position() int64 {
+func (r *reader) position() (int64, error) {
 	entry, _, err := store.Newest(r.ctx, r.log, store.JournalFilter{})
-	if err != nil {
-		r.logError("the log can't be read", err)
-	}
-	return entry.N
+	return entry.N, err
 }
 
 // rootOf returns the context whose run a context is part of. ok is false if that can't be read.

@@ -106,8 +106,9 @@ func New(c Config) *Supervisor {
 	s.orphans.resume, s.orphans.tasks = s.resumeUnasked, &s.tasks
 	s.watcher = &watcher{
 		reader: read, poll: c.Poll, adopts: !c.NoResume, subscribers: s.subscribers, runs: s.runs, orphans: s.orphans,
-		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: read.position(),
+		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: unread,
 	}
+	_ = s.watcher.findPosition() // an error is logged by the watcher, which tries again
 	s.tasks.Go(s.watcher.run)
 	if !c.NoResume {
 		s.tasks.Go(func() {

@@ -25,7 +25,22 @@ type watcher struct {
 	tasks       *sync.WaitGroup   // goroutines of the supervisor
 
 	news chan struct{} // holds a token if input for a waiting run was appended here
-	seen int64         // position of the journal up to which there is no news
+	seen int64         // position of the journal up to which there is no news, or unread
+}
+
+// unread is the position of a journal that could not be read yet.
+const unread = -1
+
+// findPosition takes all that is in the journal for seen, unless a position is known.
+func (w *watcher) findPosition() (err error) {
+	if w.seen != unread {
+		return nil
+	}
+	n, err := w.position()
+	if err == nil {
+		w.seen = n
+	}
+	return err
 }
 
 // run watches until the supervisor is shut down.
@@ -56,6 +71,9 @@ func (w *watcher) run() {
 
 // readNews handles the entries of the journal that it has not seen.
 func (w *watcher) readNews() error {
+	if err := w.findPosition(); err != nil {
+		return err
+	}
 	w.seen = w.log.own.skip(w.seen)
 	for entry, err := range w.log.Journal(w.ctx, store.JournalFilter{After: w.seen}) {
 		if err != nil {
