@@ -35,6 +35,35 @@ func (a *amendment) restartChild(ctx context.Context, r *journal.Record) (twice 
 	return twice, err
 }
 
+// disownChild lets a fork's call go on without its delegate's context, which belongs to the call
+// that it was forked from. twice reports that the delegate, which begins anew, would run a call
+// again that must not run twice.
+func (l *loop) disownChild(ctx context.Context, r *journal.Record) (twice bool, err error) {
+	if r.Child == "" || r.Status.Settled() {
+		return false, nil
+	}
+	child, err := journal.In(l.runner.Log, l.context).OwnChild(ctx, r)
+	if child != "" || err != nil {
+		return false, err
+	}
+	if twice, err = journal.In(l.runner.Log, r.Child).RanNonIdempotent(ctx); err != nil {
+		return false, err
+	}
+	if r.Status == journal.Waiting {
+		r.Status, r.At = journal.Blocked, 0 // it begins anew, and reads anew
+	}
+	if twice {
+		r.WaitingOn, r.Reason = nil, doubtReason(r.Child)
+	}
+	r.Child = ""
+	return twice, nil
+}
+
+// doubtReason is the reason of a call that is in doubt for what its delegate has begun.
+func doubtReason(child string) string {
+	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
+}
+
 // restoreCall restores a call from its record. A call that must not run twice, and would, is in
 // doubt.
 func (a *amendment) restoreCall(record journal.Record, twice bool) {

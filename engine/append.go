@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"obelus/engine/internal/validate"
@@ -11,10 +10,6 @@ import (
 	"obelus/engine/schema"
 	"obelus/store"
 )
-
-// maxConflicts is how often an append that others get in before is tried
-// again.
-const maxConflicts = 1000
 
 // Append adds messages to a context, all of them or none, and creates the context if it is absent;
 // [store.CheckContext] says which names are allowed. The values of messages may be anything that
@@ -63,7 +58,7 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 			return appended, err
 		}
 	}
-	return store.Appended{}, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", name, maxConflicts)
+	return store.Appended{}, tooManyConflicts(name)
 }
 
 // expectedOrigin is the origin of a context that does not exist yet: that of a delegate, where a

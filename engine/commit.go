@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -127,6 +128,14 @@ func (t *tickRun) commitStep(ctx context.Context, do func() error) error {
 	return t.commitOrRemake(ctx, do)
 }
 
+// maxConflicts is how often an append that others get in before is tried
+// again.
+const maxConflicts = 1000
+
+func tooManyConflicts(context string) error {
+	return fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", context, maxConflicts)
+}
+
 // commitOrRemake commits a step. If another append has come in between, the step is undone and made
 // again.
 func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error {
@@ -139,7 +148,7 @@ func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error 
 			return err
 		}
 	}
-	return errors.New("context " + t.context + " is appended to by others all the time")
+	return tooManyConflicts(t.context)
 }
 
 // remake undoes a step, and the pending one, and makes them again as one, on the log as it is now.

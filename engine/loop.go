@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -273,7 +272,7 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 		}
 		t, conflicts = nil, 0
 	}
-	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", l.context, maxConflicts)
+	return nil, tooManyConflicts(l.context)
 }
 
 // beginTick stages the append of the next tick: the initial messages of the run, and the plan.

@@ -100,15 +100,6 @@ func (t *tick) waitForChild(c *sched.Call, res *result) {
 	t.record(c, sched.Event{Kind: sched.Missing})
 }
 
-// unreadLog is the error of a call for which the log could not be read: it is cut off where its run
-// has ended.
-func unreadLog(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errCut
-	}
-	return logerr.Wrap(err)
-}
-
 // conclude records how a call ended.
 func (t *tick) conclude(c *sched.Call, err error) {
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -93,6 +94,15 @@ var (
 	errCut     = errors.New("it was cut off")
 	errUnbegun = errors.New("it had not begun when the run was stopped")
 )
+
+// unreadLog is the error of a call for which the log could not be read: it is cut off where its run
+// has ended.
+func unreadLog(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errCut
+	}
+	return logerr.Wrap(err)
+}
 
 // longestBackoff is what can be doubled without an overflow.
 const longestBackoff = time.Duration(math.MaxInt64 / 4)
