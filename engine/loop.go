@@ -166,20 +166,35 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 }
 
 // wait gives the lock away until a result comes that no worker could take itself, the tick needs
-// this goroutine, it is time, or the run is to end. An error is that of a worker's step.
-func (l *loop) wait(until <-chan time.Time) (res *result, err error) {
+// this goroutine, it is time, or the run is to end. A result and the time may come together. An
+// error is that of a worker's step.
+func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
 	select {
 	case res = <-l.results:
-		return res, nil
+		return res, false, nil
 	default:
 	}
 	<-l.lock
 	select {
 	case res = <-l.results:
 	case <-until:
+		due = true
 	case <-l.interrupt.Done():
 	case err = <-l.unlocked:
-		return nil, err
+		return nil, false, err
+	}
+	// Chance must not decide which of two is first that came at one instant.
+	if res == nil {
+		select {
+		case res = <-l.results:
+		default:
+		}
+	} else {
+		select {
+		case <-until:
+			due = true
+		default:
+		}
 	}
 	select {
 	case l.lock <- struct{}{}:
@@ -189,7 +204,7 @@ func (l *loop) wait(until <-chan time.Time) (res *result, err error) {
 		res.drop()
 		res = nil
 	}
-	return res, err
+	return res, due, err
 }
 
 // drainResults returns the results of a tick that have come, first among them, so that one append

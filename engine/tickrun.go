@@ -118,24 +118,39 @@ func (t *tickRun) await(ctx context.Context) error {
 	if t.recorded != nil {
 		t.deliverRecorded()
 	}
-	var due <-chan time.Time
+	var polls <-chan time.Time
 	if t.polling = t.state.AwaitsOutside(); t.polling {
 		if t.pollTicker == nil {
 			t.pollTicker = time.NewTicker(pollInterval)
 		}
-		due = t.pollTicker.C
+		polls = t.pollTicker.C
 	}
-	res, err := t.loop.wait(due)
-	var tasks []task
-	switch {
-	case err != nil:
-		return err
-	case res != nil:
-		tasks, err = t.stepWith(ctx, res, true)
-	case !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside():
-		if err := t.poll(ctx); err != nil {
+	var res *result
+	due := false
+	if !t.state.HasDue(time.Since(t.loop.opened)) {
+		var err error
+		if res, due, err = t.loop.wait(polls); err != nil {
 			return err
 		}
+	}
+	if res == nil && t.state.HasDue(time.Since(t.loop.opened)) { // also if its timer is about to tell so
+		res = &result{tick: t, retryDue: true}
+	}
+	polled := (due || res == nil) && !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside()
+	if polled {
+		if err := t.poll(ctx); err != nil {
+			if res != nil {
+				res.drop()
+			}
+			return err
+		}
+	}
+	var tasks []task
+	var err error
+	switch {
+	case res != nil:
+		tasks, err = t.stepWith(ctx, res, true)
+	case polled:
 		tasks, err = t.step(ctx, nil, false)
 	}
 	t.loop.launch(tasks)
@@ -275,8 +290,11 @@ func (t *tickRun) setTimer() {
 		return
 	}
 	t.stopTimer()
-	t.pauseTimer = time.AfterFunc(due-time.Since(t.loop.opened), func() { t.loop.send(&result{tick: t, retryDue: true}) })
+	if left := due - time.Since(t.loop.opened); left > 0 { // else the loop knows
+		t.pauseTimer = time.AfterFunc(left, func() { t.loop.send(&result{tick: t, retryDue: true}) })
+	}
 }
+
 
 // stopTimer stops the timer of pauses.
 func (t *tickRun) stopTimer() {

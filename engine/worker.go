@@ -141,7 +141,7 @@ func (l *loop) stepWithLock(res *result) (tasks []task) {
 		}
 	}()
 	tasks, err = t.stepWith(context.WithoutCancel(l.interrupt), res, false)
-	loopActs = err != nil || !t.isActive() || t.state.AwaitsOutside() && !t.polling
+	loopActs = err != nil || !t.isActive() || t.state.HasDue(time.Since(l.opened)) || t.state.AwaitsOutside() && !t.polling
 	return tasks
 }
 

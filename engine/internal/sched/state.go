@@ -217,3 +217,9 @@ func (s *State) NextDue() (due time.Duration, ok bool) {
 	}
 	return time.Duration(s.paused[0].rank.N), true
 }
+
+// HasDue reports whether a pause is over, by the time since the run was opened.
+func (s *State) HasDue(now time.Duration) bool {
+	due, ok := s.NextDue()
+	return ok && due <= now
+}
