@@ -18,6 +18,7 @@ type recordedTick struct {
 	values  *values
 	script  script.Script
 	writers writers // of the tick's messages in the recorded run's log, once they were asked for
+	err     error   // the first of the recorded run's log, which ends the run
 }
 
 var _ sched.Order = (*recordedTick)(nil)
@@ -32,17 +33,22 @@ func (rt *recordedTick) span(i int) journal.Span { return rt.Span(rt.callID(i)) 
 
 func (rt *recordedTick) callID(i int) string { return rt.values.state.Calls[i].Record.Call }
 
-// record returns the record of a call; the zero record if it can't be read.
+// note keeps an error where none can be returned: the next call that begins or settles ends the run
+// with it.
+func (rt *recordedTick) note(err error) { rt.err = cmp.Or(rt.err, err) }
+
+// record returns the record of a call.
 func (rt *recordedTick) record(call string) journal.Record {
 	record, _, err := rt.script.Record(context.Background(), rt.values.context, call)
-	if err != nil {
-		return journal.Record{}
-	}
+	rt.note(err)
 	return record
 }
 
 // inject stages the foreign messages that were there at a position.
 func (rt *recordedTick) inject(ctx context.Context, at journal.Position) error {
+	if rt.err != nil {
+		return rt.err
+	}
 	return rt.script.Inject(ctx, rt.values.view, rt.values.context, at)
 }
 
@@ -97,20 +103,21 @@ func (rt *recordedTick) rerun(i int, r *store.Resolver) (before int64, known wri
 	if record.Before == 0 {
 		return 0, rt.values.writers
 	}
-	superseded, _ := rt.script.Superseded(context.Background(), rt.values.context)
+	superseded, err := rt.script.Superseded(context.Background(), rt.values.context)
+	rt.note(err)
 	r.Log, r.At = superseded.Without(rt.script.Log(), rt.span(i).Began.N), record.At
 	return record.Before, rt.readWriters()
 }
 
-// readWriters finds the writers of the tick in the log of the recorded run. Messages that can't be
-// read are found missing when they are asked for.
+// readWriters finds the writers of the tick in the log of the recorded run.
 func (rt *recordedTick) readWriters() writers {
 	if rt.writers == nil {
-		ctx, began := context.Background(), int64(0)
-		if timeline, err := rt.script.Timeline(ctx, rt.values.context); err == nil {
-			began = timeline.Starts[rt.values.event.Tick].Seq
+		ctx := context.Background()
+		timeline, err := rt.script.Timeline(ctx, rt.values.context)
+		if err == nil {
+			rt.writers, err = rt.values.writersIn(ctx, rt.script.Log(), timeline.Starts[rt.values.event.Tick].Seq)
 		}
-		rt.writers, _ = rt.values.writersIn(ctx, rt.script.Log(), began)
+		rt.note(err)
 	}
 	return rt.writers
 }

@@ -61,7 +61,7 @@ type Runner struct {
 
 	// Chooses below a duration, for the pauses between attempts; nil for a random one.
 	jitter func(time.Duration) time.Duration
-	script script.Script // drives the run; nil for a live one
+	script script.Script // answers the calls of a recorded run; nil for a live one
 	depth  int           // how many delegates it runs within
 	// Ends when the calls around it are cut off; nil at the top.
 	cut   context.Context

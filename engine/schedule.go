@@ -124,7 +124,7 @@ func (t *tick) addStart(s start) {
 	t.starts = append(t.starts, s)
 }
 
-// restart has the step start a call again that could not run ahead, once it is recorded.
+// restart has the step start a call again that could not run without a recorded start.
 func (t *tick) restart(s start) {
 	s.speculative = nil
 	t.recordCall(s.index)

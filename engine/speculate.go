@@ -64,7 +64,7 @@ func (t *tickRun) speculate(until time.Time) (_ *result, ran bool) {
 // must not run in vain, whose reads others wait for, or that has too little time.
 func (t *tick) speculativeOf(s start) plan.Speculative {
 	call, record := t.plan.Calls[s.index], &t.state.Calls[s.index].Record
-	ahead, can := s.activity.Activity.(plan.Speculative)
+	speculative, can := s.activity.Activity.(plan.Speculative)
 	edges := t.plan.Graph.OutOf[s.index]
 	awaited := func(e plan.Edge) bool { // by a call that does not wait for its outcome
 		waits := func(other plan.Edge) bool { return other.To == e.To && other.Kind != plan.ReadEdge }
@@ -76,7 +76,7 @@ func (t *tick) speculativeOf(s start) plan.Speculative {
 	case record.At != t.view.Seq(), slices.ContainsFunc(edges, awaited):
 	case s.activity.SkipsSpeculation():
 	default:
-		return ahead
+		return speculative
 	}
 	return nil
 }

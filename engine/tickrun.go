@@ -295,7 +295,6 @@ func (t *tickRun) setTimer() {
 	}
 }
 
-
 // stopTimer stops the timer of pauses.
 func (t *tickRun) stopTimer() {
 	if t.pauseTimer != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/plan"
 	"obelus/store"
 )
@@ -137,7 +138,7 @@ func (r *Record) JSON() string { return string(r.AppendJSON(nil)) }
 // AppendJSON appends the record to b, as encoding/json would write it. One or two are written for
 // each call: reflection would cost a tenth of a call's time (decisions/devices-for-speed.md).
 func (r *Record) AppendJSON(b []byte) []byte {
-	w := store.BeginObject(b)
+	w := jsonvalue.BeginObject(b)
 	w.String("call", r.Call)
 	w.NonEmpty("context", r.Context)
 	w.Int("tick", int64(r.Tick))

@@ -98,7 +98,7 @@ func (r *recorded) ErrorSeq(ctx context.Context, name, call string) (int64, erro
 // Inject implements [script.Script].
 func (r *recorded) Inject(ctx context.Context, view *store.View, name string, at journal.Position) error {
 	f, err := r.foreignOf(ctx, name)
-	if err != nil {
+	if err = cmp.Or(err, r.err); err != nil {
 		return err
 	}
 	arrived, seq := f.until(at.Seq), view.Seq()

@@ -96,7 +96,11 @@ type recorded struct {
 
 	records map[string]map[string]journal.Record // by context and call
 	spans   map[string]map[string]journal.Span
+	err     error // the first of the log where none could be returned; the next injection returns it
 }
+
+// note keeps an error of the log where none can be returned.
+func (r *recorded) note(err error) { r.err = cmp.Or(r.err, err) }
 
 var _ script.Script = (*recorded)(nil)
 
@@ -182,6 +186,7 @@ func (r *recorded) request(ctx context.Context, name string, last journal.Run, p
 // delegate waits without a holder, nor where the delegate's context has been pruned.
 func (r *recorded) RunsInside(ctx context.Context, name, call string) bool {
 	record, ok, err := r.Record(ctx, name, call)
+	r.note(err)
 	if err != nil || !ok {
 		return true
 	}
@@ -191,6 +196,7 @@ func (r *recorded) RunsInside(ctx context.Context, name, call string) bool {
 		return !pruned
 	}
 	last, err := journal.In(r.log, record.Child).LastRun(ctx)
+	r.note(err)
 	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
@@ -229,10 +235,12 @@ func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	run := *request
 	run.Mode = ""
 	last, err := journal.In(r.log, name).LastRun(ctx)
+	r.note(err)
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
 	plans, err := journal.In(r.log, name).Plans(ctx, last.Event.First)
+	r.note(err)
 	if err != nil {
 		return &run
 	}
@@ -279,8 +287,12 @@ func (r *recorded) Span(name, call string) journal.Span {
 	if !ok {
 		known = map[string]journal.Span{}
 		for entry, err := range r.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
-			if err != nil || entry.Call == "" {
-				continue // unreadable entries are found missing when they are asked for
+			if err != nil {
+				r.note(err)
+				break
+			}
+			if entry.Call == "" {
+				continue
 			}
 			s, status, now := known[entry.Call], journal.Status(entry.Event), journal.Position{Seq: entry.Seq, N: entry.N}
 			switch {

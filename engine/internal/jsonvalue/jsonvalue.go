@@ -1,4 +1,4 @@
-// Package jsonvalue compares JSON values and the places within them.
+// Package jsonvalue compares JSON values and the places within them, and writes objects.
 package jsonvalue
 
 import (

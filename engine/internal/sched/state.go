@@ -27,7 +27,9 @@ type Order interface {
 // State holds the calls of a tick, and decides which can run. The zero State is not usable. One
 // goroutine at a time may use a State.
 type State struct {
-	Calls []Call // by their places in the plan; changed through Apply and Change alone
+	// By their places in the plan. Within a step they are changed through Apply and Change alone,
+	// so that the step can be undone; before the first, records may be set.
+	Calls []Call
 	Config
 
 	ready    queue          // queued calls

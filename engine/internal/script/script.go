@@ -20,7 +20,7 @@ type Script interface {
 	// Record returns a call's record in the recorded run.
 	Record(ctx context.Context, name, call string) (r journal.Record, ok bool, err error)
 
-	// Span returns when a call began and settled; zero for a live run.
+	// Span returns when a call began and settled; zero for what has not happened.
 	Span(name, call string) journal.Span
 
 	// Timeline returns when things happened in a context.
@@ -41,8 +41,7 @@ type Script interface {
 	// Inject stages the foreign messages that were there at a position.
 	Inject(ctx context.Context, view *store.View, name string, at journal.Position) error
 
-	// Child returns the context of a call's delegate; empty if the run is live, or the call had
-	// none.
+	// Child returns the context of a call's delegate; empty if the call had none.
 	Child(ctx context.Context, name, call string) (string, error)
 
 	// Request returns the request that a delegate runs in a context.
