@@ -201,13 +201,6 @@ func (t *tick) appendEntry(e store.Entry) {
 	t.entries, t.places = append(t.entries, e), append(t.places, len(t.view.Staged()))
 }
 
-// record applies an event to a call, and writes its record to the journal.
-func (t *tick) record(c *sched.Call, e sched.Event) {
-	e.Call = c.Index()
-	t.state.Apply(e)
-	t.recordCall(e.Call)
-}
-
 // recordCall writes a call's record to the journal.
 func (t *tick) recordCall(i int) {
 	r := &t.state.Calls[i].Record

@@ -115,6 +115,13 @@ func (t *tick) settle(c *sched.Call, status journal.Status, err map[string]any) 
 	t.record(c, sched.Event{Kind: sched.Finished, Status: status})
 }
 
+// record applies an event to a call, and writes its record to the journal.
+func (t *tick) record(c *sched.Call, e sched.Event) {
+	e.Call = c.Index()
+	t.state.Apply(e)
+	t.recordCall(e.Call)
+}
+
 // failureOf gives an error the form that the journal and error messages have.
 func failureOf(err error) map[string]any {
 	var failure *plan.Failure
