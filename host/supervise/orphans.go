@@ -1,10 +1,10 @@
 package supervise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +48,10 @@ type orphans struct {
 	nextScan     time.Time     // used by scan alone, as lapsed is
 	lapsed       map[string]bool
 
+	adopting sync.Mutex // held by adoptLeft
+	listed   bool       // whether left has the contexts of the log
+	left     []string   // contexts that adoptLeft has not looked at, or could not read
+
 	mu        sync.Mutex
 	byContext map[string]*orphan
 }
@@ -80,11 +84,38 @@ func (o *orphans) stuck(name string) (reason string, ok bool) {
 	return l.why, true
 }
 
-// adoptLeft adopts the runs that another process left before this supervisor began.
+// adoptLeft adopts the runs that other processes left before this supervisor began. Each scan calls
+// it again, for the contexts that could not be read until then.
 func (o *orphans) adoptLeft() {
-	for name, l := range o.findAll() {
-		o.add(name, l)
+	if !o.adopting.TryLock() {
+		return // it still does
 	}
+	defer o.adopting.Unlock()
+	if !o.listed {
+		names, err := o.listRoots()
+		if err != nil {
+			o.logError("what was left can't be found", err)
+			return
+		}
+		o.left, o.listed = names, true
+	}
+	o.left = slices.DeleteFunc(o.left, o.adopt)
+}
+
+// listRoots returns the contexts that are no delegates', or of which that can't be told for now.
+func (o *orphans) listRoots() (names []string, err error) {
+	for info, err := range o.log.Contexts(o.ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if info.Origin.Parent != "" {
+			if root, err := o.rootOf(info.Context); err == nil && root != info.Context {
+				continue
+			}
+		}
+		names = append(names, info.Context)
+	}
+	return names, nil
 }
 
 // scan adopts, if it is time for that, the contexts of processes that have died: those whose leases
@@ -96,6 +127,7 @@ func (o *orphans) scan() {
 	// From now on: scans that a suspended process has missed would come all at once, before other
 	// processes that were suspended too had renewed their leases.
 	o.nextScan = time.Now().Add(o.scanInterval)
+	o.tasks.Go(o.adoptLeft)
 	names, err := o.log.Lapsed(o.ctx)
 	if err != nil {
 		o.logError("what was left can't be found", err)
@@ -112,11 +144,17 @@ func (o *orphans) scan() {
 // adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
 // It reports whether it could find that out.
 func (o *orphans) adopt(name string) bool {
-	root, ok := o.rootOf(name)
-	if !ok {
+	root, err := o.rootOf(name)
+	if err != nil {
+		o.logError("a run can't be found", err, "context", name)
 		return false
 	}
-	if l := o.find(root); l != nil && !o.runs.isActive(root) {
+	l, err := o.find(root)
+	if err != nil {
+		o.logError("how a run stands can't be told", err, "context", root)
+		return false
+	}
+	if l != nil && !o.runs.isActive(root) {
 		o.add(root, l)
 	}
 	return true
@@ -254,49 +292,39 @@ func isFixedByScripts(err error) bool {
 	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || errors.Is(err, fs.ErrNotExist)
 }
 
-// findAll returns the runs that were under way, also if only fire-and-forget calls are left,
-// and the waiting runs whose input has come since. Forks in which no run has gone on are left out:
-// their author decides.
-func (o *orphans) findAll() map[string]*orphan {
-	all := map[string]*orphan{}
-	for info, err := range o.log.Contexts(o.ctx, "") {
-		if err != nil {
-			o.logError("what was left can't be found", err)
-			return nil
-		}
-		if info.Origin.Parent != "" {
-			if root, ok := o.rootOf(info.Context); ok && root != info.Context {
-				continue
-			}
-		}
-		if l := o.find(info.Context); l != nil {
-			all[info.Context] = l
-		}
+// find returns the orphan in a root context: a run that was under way, also if only fire-and-forget
+// calls are left, or a waiting run whose input has come since. It returns nil if there is none, and
+// for a fork in which no run has gone on: its author decides.
+func (o *orphans) find(name string) (*orphan, error) {
+	context := journal.In(o.log, name)
+	last, err := context.LastRun(o.ctx)
+	if err != nil {
+		return nil, err
 	}
-	return all
-}
-
-// find returns the orphan in a root context, or nil.
-func (o *orphans) find(name string) *orphan {
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
-	if o.isTrue(name, journal.Context.HasInput) {
-		statuses = append(statuses, journal.RunWaiting)
+	if last.Status == journal.RunWaiting {
+		hasInput, err := context.HasInput(o.ctx)
+		if err != nil {
+			return nil, err
+		}
+		if hasInput {
+			statuses = append(statuses, journal.RunWaiting)
+		}
 	}
-	last, err := journal.In(o.log, name).LastRun(o.ctx)
-	behind, wrong := last.LeftBehind(o.ctx, journal.In(o.log, name))
-	if err = cmp.Or(err, wrong); err != nil {
-		o.logError("how a run stands can't be told", err, "context", name)
+	behind, err := last.LeftBehind(o.ctx, context)
+	if err != nil {
+		return nil, err
 	}
 	if behind {
 		statuses = append(statuses, journal.RunDone, journal.RunFailed, journal.RunWaiting)
 	}
 	if !isResumable(last, statuses) {
-		return nil
+		return nil, nil
 	}
 	if last.Status != journal.RunWaiting { // a waiting fork goes on when its input comes
-		if untouched, err := journal.In(o.log, name).UntouchedFork(o.ctx); untouched || err != nil {
-			return nil
+		if untouched, err := context.UntouchedFork(o.ctx); untouched || err != nil {
+			return nil, err
 		}
 	}
-	return &orphan{statuses: statuses}
+	return &orphan{statuses: statuses}, nil
 }
