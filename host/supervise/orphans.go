@@ -248,39 +248,64 @@ func (o *orphans) cancel(ctx context.Context, name string, who journal.Who) erro
 	return err
 }
 
-// keep forgets the orphan of a run that has ended, or makes an orphan of the run if it must
-// be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
-// another process holds it. The time between tries doubles, since each may run calls again. A run
-// that has recorded nothing is left to its caller. An orphan stays if another request for its
-// context is refused. It returns the time until the next try, or 0.
+// fate is the change of a context's orphan when a run of the context has ended.
+type fate uint8
+
+const (
+	forgetOrphan fate = iota // nothing is left to do
+	leaveOrphan              // it stays as it is, if there is one: the run's caller has its error
+	retryOrphan              // it is tried again, if need be as a new one
+)
+
+// fateOf returns the fate of a context's orphan, if one is known, after a run: it is tried again if
+// the run's end could not be recorded, if the scripts as they are now refuse it, or if another
+// process holds it, which may not have noticed the news. A run that has recorded nothing is left to
+// its caller.
+func fateOf(run *Run, known bool) fate {
+	goesOn := run.unattended || run.isRecorded()
+	switch {
+	case run.err == nil:
+		return forgetOrphan
+	case isTemporary(run.err) && (goesOn || known):
+		return retryOrphan
+	case isFixedByScripts(run.err) && goesOn:
+		return retryOrphan
+	case errors.As(run.err, new(*engine.BusyError)) && run.unattended:
+		return retryOrphan
+	case run.unattended:
+		return forgetOrphan
+	}
+	return leaveOrphan
+}
+
+// keep forgets, leaves or tries again the orphan in the context of a run that has ended. The time
+// between tries doubles, since each may run calls again. It returns the time until the next try, or
+// 0.
 func (o *orphans) keep(run *Run) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if run.err == nil {
+	l := o.byContext[run.context]
+	switch fateOf(run, l != nil) {
+	case forgetOrphan:
 		delete(o.byContext, run.context)
+		return 0
+	case leaveOrphan:
 		return 0
 	}
-	l := o.byContext[run.context]
-	var busy *engine.BusyError
-	mended := (run.unattended || run.isRecorded()) && isFixedByScripts(run.err)
-	held := run.unattended && errors.As(run.err, &busy) // the holder may not have noticed the news
-	switch later := mended || held || isTemporary(run.err); {
-	case run.unattended && !later:
-		delete(o.byContext, run.context)
-		return 0
-	case !later, l == nil && !run.unattended && !run.isRecorded():
-		return 0
-	case l == nil:
+	if l == nil {
 		l = &orphan{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
 		o.byContext[run.context] = l
 	}
-	if l.refused, l.why = 0, ""; mended {
+	if l.refused, l.why = 0, ""; isFixedByScripts(run.err) {
 		l.refused, l.why = run.generation, run.err.Error()
 	}
-	if run.cancelledForGood {
-		l.who = run.who
+	isAskedFor := run.isRecorded() && !run.unattended
+	switch {
+	case run.cancelledForGood:
+		l.unwanted, l.who = true, run.who
+	case isAskedFor: // the person who resumed the run has taken back that it was cancelled
+		l.unwanted = false
 	}
-	l.unwanted = run.cancelledForGood || l.unwanted && !(run.isRecorded() && !run.unattended)
 	l.pause = min(max(2*l.pause, o.firstPause), maxBackoff)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
