@@ -86,10 +86,10 @@ func (s *site) serve(p *running, url string) (whole bool) {
 		}
 		return false
 	}
-	switch status := p.ends(syscall.SIGTERM); status {
-	case exitDone:
+	switch status := p.ends(syscall.SIGTERM); {
+	case status == exitDone:
 		return true
-	case -1: // its commit came as it ended
+	case p.wasKilled(): // its commit came as it ended
 		return false
 	default:
 		s.t.Fatalf("exit status %d\n%s", status, p.said.String())

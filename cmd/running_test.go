@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -112,4 +113,11 @@ func (p *running) ends(signal os.Signal) int {
 	}
 	p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// wasKilled reports whether a process that has ended was killed by SIGKILL. One that
+// does not handle another signal has the exit status -1 too.
+func (p *running) wasKilled() bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

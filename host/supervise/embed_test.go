@@ -3,8 +3,10 @@ package supervise
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -352,6 +354,140 @@ func TestOrphans_LeftAlone(t *testing.T) {
 		if outcome, err := w.Wait(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(outcome, err)
 		}
+	})
+}
+
+// failing is a log whose reads fail.
+type failing struct {
+	store.Log
+	contexts, journal atomic.Int64 // next reads of the contexts, or of the journal of one of them, that fail
+	lapsed            []string     // if not nil, contexts whose leases have lapsed
+}
+
+var errDisk = errors.New("the disk fails")
+
+func (l *failing) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
+	if l.contexts.Add(-1) >= 0 {
+		return func(yield func(store.ContextInfo, error) bool) { yield(store.ContextInfo{}, errDisk) }
+	}
+	return l.Log.Contexts(ctx, prefix)
+}
+
+func (l *failing) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	if f.Context != "" && l.journal.Add(-1) >= 0 {
+		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, errDisk) }
+	}
+	return l.Log.Journal(ctx, f)
+}
+
+func (l *failing) Lapsed(ctx context.Context) ([]string, error) {
+	if l.lapsed != nil {
+		return l.lapsed, nil
+	}
+	return l.Log.Lapsed(ctx)
+}
+
+// reopen shuts the supervisor down and begins another one of its log, whose reads fail.
+func (w *worker) reopen(log *failing) {
+	w.t.Helper()
+	if err := w.Shutdown(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	log.Log = w.log
+	w.open(func(c *Config) { c.Log = log })
+}
+
+// expectDone checks that the run of a context is done within a time of the bubble's clock.
+func (w *worker) expectDone(name string, limit time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(limit); ; <-time.After(DefaultPoll) {
+		synctest.Wait()
+		outcome, err := engine.ReadOutcome(w.t.Context(), w.log, name)
+		if err == nil && outcome.Status == journal.RunDone {
+			return
+		}
+		if !time.Now().Before(end) {
+			w.t.Fatalf("the run of %s is %v, %v after %s", name, outcome, err, limit)
+		}
+	}
+}
+
+// TestWake_UnreadableOnce: a waiting run goes on at the next poll if it could not be read when its
+// input came.
+func TestWake_UnreadableOnce(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		w.expect(w.start("a", "double", "†input.n"), journal.RunWaiting, "null")
+		log := &failing{}
+		w.reopen(log)
+		synctest.Wait()
+		log.journal.Store(1)
+		if _, err := engine.Append(t.Context(), w.log, "a", input(4)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(3 * DefaultPoll) // of the bubble's clock
+		if log.journal.Load() > 0 {
+			t.Error("every read has succeeded")
+		}
+		w.expectDone("a", 0)
+	})
+}
+
+// TestWake_ManyAppends: however much another process appends to a context between two polls, its
+// run is read once for that.
+func TestWake_ManyAppends(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		w.expect(w.start("a", "double", "†input.n"), journal.RunWaiting, "null")
+		log := &failing{}
+		w.reopen(log)
+		synctest.Wait()
+		before := log.journal.Load()
+		for range 1000 {
+			if _, err := engine.Append(t.Context(), w.log, "a", unrelated()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(2 * DefaultPoll) // of the bubble's clock
+		synctest.Wait()
+		if reads := before - log.journal.Load(); reads == 0 || reads > 100 {
+			t.Errorf("it was read %d times", reads)
+		}
+	})
+}
+
+// TestOrphans_UnreadableAtFirst: what was left goes on if the contexts could not be listed, or
+// read, at first.
+func TestOrphans_UnreadableAtFirst(t *testing.T) {
+	for name, fail := range map[string]func(*failing){
+		"list":    func(l *failing) { l.contexts.Store(1) },
+		"context": func(l *failing) { l.journal.Store(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, w *worker) {
+				w.start("a", "stop", nil)
+				<-w.reached
+				log := &failing{}
+				fail(log)
+				w.reopen(log)
+				close(w.resume)
+				w.expectDone("a", time.Minute)
+			})
+		})
+	}
+}
+
+// TestOrphans_LapsedUnreadable: the run of a process that has died goes on if its context could not
+// be read at the first scans.
+func TestOrphans_LapsedUnreadable(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		w.start("a", "stop", nil)
+		<-w.reached
+		log := &failing{lapsed: []string{"a"}}
+		log.contexts.Store(1000) // nothing is adopted otherwise
+		w.reopen(log)
+		close(w.resume)
+		<-time.After((pollsPerScan + 1) * DefaultPoll) // of the bubble's clock: the first scan
+		log.journal.Store(2)
+		w.expectDone("a", time.Minute)
 	})
 }
 

@@ -45,6 +45,10 @@ type ownAppends struct {
 	roots map[string]bool
 }
 
+// maxSpans bounds the appends that are kept while the watch can't read the journal. Above it all
+// are dropped, and the watch reads them.
+const maxSpans = 1 << 16
+
 func newOwnAppends() *ownAppends {
 	return &ownAppends{spans: map[int64]int64{}, roots: map[string]bool{}}
 }
@@ -56,7 +60,11 @@ func (o *ownAppends) note(b *store.Batch, appended store.Appended) {
 	if len(b.Journal) == 0 || slices.ContainsFunc(b.Journal, journal.IsInput) {
 		return
 	}
+	// A run begins with it, in a context that it has created: Create does nothing to a context that
+	// exists, but then the position of the newest message tells of messages before these.
 	begins := b.Create != nil && *b.Create == (store.Origin{}) && b.Lease != nil && appended.Seq == int64(len(b.Messages))
+	// The run ends or halts with it, which is news for another run if the context is a delegate's, as
+	// one that is not in roots may be.
 	ends := slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == journal.EventRun })
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,6 +76,9 @@ func (o *ownAppends) note(b *store.Batch, appended store.Appended) {
 		delete(o.roots, b.Context)
 	case begins:
 		o.roots[b.Context] = true
+	}
+	if len(o.spans) == maxSpans {
+		clear(o.spans)
 	}
 	o.spans[appended.N-store.Positions(b)] = appended.N
 }

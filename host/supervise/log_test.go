@@ -75,3 +75,19 @@ func TestOwnAppends_ExistingContext(t *testing.T) {
 		t.Errorf("there is no news up to %d, with %v", got, own.roots)
 	}
 }
+
+// TestOwnAppends_Bound: appends that the watch has not come to are dropped above a bound, and then
+// it reads the journal.
+func TestOwnAppends_Bound(t *testing.T) {
+	own := newOwnAppends()
+	step := store.Batch{Context: "a", Journal: []store.Entry{{Event: "running"}}}
+	for n := int64(1); n <= maxSpans+1; n++ {
+		own.note(&step, store.Appended{N: n})
+	}
+	if got := own.skip(0); got != 0 || len(own.spans) != 1 {
+		t.Errorf("there is no news up to %d, and %d appends are kept", got, len(own.spans))
+	}
+	if got := own.skip(maxSpans); got != maxSpans+1 {
+		t.Errorf("there is no news from %d up to %d", maxSpans, got)
+	}
+}

@@ -1,10 +1,10 @@
 package supervise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +48,10 @@ type orphans struct {
 	nextScan     time.Time     // used by scan alone, as lapsed is
 	lapsed       map[string]bool
 
+	adopting sync.Mutex // held by adoptLeft
+	listed   bool       // whether left has the contexts of the log
+	left     []string   // contexts that adoptLeft has not looked at, or could not read
+
 	mu        sync.Mutex
 	byContext map[string]*orphan
 }
@@ -80,11 +84,38 @@ func (o *orphans) stuck(name string) (reason string, ok bool) {
 	return l.why, true
 }
 
-// adoptLeft adopts the runs that another process left before this supervisor began.
+// adoptLeft adopts the runs that other processes left before this supervisor began. Each scan calls
+// it again, for the contexts that could not be read until then.
 func (o *orphans) adoptLeft() {
-	for name, l := range o.findAll() {
-		o.add(name, l)
+	if !o.adopting.TryLock() {
+		return // it still does
 	}
+	defer o.adopting.Unlock()
+	if !o.listed {
+		names, err := o.listRoots()
+		if err != nil {
+			o.logError("what was left can't be found", err)
+			return
+		}
+		o.left, o.listed = names, true
+	}
+	o.left = slices.DeleteFunc(o.left, o.adopt)
+}
+
+// listRoots returns the contexts that are no delegates', or of which that can't be told for now.
+func (o *orphans) listRoots() (names []string, err error) {
+	for info, err := range o.log.Contexts(o.ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if info.Origin.Parent != "" {
+			if root, err := o.rootOf(info.Context); err == nil && root != info.Context {
+				continue
+			}
+		}
+		names = append(names, info.Context)
+	}
+	return names, nil
 }
 
 // scan adopts, if it is time for that, the contexts of processes that have died: those whose leases
@@ -96,6 +127,7 @@ func (o *orphans) scan() {
 	// From now on: scans that a suspended process has missed would come all at once, before other
 	// processes that were suspended too had renewed their leases.
 	o.nextScan = time.Now().Add(o.scanInterval)
+	o.tasks.Go(o.adoptLeft)
 	names, err := o.log.Lapsed(o.ctx)
 	if err != nil {
 		o.logError("what was left can't be found", err)
@@ -112,11 +144,17 @@ func (o *orphans) scan() {
 // adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
 // It reports whether it could find that out.
 func (o *orphans) adopt(name string) bool {
-	root, ok := o.rootOf(name)
-	if !ok {
+	root, err := o.rootOf(name)
+	if err != nil {
+		o.logError("a run can't be found", err, "context", name)
 		return false
 	}
-	if l := o.find(root); l != nil && !o.runs.isActive(root) {
+	l, err := o.find(root)
+	if err != nil {
+		o.logError("how a run stands can't be told", err, "context", root)
+		return false
+	}
+	if l != nil && !o.runs.isActive(root) {
 		o.add(root, l)
 	}
 	return true
@@ -210,39 +248,64 @@ func (o *orphans) cancel(ctx context.Context, name string, who journal.Who) erro
 	return err
 }
 
-// keep forgets the orphan of a run that has ended, or makes an orphan of the run if it must
-// be tried again: if its end could not be recorded, if the scripts as they are now refuse it, or if
-// another process holds it. The time between tries doubles, since each may run calls again. A run
-// that has recorded nothing is left to its caller. An orphan stays if another request for its
-// context is refused. It returns the time until the next try, or 0.
+// fate is the change of a context's orphan when a run of the context has ended.
+type fate uint8
+
+const (
+	forgetOrphan fate = iota // nothing is left to do
+	leaveOrphan              // it stays as it is, if there is one: the run's caller has its error
+	retryOrphan              // it is tried again, if need be as a new one
+)
+
+// fateOf returns the fate of a context's orphan, if one is known, after a run: it is tried again if
+// the run's end could not be recorded, if the scripts as they are now refuse it, or if another
+// process holds it, which may not have noticed the news. A run that has recorded nothing is left to
+// its caller.
+func fateOf(run *Run, known bool) fate {
+	goesOn := run.unattended || run.isRecorded()
+	switch {
+	case run.err == nil:
+		return forgetOrphan
+	case isTemporary(run.err) && (goesOn || known):
+		return retryOrphan
+	case isFixedByScripts(run.err) && goesOn:
+		return retryOrphan
+	case errors.As(run.err, new(*engine.BusyError)) && run.unattended:
+		return retryOrphan
+	case run.unattended:
+		return forgetOrphan
+	}
+	return leaveOrphan
+}
+
+// keep forgets, leaves or tries again the orphan in the context of a run that has ended. The time
+// between tries doubles, since each may run calls again. It returns the time until the next try, or
+// 0.
 func (o *orphans) keep(run *Run) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if run.err == nil {
+	l := o.byContext[run.context]
+	switch fateOf(run, l != nil) {
+	case forgetOrphan:
 		delete(o.byContext, run.context)
+		return 0
+	case leaveOrphan:
 		return 0
 	}
-	l := o.byContext[run.context]
-	var busy *engine.BusyError
-	mended := (run.unattended || run.isRecorded()) && isFixedByScripts(run.err)
-	held := run.unattended && errors.As(run.err, &busy) // the holder may not have noticed the news
-	switch later := mended || held || isTemporary(run.err); {
-	case run.unattended && !later:
-		delete(o.byContext, run.context)
-		return 0
-	case !later, l == nil && !run.unattended && !run.isRecorded():
-		return 0
-	case l == nil:
+	if l == nil {
 		l = &orphan{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
 		o.byContext[run.context] = l
 	}
-	if l.refused, l.why = 0, ""; mended {
+	if l.refused, l.why = 0, ""; isFixedByScripts(run.err) {
 		l.refused, l.why = run.generation, run.err.Error()
 	}
-	if run.cancelledForGood {
-		l.who = run.who
+	isAskedFor := run.isRecorded() && !run.unattended
+	switch {
+	case run.cancelledForGood:
+		l.unwanted, l.who = true, run.who
+	case isAskedFor: // the person who resumed the run has taken back that it was cancelled
+		l.unwanted = false
 	}
-	l.unwanted = run.cancelledForGood || l.unwanted && !(run.isRecorded() && !run.unattended)
 	l.pause = min(max(2*l.pause, o.firstPause), maxBackoff)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
@@ -254,49 +317,39 @@ func isFixedByScripts(err error) bool {
 	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || errors.Is(err, fs.ErrNotExist)
 }
 
-// findAll returns the runs that were under way, also if only fire-and-forget calls are left,
-// and the waiting runs whose input has come since. Forks in which no run has gone on are left out:
-// their author decides.
-func (o *orphans) findAll() map[string]*orphan {
-	all := map[string]*orphan{}
-	for info, err := range o.log.Contexts(o.ctx, "") {
-		if err != nil {
-			o.logError("what was left can't be found", err)
-			return nil
-		}
-		if info.Origin.Parent != "" {
-			if root, ok := o.rootOf(info.Context); ok && root != info.Context {
-				continue
-			}
-		}
-		if l := o.find(info.Context); l != nil {
-			all[info.Context] = l
-		}
+// find returns the orphan in a root context: a run that was under way, also if only fire-and-forget
+// calls are left, or a waiting run whose input has come since. It returns nil if there is none, and
+// for a fork in which no run has gone on: its author decides.
+func (o *orphans) find(name string) (*orphan, error) {
+	context := journal.In(o.log, name)
+	last, err := context.LastRun(o.ctx)
+	if err != nil {
+		return nil, err
 	}
-	return all
-}
-
-// find returns the orphan in a root context, or nil.
-func (o *orphans) find(name string) *orphan {
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
-	if o.isTrue(name, journal.Context.HasInput) {
-		statuses = append(statuses, journal.RunWaiting)
+	if last.Status == journal.RunWaiting {
+		hasInput, err := context.HasInput(o.ctx)
+		if err != nil {
+			return nil, err
+		}
+		if hasInput {
+			statuses = append(statuses, journal.RunWaiting)
+		}
 	}
-	last, err := journal.In(o.log, name).LastRun(o.ctx)
-	behind, wrong := last.LeftBehind(o.ctx, journal.In(o.log, name))
-	if err = cmp.Or(err, wrong); err != nil {
-		o.logError("how a run stands can't be told", err, "context", name)
+	behind, err := last.LeftBehind(o.ctx, context)
+	if err != nil {
+		return nil, err
 	}
 	if behind {
 		statuses = append(statuses, journal.RunDone, journal.RunFailed, journal.RunWaiting)
 	}
 	if !isResumable(last, statuses) {
-		return nil
+		return nil, nil
 	}
 	if last.Status != journal.RunWaiting { // a waiting fork goes on when its input comes
-		if untouched, err := journal.In(o.log, name).UntouchedFork(o.ctx); untouched || err != nil {
-			return nil
+		if untouched, err := context.UntouchedFork(o.ctx); untouched || err != nil {
+			return nil, err
 		}
 	}
-	return &orphan{statuses: statuses}
+	return &orphan{statuses: statuses}, nil
 }

@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,55 @@ func TestOrphans_Backoff(t *testing.T) {
 	}
 }
 
+// TestOrphans_Fate holds when an orphan is forgotten, left or tried again after a run of its context.
+func TestOrphans_Fate(t *testing.T) {
+	full, scripts, busy, other := &UnwritableError{fullDisk{}}, fs.ErrNotExist, &engine.BusyError{}, errors.New("it broke down")
+	for _, test := range []struct {
+		err                         error
+		unattended, recorded, known bool
+		want                        fate
+	}{
+		{nil, false, false, true, forgetOrphan},
+		{nil, true, true, true, forgetOrphan},
+		{full, false, false, false, leaveOrphan},
+		{full, false, false, true, retryOrphan},
+		{full, false, true, false, retryOrphan},
+		{full, true, false, false, retryOrphan},
+		{scripts, false, false, false, leaveOrphan},
+		{scripts, false, false, true, leaveOrphan},
+		{scripts, false, true, false, retryOrphan},
+		{scripts, true, false, true, retryOrphan},
+		{busy, false, false, true, leaveOrphan},
+		{busy, false, true, true, leaveOrphan},
+		{busy, true, false, true, retryOrphan},
+		{other, false, true, true, leaveOrphan},
+		{other, true, false, true, forgetOrphan},
+		{other, true, true, true, forgetOrphan},
+	} {
+		run := &Run{err: test.err, unattended: test.unattended, recorded: make(chan struct{})}
+		if test.recorded {
+			close(run.recorded)
+		}
+		if got := fateOf(run, test.known); got != test.want {
+			t.Errorf("%+v: it is %d", test, got)
+		}
+	}
+}
+
+// TestOrphans_CancelTakenBack: an orphan that is to be cancelled goes on after a person has resumed
+// it, and not after it was tried by itself.
+func TestOrphans_CancelTakenBack(t *testing.T) {
+	for _, unattended := range []bool{false, true} {
+		o := newOrphans(nil, nil, DefaultPoll)
+		o.add("x", &orphan{unwanted: true})
+		run := &Run{context: "x", err: &UnwritableError{fullDisk{}}, unattended: unattended, recorded: make(chan struct{})}
+		close(run.recorded)
+		if o.keep(run); o.byContext["x"].unwanted != unattended {
+			t.Errorf("by itself: %t, and it is to be cancelled: %t", unattended, !unattended)
+		}
+	}
+}
+
 // TestOrphans_ForksStay: a run that was under way where a fork was made does not go on in the fork
 // by itself.
 func TestOrphans_ForksStay(t *testing.T) {
@@ -55,8 +105,8 @@ func TestOrphans_ForksStay(t *testing.T) {
 		t.Fatal(before, err)
 	}
 	w.open(nil)
-	if left := w.orphans.findAll(); left["f"] != nil {
-		t.Errorf("it would go on with %v", left)
+	if left, err := w.orphans.find("f"); left != nil || err != nil {
+		t.Errorf("it would go on with %v, %v", left, err)
 	}
 	if head, err := w.log.Head(t.Context(), "f"); err != nil || head != 1 {
 		t.Errorf("the fork is at %d, %v", head, err)

@@ -30,22 +30,9 @@ func (r *reader) position() (int64, error) {
 	return entry.N, err
 }
 
-// rootOf returns the context whose run a context is part of. ok is false if that can't be read.
-func (r *reader) rootOf(name string) (root string, ok bool) {
-	root, err := journal.In(r.log, name).Root(r.ctx)
-	if err != nil {
-		r.logError("a run can't be found", err, "context", name)
-	}
-	return root, err == nil
-}
-
-// isTrue asks a question about a context. An error is a no.
-func (r *reader) isTrue(name string, of func(journal.Context, context.Context) (bool, error)) bool {
-	is, err := of(journal.In(r.log, name), r.ctx)
-	if err != nil {
-		r.logError("what a context waits for can't be found", err, "context", name)
-	}
-	return is
+// rootOf returns the context whose run a context is part of.
+func (r *reader) rootOf(name string) (string, error) {
+	return journal.In(r.log, name).Root(r.ctx)
 }
 
 // hasStatus reports whether a context's run has one of some statuses and may go on by itself.

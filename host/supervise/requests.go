@@ -62,6 +62,7 @@ func (s *Supervisor) resumeUnasked(name string) {
 		s.runs.noteNews(name)
 	default:
 		s.watcher.logError("a run can't go on", err, "context", name)
+		s.watcher.miss(name, inputCame, err)
 	}
 }
 

@@ -283,7 +283,11 @@ func (s *Supervisor) finish(run *Run) {
 	}
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "run",
 		slog.String("context", run.context), slog.String("status", string(run.outcome.Status)), slog.Duration("took", took))
-	if run.State() == Waiting && (again || s.watcher.isTrue(run.context, journal.Context.ChildDone)) {
-		s.watcher.resumeWaiting(run.context)
+	if run.State() == Waiting {
+		what := childDone
+		if again {
+			what = inputCame
+		}
+		s.watcher.resumeAll(map[string]news{run.context: what})
 	}
 }

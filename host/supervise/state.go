@@ -11,7 +11,7 @@ type State uint8
 
 // The states of a run. The package's page shows which follows which.
 const (
-	Queued     State = iota // it waits for its turn
+	Queued     State = iota // it waits for its turn, and then for the run before it in its context
 	Starting                // it has its turn, and the log has nothing of it yet
 	Running                 // the log has it; it may also have run out of time, and its calls end
 	Cancelling              // a person has cancelled it: running calls may end

@@ -154,7 +154,8 @@ func (s *Supervisor) Log() store.Log { return s.log }
 // asked for.
 func (s *Supervisor) Runs() []*Run { return s.runs.all() }
 
-// Load returns how many runs have their turn, and how many wait for it.
+// Load returns how many runs have their turn, and how many wait for it. A run that has its turn and
+// waits for the end of another one in its context counts among the first, and its state is Queued.
 func (s *Supervisor) Load() (active, queued int) { return s.queue.load() }
 
 // Stuck reports whether the run of a context has ended for now and is tried again by itself: since

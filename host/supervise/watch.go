@@ -1,6 +1,8 @@
 package supervise
 
 import (
+	"cmp"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,8 +27,21 @@ type watcher struct {
 	tasks       *sync.WaitGroup   // goroutines of the supervisor
 
 	news chan struct{} // holds a token if input for a waiting run was appended here
-	seen int64         // position of the journal up to which there is no news, or unread
+	seen int64         // position of the journal up to which all news is taken, or unread
+
+	mu     sync.Mutex
+	missed map[string]news // by contexts that could not be looked at, and are at the next poll
+	err    error           // why the newest of them could not be
 }
+
+// news is a reason to look whether the run of a context goes on. Each includes those before it.
+type news uint8
+
+const (
+	runEnded  news = iota // a run has ended in the context, for which the run of another one may wait
+	childDone             // a delegate that the run waits for may have ended
+	inputCame             // the run has input that it may wait for
+)
 
 // unread is the position of a journal that could not be read yet.
 const unread = -1
@@ -69,11 +84,20 @@ func (w *watcher) run() {
 	}
 }
 
-// readNews handles the entries of the journal that it has not seen.
+// readNews looks at the contexts with entries of the journal that it has not seen, and at those
+// that it has missed.
 func (w *watcher) readNews() error {
 	if err := w.findPosition(); err != nil {
 		return err
 	}
+	found, missed := w.takeMissed()
+	err := w.readJournal(found)
+	w.resumeAll(found)
+	return cmp.Or(err, missed)
+}
+
+// readJournal adds the news of the entries that it has not seen.
+func (w *watcher) readJournal(found map[string]news) error {
 	w.seen = w.log.own.skip(w.seen)
 	for entry, err := range w.log.Journal(w.ctx, store.JournalFilter{After: w.seen}) {
 		if err != nil {
@@ -83,44 +107,78 @@ func (w *watcher) readNews() error {
 		w.subscribers.notify(entry.Context)
 		switch {
 		case journal.IsInput(entry):
-			w.resumeWaiting(entry.Context)
+			addNews(found, entry.Context, inputCame)
 		case journal.IsEnd(entry):
-			w.resumeParent(entry.Context)
+			addNews(found, entry.Context, runEnded)
 		}
 	}
 	return nil
 }
 
-// resumeWaiting resumes the run that a context is part of, if it waits. An active run looks for the
-// news itself.
-func (w *watcher) resumeWaiting(name string) {
-	root, ok := w.rootOf(name)
-	if ok && !w.runs.noteNews(root) {
-		w.tasks.Go(func() { w.resumeIfWaiting(root) })
-	}
+// addNews adds news of a context.
+func addNews(all map[string]news, name string, what news) {
+	all[name] = max(all[name], what)
 }
 
-// resumeParent resumes the run that a delegate's context is part of, if that had halted because
-// another process held the delegate. An active run looks when it halts.
-func (w *watcher) resumeParent(name string) {
-	root, ok := w.rootOf(name)
-	if !ok || root == name || w.runs.isActive(root) {
-		return
-	}
-	w.tasks.Go(func() {
-		if w.isTrue(root, journal.Context.ChildDone) {
-			w.resumeIfWaiting(root)
+// resumeAll resumes the runs that contexts with news are part of and that go on. An active run
+// looks for the news itself, at the latest when it halts.
+func (w *watcher) resumeAll(found map[string]news) {
+	roots := map[string]news{}
+	for name, what := range found {
+		root, err := w.rootOf(name)
+		switch {
+		case err != nil:
+			w.miss(name, what, err)
+		case what > runEnded:
+			addNews(roots, root, what)
+		case root != name:
+			addNews(roots, root, childDone)
 		}
-	})
+	}
+	for root, what := range roots {
+		active := w.runs.isActive(root)
+		if what == inputCame {
+			active = w.runs.noteNews(root)
+		}
+		if !active {
+			w.tasks.Go(func() { w.resumeIfWaiting(root, what) })
+		}
+	}
 }
 
-// resumeIfWaiting resumes a run that no person asked for if it waits.
-func (w *watcher) resumeIfWaiting(name string) {
+// resumeIfWaiting resumes a run that no person asked for if it waits and goes on with the news.
+func (w *watcher) resumeIfWaiting(name string, what news) {
 	is, err := w.hasStatus(name, journal.RunWaiting)
-	if err != nil {
-		w.logError("how a run stands can't be told", err, "context", name)
+	if is && err == nil && what == childDone {
+		is, err = journal.In(w.log, name).ChildDone(w.ctx)
 	}
-	if is {
+	switch {
+	case err != nil:
+		w.miss(name, what, err)
+	case is:
 		w.resume(name)
 	}
+}
+
+// miss keeps news of a context that could not be looked at, for the next poll.
+func (w *watcher) miss(name string, what news, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.missed == nil {
+		w.missed = map[string]news{}
+	}
+	addNews(w.missed, name, what)
+	w.err = fmt.Errorf("context %s: %w", name, err)
+}
+
+// takeMissed returns the news that was missed, not nil, and why.
+func (w *watcher) takeMissed() (missed map[string]news, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	missed, err = w.missed, w.err
+	w.missed, w.err = nil, nil
+	if missed == nil {
+		missed = map[string]news{}
+	}
+	return missed, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +62,8 @@ func TestWatcher_UnreadableAtFirst(t *testing.T) {
 func TestOrphans_ScansDoNotCatchUp(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	o := newOrphans(&reader{ctx: t.Context(), log: &notifyingLog{Log: memory.New(), own: newOwnAppends()}, logger: logger}, newRunTable(logger), time.Second)
+	o.tasks = new(sync.WaitGroup)
+	defer o.tasks.Wait()
 	o.nextScan = time.Now().Add(-time.Hour)
 	if o.scan(); !o.nextScan.After(time.Now()) {
 		t.Errorf("the next scan was due at %s", o.nextScan)
