@@ -167,7 +167,7 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 
 // wait gives the lock away until a result comes that no worker could take itself, the tick needs
 // this goroutine, it is time, or the run is to end. A result and the time may come together. An
-// error is that of a worker's step.
+// error is a worker's step's.
 func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
 	select {
 	case res = <-l.results:

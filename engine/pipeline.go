@@ -15,7 +15,7 @@ import (
 type pendingCommit struct {
 	made
 	tick     *tickRun
-	changed  sched.Undo // what it has changed of the calls
+	changed  sched.Undo // its changes of calls
 	results  int        // that it has of those that were taken
 	done     chan struct{}
 	appended store.Appended

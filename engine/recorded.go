@@ -11,7 +11,7 @@ import (
 	"obelus/store"
 )
 
-// recordedTick is what a tick of a recorded run has beside others: its calls begin and settle one
+// recordedTick is the part of a tick that only a recorded run has: its calls begin and settle one
 // by one, in the order of the recorded run and with the results of that, among the foreign messages
 // that it had.
 type recordedTick struct {

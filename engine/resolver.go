@@ -94,7 +94,7 @@ func (vs *values) resolver(i int) store.Resolver {
 
 // checkJoin checks the write of call i against the value there. Where that fails for a call that
 // runs once more, it is checked against the value without the writes of calls that wait for it. Its
-// error is a [*plan.Fault], or that of the log.
+// error is a [*plan.Fault], or the log's.
 func (vs *values) checkJoin(ctx context.Context, i int, check func(store.Resolver) error) error {
 	err := check(vs.view.Resolver())
 	_, misfit := errors.AsType[*store.FitError](err)

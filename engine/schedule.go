@@ -26,7 +26,7 @@ func (t *tick) advance(ctx context.Context) error {
 	}
 }
 
-// evaluate has a call do what is its turn to do.
+// evaluate takes a call's next action: to start, to wait, to be held, skipped or failed.
 func (t *tick) evaluate(ctx context.Context, i int) error {
 	if t.recorded != nil {
 		if settled, err := t.beginRecorded(ctx, i); settled || err != nil {

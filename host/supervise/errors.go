@@ -20,7 +20,7 @@ type PendingError struct {
 	Err       error // of the log
 }
 
-// Error returns what is pending.
+// Error names the pending request.
 func (e *PendingError) Error() string {
 	if e.Cancelled {
 		return fmt.Sprintf("that context %s is cancelled can't be recorded at present: %s", e.Context, e.Err)

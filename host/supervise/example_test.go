@@ -73,8 +73,8 @@ func Example() {
 	// <nil>
 }
 
-// A worker that starts nothing: it goes on with a run that another process has begun, once the input
-// is there for which the run waits.
+// A worker that starts nothing: it goes on with a run that another process has begun, once the
+// input is there for which the run waits.
 func ExampleNew() {
 	ctx := context.Background()
 	h, err := project()

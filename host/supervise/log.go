@@ -61,7 +61,7 @@ func (o *ownAppends) note(b *store.Batch, appended store.Appended) {
 		return
 	}
 	// A run begins with it, in a context that it has created: Create does nothing to a context that
-	// exists, but then the position of the newest message tells of messages before these.
+	// exists, but then the position of the newest message shows that there were messages before.
 	begins := b.Create != nil && *b.Create == (store.Origin{}) && b.Lease != nil && appended.Seq == int64(len(b.Messages))
 	// The run ends or halts with it, which is news for another run if the context is a delegate's, as
 	// one that is not in roots may be.

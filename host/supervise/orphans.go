@@ -102,7 +102,7 @@ func (o *orphans) adoptLeft() {
 	o.left = slices.DeleteFunc(o.left, o.adopt)
 }
 
-// listRoots returns the contexts that are no delegates', or of which that can't be told for now.
+// listRoots returns the contexts that belong to no delegate, and those that can't be read for now.
 func (o *orphans) listRoots() (names []string, err error) {
 	for info, err := range o.log.Contexts(o.ctx, "") {
 		if err != nil {
@@ -303,7 +303,7 @@ func (o *orphans) keep(run *Run) time.Duration {
 	switch {
 	case run.cancelledForGood:
 		l.unwanted, l.who = true, run.who
-	case isAskedFor: // the person who resumed the run has taken back that it was cancelled
+	case isAskedFor: // resumed by a person, which takes the cancellation back
 		l.unwanted = false
 	}
 	l.pause = min(max(2*l.pause, o.firstPause), maxBackoff)

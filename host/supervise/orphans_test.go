@@ -40,7 +40,8 @@ func TestOrphans_Backoff(t *testing.T) {
 	}
 }
 
-// TestOrphans_Fate holds when an orphan is forgotten, left or tried again after a run of its context.
+// TestOrphans_Fate holds when an orphan is forgotten, left or tried again after a run of its
+// context.
 func TestOrphans_Fate(t *testing.T) {
 	full, scripts, busy, other := &UnwritableError{fullDisk{}}, fs.ErrNotExist, &engine.BusyError{}, errors.New("it broke down")
 	for _, test := range []struct {

@@ -48,7 +48,7 @@ func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 }
 
 // Resume goes on with the newest run of a context when it is its turn, by its plan's file as it is
-// then, and returns once it is. Its errors are those of Start.
+// then, and returns once it is. Its errors are Start's.
 func (s *Supervisor) Resume(ctx context.Context, how engine.Resume) (*Run, error) {
 	return s.begin(ctx, &Run{context: how.Context, resumes: true}, s.resumeFunc(how))
 }

@@ -36,7 +36,7 @@ type Run struct {
 	// Under the table's lock.
 	number  int         // runs are numbered as they are asked for
 	hasNews bool        // news came that it may halt without
-	who     journal.Who // the person who has cancelled it
+	who     journal.Who // cancelled it
 }
 
 // Context returns the name of the run's context.

@@ -18,7 +18,7 @@ const (
 	Stopping                // Shutdown was called: running calls may end
 	Ending                  // it is too late to cancel it
 
-	Ended   // it has come to its end: it is done, has failed or was cancelled
+	Ended   // it is done, has failed or was cancelled
 	Waiting // it has halted, and goes on when its input comes
 	Stopped // the next supervisor of the log goes on with it
 	Stuck   // it is tried again by itself: see Supervisor.Stuck
