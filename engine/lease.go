@@ -21,7 +21,7 @@ const (
 type lease struct {
 	log     store.Log
 	context string
-	date    func() time.Time // of what is appended
+	date    func() time.Time // the clock that dates appends
 
 	epoch   int64
 	n       int64  // the journal's position after the last append

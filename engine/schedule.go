@@ -52,7 +52,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 	case sched.Skip:
 		t.skip(c, d.Reason)
 	case sched.Reject:
-		c.Record.At = t.view.Seq() // what it looked at, if it runs again
+		c.Record.At = t.view.Seq() // if it runs again, it reads as of here
 		t.settle(c, journal.Failed, failureOf(d.Err))
 	case sched.Fail:
 		c.Started = t.runner.now()

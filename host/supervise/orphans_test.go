@@ -140,19 +140,26 @@ func (f *fillable) Append(ctx context.Context, b store.Batch) (store.Appended, e
 	return f.Log.Append(ctx, b)
 }
 
-// TestStuck_FullDisk: a run whose end can't be recorded is stuck, its client is told that it has
-// begun, and it goes on when the log can be written.
-func TestStuck_FullDisk(t *testing.T) {
+// onFullDisk tests a worker whose disk is full by the time that its run of context a ends.
+func onFullDisk(t *testing.T, test func(t *testing.T, w *worker, log *fillable, run *Run)) {
 	var log *fillable
-	full := func(c *Config) {
+	fill := func(c *Config) {
 		log = &fillable{Log: c.Log}
 		c.Log = log
 	}
-	inBubble(t, full, func(t *testing.T, w *worker) {
+	inBubble(t, fill, func(t *testing.T, w *worker) {
 		run := w.start("a", "stop", nil)
 		<-w.reached
 		log.full.Store(true)
 		close(w.resume)
+		test(t, w, log, run)
+	})
+}
+
+// TestStuck_FullDisk: a run whose end can't be recorded is stuck, its client is told that it has
+// begun, and it goes on when the log can be written.
+func TestStuck_FullDisk(t *testing.T) {
+	onFullDisk(t, func(t *testing.T, w *worker, log *fillable, run *Run) {
 		_, err := run.Wait(t.Context())
 		if pending, ok := errors.AsType[*PendingError](err); !ok || pending.Context != "a" || pending.Cancelled || run.State() != Stuck {
 			t.Fatal(run.State(), err)
@@ -179,16 +186,7 @@ func TestStuck_FullDisk(t *testing.T) {
 
 // TestStuck_Cancelled: a stuck run that is cancelled ends when that can be recorded.
 func TestStuck_Cancelled(t *testing.T) {
-	var log *fillable
-	full := func(c *Config) {
-		log = &fillable{Log: c.Log}
-		c.Log = log
-	}
-	inBubble(t, full, func(t *testing.T, w *worker) {
-		run := w.start("a", "stop", nil)
-		<-w.reached
-		log.full.Store(true)
-		close(w.resume)
+	onFullDisk(t, func(t *testing.T, w *worker, log *fillable, run *Run) {
 		<-run.Ended()
 		_, err := w.Cancel(t.Context(), "a", journal.Who{By: "eva"})
 		if pending, ok := errors.AsType[*PendingError](err); !ok || !pending.Cancelled {

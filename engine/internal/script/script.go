@@ -20,7 +20,7 @@ type Script interface {
 	// Record returns a call's record in the recorded run.
 	Record(ctx context.Context, name, call string) (r journal.Record, ok bool, err error)
 
-	// Span returns when a call began and settled; zero for what has not happened.
+	// Span returns when a call began and when it settled, each 0 if it did not.
 	Span(name, call string) journal.Span
 
 	// Timeline returns when things happened in a context.
