@@ -5,20 +5,58 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"obelus/store"
 )
 
 // Model answers latent calls: those that no activity runs. It is called from
-// several goroutines at once.
+// several goroutines at once. It may also be a [Batcher], a [PlanModel] and [Timed].
 type Model interface {
 	// Answer returns a call's result, which is checked against the question's schema; it takes the
-	// types of the value of a [Result]. Its error is a [*Failure] where a plan may handle it. It is
-	// asked once and has [DefaultTimeout]: then ctx is done, and any later answer is a timeout,
-	// which is a failure. A model that needs more time, or repeated questions, is an [Activity];
-	// retries within that time are up to the model.
+	// types of the value of a [Result], and a [Result] itself, which may name the branch. Its error
+	// is a [*Failure] where a plan may handle it. It is asked once, and ctx is done after the time
+	// that the model is given ([Timed]): any later answer is a timeout, which is a failure. Retries
+	// within that time are up to the model.
 	Answer(ctx context.Context, q Question) (any, error)
 }
+
+// Batcher is a model that answers several latent calls by one request.
+type Batcher interface {
+	Model
+
+	// Batch returns how many questions one request may hold, and whether questions of different
+	// instances may be joined, so that the model sees what each of them may see.
+	Batch() (limit int, acrossInstances bool)
+
+	// AnswerAll answers questions about calls that begin together, in the order of their plan. It
+	// returns one reply for each.
+	AnswerAll(ctx context.Context, questions []Question) []Reply
+}
+
+// Reply is the answer to one question of several.
+type Reply struct {
+	Result Result
+	Err    error // a [*Failure] where a plan may handle it
+}
+
+// PlanModel is a model that plans: it is asked for the calls of a request that has neither calls
+// nor a planner (protocol §7).
+type PlanModel interface {
+	Model
+
+	// Propose returns the calls of the next tick, and the output once the task is done. A
+	// [*PlanError] becomes error messages, and the model is asked again; any other error ends the
+	// run. The solution is compiled, and refused like that of any planner.
+	Propose(ctx context.Context, p Proposal) (*Solution, error)
+}
+
+// Timed is a model that says how long a question to it may take. Others have
+// [DefaultModelTimeout].
+type Timed interface{ Timeout() time.Duration }
+
+// DefaultModelTimeout is how long a model may take for one question.
+const DefaultModelTimeout = 2 * time.Minute
 
 // ModelFunc makes a model of a Go function.
 type ModelFunc func(ctx context.Context, q Question) (any, error)
@@ -31,6 +69,23 @@ func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) {
 	return f(ctx, q)
 }
 
+// Shown is a kind of a context as a model sees it: all its messages folded into one value.
+type Shown struct {
+	Kind        string
+	Instance    string         // empty for the values of no instance
+	Value       store.Optional // not set where a schema is declared and no value written
+	Schema      any            // the schema that was declared last, or nil
+	Description string         // the newest
+	Seq         int64          // of the newest message of the kind
+	Scoped      bool           // the call's scopes name it, or something in it
+}
+
+// Prose is a message of a context that is text for a model.
+type Prose struct {
+	System bool // a system message; else a text message
+	Text   string
+}
+
 // Question is a latent call as put to a model (protocol §5). Its values are those of an
 // [Invocation], shared, and must not be changed: a model that does not send all of them sends
 // copies.
@@ -38,6 +93,11 @@ type Question struct {
 	// Messages is the model's view of the log as the tick began, and of the writes since of calls
 	// that this one depends on; see [ModelView].
 	Messages []map[string]any
+
+	// Kinds and Prose are the same messages: the kinds each once, in the order of their last
+	// messages, those of the scopes last; and the texts.
+	Kinds []Shown
+	Prose []Prose
 
 	// Thoughts are the latent calls without an output path before this one in
 	// its tick: {"call": …, "output": …}, output only where there is one.
@@ -47,6 +107,55 @@ type Question struct {
 	Tool   any            // the tool's schema
 	Schema any            // that the answer must fit, or nil
 	Key    string         // context/tick.position
+	ID     string         // tick.position
+
+	// Alternatives are those of the call's output path, as "†state.a && †log.a": a Result that names
+	// a path of one chooses it. One or none leaves no choice.
+	Alternatives []string
+
+	// Scopes are the call's, as paths: those to use above all.
+	Scopes []store.Path
+
+	// Meter counts what the model uses, and may stop it. It may be nil.
+	Meter *Meter
+}
+
+// Proposal is the question to a model that plans. Its values are shared, and must not be changed.
+type Proposal struct {
+	Context string // its name
+	Tick    int    // the tick that is to be planned
+	Key     string // context/tick: the same if it is asked again after a crash
+
+	Kinds     []Shown // in the order of their last messages; those that the request's scopes grant
+	Prose     []Prose
+	Instances []string // of the context, without the empty one
+	Tools     []Offer  // that calls may name, sorted by name
+	Schema    any      // of the final output, or nil
+	Mode      string   // [ModeEager] or [ModeLazy]
+
+	Last   []LastCall       // the calls of the tick before; empty at the first
+	Errors []map[string]any // data of the tick's error messages, in order
+
+	Meter *Meter // counts what the model uses; may be nil
+}
+
+// Offer is a tool that a model may plan with.
+type Offer struct {
+	Name   string
+	Schema map[string]any // the tool's; an empty one takes anything
+
+	// Latent reports that neither an activity nor a delegate runs its calls: the model that plans
+	// gives their results, in mode eager with the call.
+	Latent bool
+}
+
+// LastCall is a call of the tick before, as it ended.
+type LastCall struct {
+	Call   string // tick.position
+	Tool   string
+	Status string   // done, failed, skipped, waiting …
+	Wrote  []string // the paths that it wrote
+	Reason string   // of a failure or a skip
 }
 
 // asking is the activity of latent calls that a model answers.
@@ -55,6 +164,9 @@ type asking struct{ model Model }
 // Run implements [Activity].
 func (a asking) Run(ctx context.Context, in Invocation) (Result, error) {
 	v, err := a.model.Answer(ctx, *in.Question)
+	if result, ok := v.(Result); ok {
+		return result, err
+	}
 	return Result{Value: v}, err
 }
 

@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"sync"
+	"time"
+)
+
+// Usage is what one request to a model used, failed and repeated ones included, or several of them
+// together.
+type Usage struct {
+	Model    string `json:"model,omitempty"`   // its name in the settings
+	Served   string `json:"served,omitempty"`  // the model that the provider says answered
+	Requests int    `json:"requests"`          // number of requests that were sent
+	Mode     string `json:"mode,omitempty"`    // how the schema was given: schema, tools, json, text
+	Finish   string `json:"finish,omitempty"`  // why the last answer ended, as the provider says
+	Request  string `json:"request,omitempty"` // SHA-256 of the neutral request, in hex
+
+	// Tokens. Input includes those of the cache, Output those of the reasoning.
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
+
+	Cost      *float64      `json:"cost,omitempty"`      // in US dollars; nil if it has no price
+	Estimated bool          `json:"estimated,omitempty"` // the provider did not say: tokens are a guess
+	Took      time.Duration `json:"-"`
+
+	// Group is, of a call that was answered together with others, the first of them, which alone has
+	// what they used together.
+	Group string  `json:"group,omitempty"`
+	MS    float64 `json:"ms,omitempty"` // Took, in milliseconds
+}
+
+// Add adds what another request used. What is told of one request alone is the other's.
+func (u *Usage) Add(v Usage) {
+	u.Requests += v.Requests
+	u.Input += v.Input
+	u.Output += v.Output
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.Reasoning += v.Reasoning
+	u.Took += v.Took
+	u.MS += v.MS
+	u.Estimated = u.Estimated || v.Estimated
+	if v.Cost != nil {
+		cost := *v.Cost
+		if u.Cost != nil {
+			cost += *u.Cost
+		}
+		u.Cost = &cost
+	}
+	for _, text := range []struct {
+		to   *string
+		from string
+	}{{&u.Model, v.Model}, {&u.Served, v.Served}, {&u.Mode, v.Mode}, {&u.Finish, v.Finish}, {&u.Request, v.Request}} {
+		if text.from != "" {
+			*text.to = text.from
+		}
+	}
+}
+
+// Meter counts what a model uses for one call or one plan. A nil Meter counts nothing and stops
+// nothing. It is safe for concurrent use.
+type Meter struct {
+	ledger Ledger
+	delta  func(text string)
+
+	mu   sync.Mutex
+	used Usage
+}
+
+// Ledger is the account of a run, which the meters of its calls and plans share.
+type Ledger interface {
+	// Allow reports whether another request may be sent. Its error is a [*Fault] with the code
+	// "budget".
+	Allow() error
+
+	// Spend counts what a request has used.
+	Spend(Usage)
+}
+
+// NewMeter is a meter that counts in a ledger, and hands on texts as they are written to a
+// function. Either may be nil.
+func NewMeter(ledger Ledger, delta func(text string)) *Meter {
+	return &Meter{ledger: ledger, delta: delta}
+}
+
+// Allow reports whether another request may be sent: a model calls it before each, and returns its
+// error as it is.
+func (m *Meter) Allow() error {
+	if m == nil || m.ledger == nil {
+		return nil
+	}
+	return m.ledger.Allow()
+}
+
+// Spend counts what a request has used, once it has been answered or has failed.
+func (m *Meter) Spend(u Usage) {
+	if m == nil {
+		return
+	}
+	u.MS = float64(u.Took.Microseconds()) / 1000
+	m.mu.Lock()
+	m.used.Add(u)
+	m.mu.Unlock()
+	if m.ledger != nil {
+		m.ledger.Spend(u)
+	}
+}
+
+// Delta hands on text that the model is writing, for display alone: it is never recorded.
+func (m *Meter) Delta(text string) {
+	if m != nil && m.delta != nil {
+		m.delta(text)
+	}
+}
+
+// Used returns what has been spent so far, and nil where nothing was asked.
+func (m *Meter) Used() *Usage {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used.Requests == 0 {
+		return nil
+	}
+	used := m.used
+	return &used
+}
