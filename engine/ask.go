@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -19,12 +20,9 @@ import (
 // checked as written first, so that a fault of one is reported once. They become as many calls as
 // there are instances, unless the plan is for display and there are none.
 func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*plan.Plan, error) {
-	registry := l.runner.Registry
-	if l.view.Committed() > 0 {
-		var err error
-		if registry, err = journal.In(l.runner.Log, l.context).WithTools(ctx, 0, registry); err != nil {
-			return nil, err
-		}
+	registry, err := l.registryNow(ctx)
+	if err != nil {
+		return nil, err
 	}
 	there := exists(ctx, l.view.Resolver())
 	if plan.EveryInstance(request.Calls) {
@@ -52,17 +50,12 @@ func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*
 	return p, l.policy.Check(p, registry, l.runner.depth)
 }
 
-// question prepares the question to a model about call i. Its messages are read when it is asked.
-func (vs *values) question(i int, in plan.Invocation) *plan.Question {
-	call := vs.plan.Calls[i]
-	q := &plan.Question{Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key}
-	for k := range vs.state.Calls[:i] {
-		r := &vs.state.Calls[k].Record
-		if r.Thought != nil && r.Status == journal.Done && plan.VisibleToModel(r.Instance, call.Instance) {
-			q.Thoughts = append(q.Thoughts, r.Thought)
-		}
+// registryNow returns the registry with the tools that messages of the context define.
+func (l *loop) registryNow(ctx context.Context) (*plan.Registry, error) {
+	if l.view.Committed() == 0 {
+		return l.runner.Registry, nil
 	}
-	return q
+	return journal.In(l.runner.Log, l.context).WithTools(ctx, 0, l.runner.Registry)
 }
 
 // buildAsk builds the question to a planner from the view.
@@ -106,11 +99,10 @@ func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Requ
 	if err != nil || solved.Planner == nil {
 		return solved, nil, err
 	}
-	ask, err := l.buildAsk(ctx, number)
-	if err != nil {
-		return nil, nil, err
+	solution, err := l.askPlanner(ctx, number, solved)
+	if cause, ok := logerr.Cause(err); ok {
+		return nil, nil, cause
 	}
-	solution, err := consult(ctx, solved.Planner, ask)
 	if err != nil {
 		awaitEnd(ctx)
 	}
@@ -132,6 +124,19 @@ func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Requ
 		}
 	}
 	return solved, nil, nil
+}
+
+// askPlanner asks the planner of a request for the calls of a tick. Its error is the planner's, or
+// wrapped as one of the log.
+func (l *loop) askPlanner(ctx context.Context, number int, request *plan.Request) (*plan.Solution, error) {
+	if planning, ok := request.Planner.(*plan.Planning); ok {
+		return l.askForPlan(ctx, number, request, planning)
+	}
+	ask, err := l.buildAsk(ctx, number)
+	if err != nil {
+		return nil, logerr.Wrap(err)
+	}
+	return consult(ctx, request.Planner, ask)
 }
 
 // awaitEnd waits for the end of a context whose time is over: a script looks at the clock

@@ -108,13 +108,16 @@ func (t *tickRun) committed(m *made) (tasks []task, unbegun []*result) {
 // tasksOf asks for slots in the order in which calls start: which worker runs first is left
 // to chance.
 func (t *tickRun) tasksOf(starts []start) []task {
-	tasks := make([]task, len(starts))
-	for i, s := range starts {
+	tasks := make([]task, 0, len(starts))
+	for _, s := range starts {
+		if t.joinTask(tasks, s) {
+			continue
+		}
 		if s.child == nil {
 			call := t.plan.Calls[s.index]
 			s.slot = t.runner.pool.request(call.Activity, call.FireAndForget())
 		}
-		tasks[i] = task{t, s}
+		tasks = append(tasks, task{tick: t, start: s})
 	}
 	return tasks
 }

@@ -36,7 +36,9 @@ import (
 //	plan.json       the calls, or a request with calls, output, schema, mode and scopes
 //	solutions.json  what the request's planner answers, ask by ask; {} after the last
 //	delegates.json  requests by name; those that end in .json are files
-//	model.json      what the model answers, by tool, or {"fail": text}; without it there is none
+//	model.json      what the model answers, by tool, or {"fail": text}, or {"to": path, "value": …};
+//	                without it there is none
+//	proposals.json  what the model plans, ask by ask; {} after the last; a request says "planned": {…}
 //	approve         the policy of approval
 //	append.json     messages appended when the run waits; then it is resumed
 //	append.X.json   the same for the context X
@@ -50,6 +52,10 @@ import (
 //	asked           the kinds of each ask of the planner, line by line; of delegates after their
 //	                context
 //	questions       what the model is asked, line by line in the order of the calls
+//	shown           the kinds that the model is shown with each question, line by line
+//	groups          the calls of each request for latent calls, line by line; the model answers several
+//	                calls by one request in the cases that have it, at most three
+//	proposed        what the model that plans is shown, ask by ask
 //	held            each hold before the decisions: context, call, tool, arguments, scopes
 //	undecided       decisions that are refused: the errors, line by line
 //	children        each context of a delegate: its name and status, then its messages up to its plan
@@ -62,8 +68,8 @@ import (
 const conformance = "testdata/conformance/*.txtar"
 
 var caseFiles = []string{"context.json", "before.json", "input.json", "tools.json", "plan.json", "solutions.json",
-	"delegates.json", "model.json", "approve", "append.json", "then.json", "decisions",
-	"messages", "refused", "warnings", "asked", "questions", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
+	"delegates.json", "model.json", "proposals.json", "approve", "append.json", "then.json", "decisions",
+	"messages", "refused", "warnings", "asked", "questions", "shown", "groups", "proposed", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
 
 // activities are what the plans of the cases call. They may run ahead of the log.
 func activities(ahead bool) *plan.Registry {
@@ -148,6 +154,8 @@ type conformanceCase struct {
 	mu        sync.Mutex // holds what planners and the model were asked
 	asked     []string
 	questions []question
+	groups    []string
+	proposed  []string
 }
 
 func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *conformanceCase {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,10 @@ func (c *conformanceCase) readRequest(v any) *plan.Request {
 			request.Calls = c.calls(v)
 		case "solutions":
 			request.Planner = c.planner(v)
+		case "planned":
+			planning := &plan.Planning{}
+			err = json.Unmarshal(store.EncodeJSON(v), planning)
+			request.Planner = planning
 		case "output":
 			request.Output = store.Some(v)
 		case "schema":
@@ -114,31 +119,146 @@ func (c *conformanceCase) addDelegates() {
 
 // question is what the model was asked about a call.
 type question struct {
-	key  []string // context, tick and position
-	line string
+	key   []string // context, tick and position
+	line  string
+	shown string
+}
+
+// caseModel is the model of a case: it answers by tool, and plans by the file of proposals.
+type caseModel struct {
+	c         *conformanceCase
+	answers   map[string]any
+	proposals []any
+	asked     int
 }
 
 func (c *conformanceCase) addModel() {
-	text, ok := c.files["model.json"]
-	if !ok {
+	text, answers := c.files["model.json"]
+	plans, proposes := c.files["proposals.json"]
+	if !answers && !proposes {
 		return
 	}
-	answers := c.json(text).(map[string]any)
-	c.registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
-		line := store.EncodeJSON(map[string]any{"call": q.Call, "messages": listOf(q.Messages), "thoughts": listOf(q.Thoughts), "schema": q.Schema})
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		key := strings.FieldsFunc(q.Key, func(r rune) bool { return r == '/' || r == '.' })
-		c.questions = append(c.questions, question{key, string(line)})
-		answer, ok := answers[q.Call["_tool"].(string)]
+	m := &caseModel{c: c}
+	if answers {
+		m.answers = c.json(text).(map[string]any)
+	}
+	c.registry.Model = plan.ModelFunc(m.Answer)
+	if proposes {
+		m.proposals = c.json(plans).([]any)
+		c.registry.Model = m
+	}
+	if _, ok := c.files["groups"]; ok {
+		c.registry.Model = &groupingModel{m}
+	}
+	c.registry.Models = map[string]plan.Model{"other": plan.ModelFunc(func(context.Context, plan.Question) (any, error) {
+		return "the other model", nil
+	})}
+}
+
+func (m *caseModel) Answer(_ context.Context, q plan.Question) (any, error) {
+	line := store.EncodeJSON(map[string]any{"call": q.Call, "messages": listOf(q.Messages), "thoughts": listOf(q.Thoughts), "schema": q.Schema})
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	key := strings.FieldsFunc(q.Key, func(r rune) bool { return r == '/' || r == '.' })
+	m.c.questions = append(m.c.questions, question{key, string(line), q.ID + printShown(q.Kinds, q.Prose)})
+	answer, ok := m.answers[q.Call["_tool"].(string)]
+	if !ok {
+		m.c.t.Errorf("the model has no answer to %s", line)
+	}
+	object, _ := answer.(map[string]any)
+	if object["fail"] != nil {
+		return nil, plan.NewFailure("%s", object["fail"])
+	}
+	if to, ok := object["to"].(string); ok {
+		return plan.Result{To: to, Value: object["value"]}, nil
+	}
+	q.Meter.Spend(plan.Usage{Requests: 1, Input: 10, Output: 1})
+	return answer, nil
+}
+
+func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution, error) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	var tools, errs, last []string
+	for _, o := range p.Tools {
+		name := o.Name
+		if o.Latent {
+			name += " (latent)"
+		}
+		tools = append(tools, name)
+	}
+	for _, e := range p.Errors {
+		errs = append(errs, string(store.EncodeJSON(e)))
+	}
+	for _, l := range p.Last {
+		last = append(last, strings.Join(strings.Fields(l.Call+" "+l.Tool+" "+l.Status+" "+strings.Join(l.Wrote, " ")+" "+l.Reason), " "))
+	}
+	line := p.Mode + printShown(p.Kinds, p.Prose) + " | " + strings.Join(tools, ", ")
+	for _, more := range [][]string{last, errs} {
+		if len(more) > 0 {
+			line += " | " + strings.Join(more, "; ")
+		}
+	}
+	m.c.proposed = append(m.c.proposed, line)
+	p.Meter.Spend(plan.Usage{Requests: 1, Input: 100, Output: 20})
+	if m.asked++; m.asked > len(m.proposals) {
+		return &plan.Solution{}, nil
+	}
+	solution := m.proposals[m.asked-1].(map[string]any)
+	if text, ok := solution["error"]; ok {
+		return nil, errors.New(text.(string))
+	}
+	answer := &plan.Solution{Output: solution["output"]}
+	if calls, ok := solution["calls"]; ok {
+		answer.Calls = m.c.calls(calls)
+	}
+	return answer, nil
+}
+
+// printShown prints what a model is shown: each kind with its value, the scoped ones marked.
+func printShown(kinds []plan.Shown, prose []plan.Prose) (line string) {
+	for _, p := range prose {
+		line += " " + map[bool]string{true: "system", false: "text"}[p.System] + ":" + p.Text
+	}
+	for _, k := range kinds {
+		line += " " + store.KindPath(k.Kind).String()
+		if k.Instance != "" {
+			line += "@" + k.Instance
+		}
+		if k.Scoped {
+			line += "*"
+		}
+		if k.Value.Set {
+			line += "=" + string(store.EncodeJSON(k.Value.Value))
+		}
+		if k.Schema != nil {
+			line += "~" + string(store.EncodeJSON(k.Schema))
+		}
+	}
+	return line
+}
+
+// groupingModel answers several calls by one request.
+type groupingModel struct{ *caseModel }
+
+func (*groupingModel) Batch() (int, bool) { return 3, false }
+
+func (m *groupingModel) AnswerAll(ctx context.Context, questions []plan.Question) []plan.Reply {
+	var ids []string
+	replies := make([]plan.Reply, len(questions))
+	for i, q := range questions {
+		ids = append(ids, q.ID)
+		v, err := m.Answer(ctx, q)
+		result, ok := v.(plan.Result)
 		if !ok {
-			c.t.Errorf("the model has no answer to %s", line)
+			result.Value = v
 		}
-		if object, ok := answer.(map[string]any); ok && object["fail"] != nil {
-			return nil, plan.NewFailure("%s", object["fail"])
-		}
-		return answer, nil
-	})
+		replies[i] = plan.Reply{Result: result, Err: err}
+	}
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.groups = append(m.c.groups, strings.Join(ids, " "))
+	return replies
 }
 
 func listOf(objects []map[string]any) []any {
@@ -285,13 +405,27 @@ func (c *conformanceCase) checkOthers(ctx context.Context) {
 	if want, ok := c.files["asked"]; ok {
 		c.compare("asked", strings.Join(c.asked, "\n"), c.canonical(want))
 	}
+	slices.SortFunc(c.questions, func(a, b question) int { return slices.CompareFunc(a.key, b.key, byNumber) })
 	if want, ok := c.files["questions"]; ok {
-		slices.SortFunc(c.questions, func(a, b question) int { return slices.CompareFunc(a.key, b.key, byNumber) })
 		var lines []string
 		for _, q := range c.questions {
 			lines = append(lines, q.line)
 		}
 		c.compare("questions", strings.Join(lines, "\n"), c.canonical(want))
+	}
+	if want, ok := c.files["shown"]; ok {
+		var lines []string
+		for _, q := range c.questions {
+			lines = append(lines, q.shown)
+		}
+		c.compare("shown", strings.Join(lines, "\n"), want)
+	}
+	if want, ok := c.files["groups"]; ok {
+		slices.Sort(c.groups)
+		c.compare("groups", strings.Join(c.groups, "\n"), want)
+	}
+	if want, ok := c.files["proposed"]; ok {
+		c.compare("proposed", strings.Join(c.proposed, "\n"), want)
 	}
 	if want, ok := c.files["children"]; ok {
 		c.compare("children", strings.Join(c.printChildren(ctx), "\n"), c.canonical(want))

@@ -113,9 +113,12 @@ func (e *ending) reportFailure(r *journal.Record) {
 // down, nor if it repeated the solution refused just before.
 func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEvent {
 	var broken *plannerError
-	limit := 0
+	limit, most := 0, DefaultTicks
+	if problem = e.boundRefusals(problem); e.event.ByModel {
+		most = modelTicks
+	}
 	if e.event.Planner && end.Output == nil && !errors.As(problem, &broken) {
-		limit = positive(e.runner.Ticks, DefaultTicks)
+		limit = positive(e.runner.Ticks, most)
 	}
 	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, e.event.Tick-e.event.First+1, e.repeated)
 	if end.Status = status; wrong != nil {

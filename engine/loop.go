@@ -32,6 +32,7 @@ type loop struct {
 
 	declared map[declaredKey]declaration
 
+	planUsage  *plan.Usage      // of the model that was asked for the newest plan
 	plannerSaw map[string]int64 // values granted to the planner when it was asked last
 	refused    *journal.Refusal // of the newest tick's solution
 	tick       int              // the number of the newest tick, 0 before the first
@@ -74,6 +75,9 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	if runner.clock == nil {
 		runner.clock = &clock{}
+	}
+	if runner.account == nil && runner.Registry != nil && runner.Registry.HasModel() {
+		runner.account = plan.NewAccount(runner.Budget, plan.Usage{})
 	}
 	if !view.Absent() {
 		if err := runner.clock.follow(ctx, r.Log, name); err != nil {
@@ -218,10 +222,10 @@ func (l *loop) drainResults(ctx context.Context, t *tickRun, first *result) ([]*
 			res.drop()
 		case res.tick == t:
 			l.holdRelease(res)
-			mine = append(mine, res)
+			mine = append(append(mine, res), res.others...)
 		default:
 			l.holdRelease(res)
-			others = append(others, res)
+			others = append(append(others, res), res.others...)
 		}
 		select {
 		case res = <-l.results:
@@ -335,6 +339,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		event.Seq = l.view.Seq()
 	}
 	event.Refused = refusalOf(problem, request, start)
+	event.Refused.Count(l.refused)
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
 	t.appendEntry(event.Entry())
@@ -413,6 +418,9 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 	}
 	if event.Planner {
 		event.Saw = l.plannerSaw
+		if _, event.ByModel = request.Planner.(*plan.Planning); event.ByModel {
+			event.Model = l.planUsage
+		}
 	}
 	if request.Schema != nil {
 		event.Schema = store.EncodeJSON(request.Schema)

@@ -62,7 +62,7 @@ func (t *tickRun) deliverRecorded() {
 	}
 	s := t.recordedStarts[next]
 	t.recordedStarts = slices.Delete(t.recordedStarts, next, next+1)
-	res := (&task{t, s}).do()
+	res := (&task{tick: t, start: s}).do()
 	res.tick = t
 	t.loop.results <- &res // there is room: no other result is on its way
 }

@@ -80,6 +80,9 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return l.resumeRun(ctx, s, last)
 	}
 	l.resumes(s, last)
+	if err := l.countSpent(ctx, last.Event.First); err != nil {
+		return nil, err
+	}
 	t, err := l.reopenTick(ctx, last)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,14 @@ type Runner struct {
 	// [plan.Speculative].
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
+	// Budget bounds what a run, with its delegates, may have models do.
+	Budget plan.Budget
+
+	// Watch, if it is set, is called with what a model is writing: for a call, or for the plan of a
+	// tick, which is named by the tick's number alone. It is for display: nothing of it is recorded,
+	// and an answer may be refused or begin anew. It is called from several goroutines at once.
+	Watch func(context, call, text string)
+
 	// Interrupted, if it is set, is called once nothing is left to record of a run that ends early
 	// but the outcomes of calls that are still at work: from then on a second interrupt may end the
 	// process. It may be called several times.
@@ -64,9 +72,11 @@ type Runner struct {
 	script script.Script // answers the calls of a recorded run; nil for a live one
 	depth  int           // how many delegates it runs within
 	// Ends when the calls around it are cut off; nil at the top.
-	cut   context.Context
-	pool  *pool  // slots for activities of the whole run, at any depth
-	clock *clock // gives the dates of the run; nil outside of runs
+	cut  context.Context
+	pool *pool // slots for activities of the whole run, at any depth
+	// What the run and its delegates spend on models; nil outside of runs, and where there is none.
+	account plan.Ledger
+	clock   *clock // gives the dates of the run; nil outside of runs
 }
 
 // Defaults of [Runner].

@@ -19,11 +19,33 @@ func (t *tick) advance(ctx context.Context) error {
 		if !ok || t.recorded != nil && t.mustWait(i) {
 			return nil
 		}
-		t.state.Dequeue()
+		t.state.Dequeue(i)
 		if err := t.evaluate(ctx, i); err != nil {
 			return err
 		}
+		if err := t.startGroup(ctx, i); err != nil {
+			return err
+		}
 	}
+}
+
+// startGroup evaluates the calls that one request answers together with a call that has begun. They
+// begin in the same step, whether or not there is room for so many: the group takes one slot.
+func (t *tick) startGroup(ctx context.Context, i int) error {
+	if t.recorded != nil || t.state.Calls[i].Phase != sched.Running {
+		return nil
+	}
+	for _, k := range t.plan.Group(i) {
+		if !t.state.Dequeue(k) {
+			continue
+		}
+		t.joining = true
+		err := t.evaluate(ctx, k)
+		if t.joining = false; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // evaluate takes a call's next action: to start, to wait, to be held, skipped or failed.
@@ -117,7 +139,7 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 // addStart has the step start a call.
 func (t *tick) addStart(s start) {
 	s.step = t.state.Step()
-	t.state.Apply(sched.Event{Kind: sched.Started, Call: s.index})
+	t.state.Apply(sched.Event{Kind: sched.Started, Call: s.index, Joins: t.joining})
 	if s.speculative == nil {
 		t.recordCall(s.index)
 	}

@@ -51,7 +51,7 @@ func (t *tickRun) speculate(until time.Time) (_ *result, ran bool) {
 		return nil, false
 	}
 	t.starts = t.starts[:0]
-	res := (&task{t, s}).speculate(t.loop.working)
+	res := (&task{tick: t, start: s}).speculate(t.loop.working)
 	if res.unstarted != nil {
 		t.restart(*res.unstarted)
 		return nil, false

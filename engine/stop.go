@@ -142,7 +142,8 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tickRun) error {
 			continue
 		}
 		l.holdRelease(res)
-		ended[res.tick] = append(ended[res.tick], res)
+		ended[res.tick] = append(append(ended[res.tick], res), res.others...)
+		n -= len(res.others)
 	}
 	for _, t := range ticks {
 		results := ended[t]

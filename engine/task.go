@@ -11,15 +11,14 @@ import (
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
-	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/store"
 )
 
 // task is a call that a worker is to run.
 type task struct {
 	tick *tickRun
 	start
+	others []start // the rest of its group, see [plan.Plan.Group]
 }
 
 // do does the call.
@@ -42,8 +41,8 @@ func (j *task) do() result {
 	}
 	pool := t.runner.pool
 	defer pool.release(j.slot)
-	if q := j.invocation.Question; q != nil {
-		if err := j.readMessages(working, q); err != nil {
+	if j.invocation.Question != nil {
+		if err := j.readMessages(working); err != nil {
 			return result{index: j.index, err: unreadLog(working, err)}
 		}
 	}
@@ -64,8 +63,11 @@ func (j *task) do() result {
 
 // execute runs the call, before the log has its start where that is allowed.
 func (j *task) execute(working context.Context) result {
-	if j.speculative != nil {
+	switch {
+	case j.speculative != nil:
 		return j.speculate(working)
+	case j.invocation.Question != nil:
+		return j.askModel(working)
 	}
 	return j.attempt(working, 0, j.activity.Activity.Run)
 }
@@ -218,24 +220,4 @@ func (j *task) speculate(ctx context.Context) result {
 	}
 	res.pure, res.value.Pure = true, res.err == nil
 	return res
-}
-
-// readMessages fills in the messages that the model sees.
-func (j *task) readMessages(ctx context.Context, q *plan.Question) error {
-	t, call := j.tick, j.tick.plan.Calls[j.index]
-	wrote := map[string]bool{}
-	for k := range t.plan.Graph.Ancestors(j.index) {
-		wrote[journal.CallID(t.event.Tick, t.plan.Calls[k].Position)] = true
-	}
-	var seen []*store.Message
-	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
-		if err != nil {
-			return err
-		}
-		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
-			seen = append(seen, m)
-		}
-	}
-	q.Messages = plan.ModelView(seen, call.ScopePaths, call.Instance)
-	return nil
 }

@@ -21,6 +21,7 @@ type tick struct {
 	attempts       map[int]start
 	recordedStarts []start           // of a recorded run, to be answered one by one
 	stopping       bool              // the run is to end early
+	joining        bool              // calls that begin take no room, see startGroup
 	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
 	stale          []string          // see [journal.Outcome.Stale]
 	givenResults   []*result         // results that a person gives, see [Resume.Result]

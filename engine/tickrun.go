@@ -43,7 +43,7 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 		},
 		loop: l, runner: l.runner,
 	}
-	config := sched.Config{Plan: compiled, Approve: event.Approve, Parallel: l.runner.parallel()}
+	config := sched.Config{Plan: compiled, Approve: event.Approve.For(event.ByModel), Parallel: l.runner.parallel()}
 	if l.runner.script != nil {
 		t.recorded, t.writers = &recordedTick{values: &t.values, script: l.runner.script}, writers{}
 		config.Order = t.recorded

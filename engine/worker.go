@@ -27,6 +27,8 @@ type result struct {
 	paths      []store.Path // paths of the value in a recorded run; not nil then
 	waitsFor   []string     // references that a delegate waits for; not nil if it waits
 	waitsSince int64        // the journal's position when it began to wait
+	usage      *plan.Usage  // of the model that was asked; nil where none was
+	others     []*result    // results of the calls that the same request answered
 	release    func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
 }
 
@@ -68,6 +70,7 @@ func (l *loop) work(j task) {
 	defer func() {
 		if working {
 			res := result{tick: j.tick, index: j.index, step: j.step, err: lostResult(recover())}
+			j.resultsOfOthers(&res)
 			if j.child == nil { // attempts of a delegate are counted as they begin
 				res.attempts = 1
 			}
@@ -78,6 +81,7 @@ func (l *loop) work(j task) {
 		res := j.do()
 		working = false
 		res.tick, res.step = j.tick, j.step
+		j.resultsOfOthers(&res)
 		if j, more = l.stepByWorker(&res); more {
 			continue
 		}
@@ -190,6 +194,7 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 		if t.undone(res) {
 			continue
 		}
+		t.noteUsage(res)
 		if res.pure {
 			t.notify(&t.state.Calls[res.index].Record)
 		}

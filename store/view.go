@@ -58,6 +58,17 @@ func OpenView(ctx context.Context, log Reader, name string) (*View, error) {
 	return &View{log: log, context: name, base: seq, absent: absent, writes: WriteIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}, nil
 }
 
+// ViewOf is a view of messages alone, without a log. Their seqs count from 1 there.
+func ViewOf(messages []*Message) *View {
+	v := &View{absent: true, writes: WriteIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}
+	for i, m := range messages {
+		own := *m
+		own.Seq = int64(i) + 1
+		v.add(&own)
+	}
+	return v
+}
+
 // Seq is the seq of the newest message that the view holds, staged ones among
 // them.
 func (v *View) Seq() int64 { return v.base + int64(len(v.ops)) }

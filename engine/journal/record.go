@@ -123,6 +123,8 @@ type Record struct {
 	SupersededUpTo int64 `json:"again,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
+	// Of a call that a model answered: what that used, in all its attempts.
+	Model *plan.Usage `json:"model,omitempty"`
 }
 
 // Entry returns the journal entry with the record as its data. The context is left out there: the
@@ -178,6 +180,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	w.NonZero("again", r.SupersededUpTo)
 	if r.Hold != nil {
 		w.Value("hold", r.Hold)
+	}
+	if r.Model != nil {
+		w.Value("model", r.Model)
 	}
 	return w.End()
 }

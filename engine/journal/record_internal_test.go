@@ -30,6 +30,9 @@ func TestRecord_EncodedByTags(t *testing.T) {
 			f.Set(reflect.ValueOf(map[string]int64{"†b": 2, "†a": 1}))
 		case plan.Values:
 			f.Set(reflect.ValueOf(plan.Values{"message": "no", "at": map[string]any{"b": 1.5, "a": []any{true}}}))
+		case *plan.Usage:
+			cost := 0.25
+			f.Set(reflect.ValueOf(&plan.Usage{Model: "fast", Requests: 2, Input: 10, Output: 3, Cost: &cost}))
 		case *Hold:
 		default:
 			t.Fatalf("there is no value for the field %s here", fields.Type().Field(i).Name)

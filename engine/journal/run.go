@@ -66,6 +66,10 @@ type PlanEvent struct {
 
 	// Of the planner's solution; nil for an accepted one.
 	Refused *Refusal `json:"refused,omitempty"`
+
+	// ByModel reports that a model made the plan, and Model what that used; nil if it is not known.
+	ByModel bool        `json:"by_model,omitempty"`
+	Model   *plan.Usage `json:"model,omitempty"`
 }
 
 // Entry is the journal's entry of the event.
@@ -77,6 +81,8 @@ func (e PlanEvent) Entry() store.Entry {
 type Refusal struct {
 	Digest string `json:"digest"`
 	Next   int64  `json:"next"` // the seq after the messages about it
+	// How many solutions in a row were refused, this one included; 0 in older logs.
+	Times int `json:"times,omitempty"`
 }
 
 // DecodeTools decodes the definitions that the plan brought.
@@ -209,6 +215,17 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 	}
 	run.Output = output
 	return run, nil
+}
+
+// Count counts the refused solution after the one before it; nil where that was accepted.
+func (r *Refusal) Count(before *Refusal) {
+	if r == nil {
+		return
+	}
+	r.Times = 1
+	if before != nil {
+		r.Times += max(before.Times, 1)
+	}
 }
 
 // Repeats reports whether the refused solution equals the one that was refused just before it, and

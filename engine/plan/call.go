@@ -40,6 +40,8 @@ type Call struct {
 	Delegate     *delegated   // nil for a call without a delegate
 	Captured     bool         // it is an anonymous delegate's: the parent's call places its result
 	AsksModel    bool         // it is latent, and a model answers it
+	Model        Model        // that does
+	group        int          // among the plan's groups, from 1; 0 for none
 	Params       []param      // sorted by name
 	Refs         []store.Path // references in its parameters
 	ScopePaths   []store.Path // scopes of its context
@@ -314,11 +316,19 @@ func (c *Call) parseActivity(registry *Registry) error {
 	if c.Output == nil && c.Definition.output == nil {
 		return nil
 	}
-	if registry.Model == nil {
-		return Faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, or give the call its _output", c.Tool)
+	name, err := c.text("_model")
+	if err != nil {
+		return err
 	}
-	c.AsksModel = true
-	c.Activity, c.ActivityName = &Registered{Activity: asking{registry.Model}}, "model"
+	model, err := registry.ModelNamed(name)
+	if err != nil {
+		return Faultf(CodeUnknownTool, "_model: %w", err)
+	}
+	if model == nil {
+		return Faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, give the call its _output, or set a model", c.Tool)
+	}
+	c.AsksModel, c.Model = true, model
+	c.Activity, c.ActivityName = &Registered{Activity: asking{model}, Timeout: TimeoutOf(model)}, "model"
 	return nil
 }
 
@@ -460,6 +470,22 @@ func (c *Call) WithMeta(params map[string]any) map[string]any {
 
 // latent reports whether no activity runs the call.
 func (c *Call) latent() bool { return c.Activity == nil || c.AsksModel }
+
+// Alternatives are those of the call's output path, each as written: its paths with && between them.
+func (c *Call) Alternatives() []string {
+	if c.Output == nil {
+		return nil
+	}
+	var all []string
+	for _, paths := range c.Output.Alternatives {
+		var names []string
+		for _, path := range paths {
+			names = append(names, path.String())
+		}
+		all = append(all, strings.Join(names, " && "))
+	}
+	return all
+}
 
 // IsThought reports whether the call is ephemeral reasoning: shown to latent calls after it, and
 // never stored as data.

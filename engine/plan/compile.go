@@ -24,6 +24,8 @@ type Plan struct {
 	Output *expr.Template // the final output; nil without one
 	Schema *schema.Schema // of the final output; nil accepts all
 	Graph  *graph
+
+	groups [][]int // latent calls that one request answers, see [Plan.Group]
 }
 
 // Empty returns a plan without calls.
@@ -103,6 +105,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		p.Calls = append(p.Calls, call)
 	}
 	c.output(p, request, registry)
+	c.planning(request, registry)
 	c.delegates(p, registry)
 	g, err := newGraph(p.Calls, exists)
 	if errors.Is(err, errTooWide) {
@@ -129,6 +132,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	if len(c.problems) > 0 {
 		return p, &PlanError{c.problems}
 	}
+	p.groupLatent()
 	return p, nil
 }
 
@@ -183,6 +187,11 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	return registry.With(brought)
 }
 
+// WithRequest returns a registry with the tools that a request brings; invalid ones are left out.
+func (r *Registry) WithRequest(request *Request) *Registry {
+	return (&planCompiler{}).tools(request, r)
+}
+
 // WithDefinitions returns a registry with the tools that definitions give by name; invalid ones are
 // left out.
 func (r *Registry) WithDefinitions(definitions map[string]any) *Registry {
@@ -211,6 +220,15 @@ func (c *planCompiler) output(p *Plan, request *Request, registry *Registry) {
 	}
 }
 
+// planning checks that there is a model where one is to plan.
+func (c *planCompiler) planning(request *Request, registry *Registry) {
+	if planning, ok := request.Planner.(*Planning); ok {
+		if _, err := planning.ModelFor(registry); err != nil {
+			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeUnknownTool, Message: err.Error()})
+		}
+	}
+}
+
 // delegates checks the plans of delegates too, each once, as far as they do not depend on their
 // input.
 func (c *planCompiler) delegates(p *Plan, registry *Registry) {
@@ -218,7 +236,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 		c.checked = map[string]bool{}
 	}
 	for _, call := range p.Calls {
-		if d := call.Delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !c.checked[d.Name] {
+		if d := call.Delegate; d != nil && d.Request != nil && d.Request.isKnown() && !c.checked[d.Name] {
 			c.checked[d.Name] = true
 			request, err := d.normalize()
 			if err == nil {
@@ -231,6 +249,12 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 			}
 		}
 	}
+}
+
+// isKnown reports whether the request can be checked before it runs: not where a function plans it.
+func (r *Request) isKnown() bool {
+	_, byModel := r.Planner.(*Planning)
+	return r.Planner == nil || byModel
 }
 
 // warnings finds what may be meant, but often is not.

@@ -45,6 +45,9 @@ func (d *Delegate) RegistryFor(caller *Registry) *Registry {
 	}
 	with := *own
 	with.Model = caller.Model
+	if with.Models == nil {
+		with.Models = caller.Models
+	}
 	return &with
 }
 

@@ -3,10 +3,13 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"obelus/engine/spell"
 	"obelus/store"
 )
 
@@ -57,6 +60,29 @@ type Timed interface{ Timeout() time.Duration }
 
 // DefaultModelTimeout is how long a model may take for one question.
 const DefaultModelTimeout = 2 * time.Minute
+
+// TimeoutOf returns how long a model may take for one question.
+func TimeoutOf(m Model) time.Duration {
+	if timed, ok := m.(Timed); ok && timed.Timeout() > 0 {
+		return timed.Timeout()
+	}
+	return DefaultModelTimeout
+}
+
+// ModelNamed finds a model by its name; the default one, which may be nil, by the empty name.
+func (r *Registry) ModelNamed(name string) (Model, error) {
+	if name == "" {
+		return r.Model, nil
+	}
+	if m, ok := r.Models[name]; ok {
+		return m, nil
+	}
+	if len(r.Models) == 0 {
+		return nil, fmt.Errorf("unknown model %q: no models are set", name)
+	}
+	names := slices.Sorted(maps.Keys(r.Models))
+	return nil, fmt.Errorf("unknown model %q%s: there are %s", name, spell.DidYouMean(name, names), strings.Join(names, ", "))
+}
 
 // ModelFunc makes a model of a Go function.
 type ModelFunc func(ctx context.Context, q Question) (any, error)
@@ -248,4 +274,49 @@ func (g *graph) wireThoughts() {
 			last = j
 		}
 	}
+}
+
+// groupLatent puts latent calls together that one request answers: calls of one [Batcher] that wait for
+// the same calls, and so become ready together whatever else happens. A group holds the calls of one
+// instance, unless the model joins instances, and at most as many as one of its requests may hold.
+func (p *Plan) groupLatent() {
+	open := map[string]int{} // group that is not full, by what its calls have in common
+	for i, call := range p.Calls {
+		batcher, ok := call.Model.(Batcher)
+		if !call.AsksModel || !ok || call.IsThought() {
+			continue
+		}
+		limit, across := batcher.Batch()
+		key := fmt.Sprintf("%q %v", call.Issued["_model"], p.Graph.waitsFor(i))
+		if !across {
+			key += " " + call.Instance
+		}
+		n, ok := open[key]
+		if !ok || len(p.groups[n-1]) >= limit {
+			p.groups = append(p.groups, nil)
+			n = len(p.groups)
+			open[key] = n
+		}
+		p.groups[n-1] = append(p.groups[n-1], i)
+		call.group = n
+	}
+}
+
+// waitsFor lists the calls that a call waits for, sorted, each once.
+func (g *graph) waitsFor(i int) []int {
+	var all []int
+	for _, e := range g.Into[i] {
+		all = append(all, e.From)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Group returns the calls that one request answers together with call i, i among them, in the order
+// of the plan; nil for a call that no such request answers.
+func (p *Plan) Group(i int) []int {
+	if n := p.Calls[i].group; n > 0 {
+		return p.groups[n-1]
+	}
+	return nil
 }

@@ -13,13 +13,15 @@ import (
 // Policy says which calls are held for a person before they run. The zero
 // Policy holds none.
 type Policy struct {
-	Never  bool     // hold none, which a start says where the runner has a policy
-	Always bool     // every call
-	Scopes bool     // hold calls that request scopes, beside those that their tool prescribes
-	Tools  []string // hold calls of these tools, and calls that activities of these names run
+	Never  bool // hold none, which a start says where the runner has a policy
+	Always bool // every call
+	Scopes bool // hold calls that request scopes, beside those that their tool prescribes
+	// Hold calls of plans that a model made, but for those that a model answers.
+	Planned bool
+	Tools   []string // hold calls of these tools, and calls that activities of these names run
 }
 
-// ParsePolicy reads "never", "always", "scopes", or names of tools with commas
+// ParsePolicy reads "never", "always", "planned", "scopes", or names of tools with commas
 // between them.
 func ParsePolicy(text string) (Policy, error) {
 	var p Policy
@@ -27,7 +29,7 @@ func ParsePolicy(text string) (Policy, error) {
 	for _, word := range words {
 		switch word = strings.TrimSpace(word); word {
 		case "":
-			return p, errors.New(`expected never, always, scopes or names of tools`)
+			return p, errors.New(`expected never, always, planned, scopes or names of tools`)
 		case "never":
 			if len(words) > 1 {
 				return p, errors.New("never stands alone: it would hold nothing, and there are others beside it")
@@ -37,6 +39,8 @@ func ParsePolicy(text string) (Policy, error) {
 			p.Always = true
 		case "scopes":
 			p.Scopes = true
+		case "planned":
+			p.Planned = true
 		default:
 			p.Tools = append(p.Tools, word)
 		}
@@ -46,7 +50,7 @@ func ParsePolicy(text string) (Policy, error) {
 
 // Or gives the policy, or another where it says nothing.
 func (p Policy) Or(other Policy) Policy {
-	if !p.Never && !p.Always && !p.Scopes && len(p.Tools) == 0 {
+	if !p.Never && !p.Always && !p.Scopes && !p.Planned && len(p.Tools) == 0 {
 		p = other
 	}
 	if p.Never {
@@ -60,6 +64,9 @@ func (p Policy) String() string {
 	words := slices.Clone(p.Tools)
 	if p.Scopes {
 		words = append(words, "scopes")
+	}
+	if p.Planned {
+		words = append(words, "planned")
 	}
 	if p.Always {
 		words = append(words, "always")
@@ -110,16 +117,22 @@ func (p Policy) Check(plan *Plan, registry *Registry, depth int) error {
 	}
 	if i := slices.IndexFunc(p.Tools, unknown); i >= 0 {
 		return &PolicyError{fmt.Sprintf("the approval policy names the tool %q, which is not registered%s", p.Tools[i],
-			spell.DidYouMean(p.Tools[i], append(names, "never", "always", "scopes")))}
+			spell.DidYouMean(p.Tools[i], append(names, "never", "always", "planned", "scopes")))}
 	}
 	return nil
 }
 
-// Holds reports whether a call is held under the policy. A thought has no effect that could be
-// approved.
+// For returns the policy for the calls of one plan, which a model may have made.
+func (p Policy) For(byModel bool) Policy {
+	p.Planned = p.Planned && byModel
+	return p
+}
+
+// Holds reports whether a call is held under the policy of its plan, see [Policy.For]. A thought has
+// no effect that could be approved.
 func (p Policy) Holds(c *Call) bool {
 	_, provisioned := c.Definition.consts["_scopes"]
 	named := slices.Contains(p.Tools, c.Tool) || c.Activity != nil && slices.Contains(p.Tools, c.Activity.Name)
 	return (c.Activity != nil || c.Output != nil) &&
-		(p.Always || p.Scopes && len(c.ScopePaths) > 0 && !provisioned || named)
+		(p.Always || p.Planned && !c.latent() || p.Scopes && len(c.ScopePaths) > 0 && !provisioned || named)
 }

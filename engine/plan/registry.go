@@ -189,8 +189,12 @@ type Registry struct {
 	// project.
 	File func(name string) (*Delegate, error)
 
-	// Model answers latent calls; nil where there is none.
+	// Model answers latent calls and plans, where neither a call nor a request names one of Models;
+	// nil where there is none.
 	Model Model
+
+	// Models are those that a call names as its _model, and a request as its model.
+	Models map[string]Model
 
 	// Schemas are the options of all schemas of a run: of tools, of messages that it reads and
 	// writes, and of its output.
@@ -203,6 +207,9 @@ type Registry struct {
 func NewRegistry() *Registry {
 	return &Registry{Tools: map[string]*Tool{}, Activities: map[string]*Registered{}, Delegates: map[string]*Delegate{}}
 }
+
+// HasModel reports whether a call or a plan may ask a model.
+func (r *Registry) HasModel() bool { return r.Model != nil || len(r.Models) > 0 }
 
 // With is the registry with further tools, which win over tools of the same
 // name.

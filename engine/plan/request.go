@@ -34,8 +34,8 @@ type Request struct {
 	// Tools are definitions that the request brings, by name.
 	Tools map[string]any
 
-	// Planner, if it is set, is asked at every tick for the calls and the
-	// output, in place of those above.
+	// Planner, if it is set, is asked at every tick for the calls and the output, in place of those
+	// above. A [*Planning] has a model asked.
 	Planner Planner
 
 	// Scopes limit the kinds that the planner sees; nil for all of the context.

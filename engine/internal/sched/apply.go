@@ -14,6 +14,7 @@ type Event struct {
 	Call int
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
+	Joins  bool           // of Started: it takes no room beside the call with which it begins
 	Due    time.Duration  // of AttemptFailed: when the next attempt is due, since the run was opened
 	Hold   *journal.Hold  // of Decided
 }
@@ -27,6 +28,9 @@ func (s *State) Apply(e Event) {
 		return
 	}
 	c := s.Change(e.Call)
+	if e.Kind == Started {
+		c.Joins = e.Joins
+	}
 	s.move(e.Call, e)
 	switch e.Kind {
 	case Started:
@@ -168,6 +172,9 @@ func (s *State) occupy(i, n int) {
 	if s.Calls[i].Record.Unstored {
 		s.detachedRunning += n
 	}
+	if s.Calls[i].Joins {
+		s.joined += n
+	}
 	if a := s.Plan.Calls[i].Activity; a != nil && a.Concurrency > 0 {
 		if s.busy == nil {
 			s.busy = map[*plan.Registered]int{}
@@ -238,7 +245,7 @@ func (s *State) Next() (call int, ok bool) {
 
 // nextQueue returns the queue whose first call is next, nil if no call can run.
 func (s *State) nextQueue() *queue {
-	ready := len(s.ready) > 0 && s.Running() < s.Parallel
+	ready := len(s.ready) > 0 && s.Running()-s.joined < s.Parallel
 	detached := len(s.detached) > 0 && s.detachedRunning < s.Parallel
 	switch {
 	case detached && (!ready || s.detached[0].rank.Before(s.ready[0].rank)):
@@ -249,8 +256,14 @@ func (s *State) nextQueue() *queue {
 	return nil
 }
 
-// Dequeue removes the call that [State.Next] returned from its queue. An event must follow.
-func (s *State) Dequeue() { s.nextQueue().pop() }
+// Dequeue removes a call from its queue, if it is queued. An event must follow.
+func (s *State) Dequeue(call int) (queued bool) {
+	if s.Calls[call].Phase != Queued {
+		return false
+	}
+	s.queueOf(call).remove(call)
+	return true
+}
 
 // overtook reports whether e.To did not wait for e.From in a recorded run, since e.From ran again
 // after e.To had begun.

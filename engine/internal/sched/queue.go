@@ -54,6 +54,19 @@ func (q *queue) pop() int {
 	return first
 }
 
+// remove removes a call, which is most often the first.
+func (q *queue) remove(call int) {
+	if (*q)[0].call == call {
+		q.pop()
+		return
+	}
+	left := slices.DeleteFunc(*q, func(c queuedCall) bool { return c.call == call })
+	*q = (*q)[:0]
+	for _, c := range left {
+		q.push(c)
+	}
+}
+
 // waitIndex finds the calls that wait for a path. It holds, by each path that is waited for and by
 // each path above one, the calls with all the paths that each waits for.
 type waitIndex map[store.Path]map[int][]store.Path

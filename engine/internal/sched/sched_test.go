@@ -128,7 +128,7 @@ func (w *world) advance() {
 		if !ok {
 			return
 		}
-		w.state.Dequeue()
+		w.state.Dequeue(i)
 		d, err := w.state.Evaluate(w.t.Context(), i, w)
 		if err != nil {
 			w.t.Fatal(err)

@@ -697,7 +697,7 @@ func (s *simulation) advance() {
 
 // evaluate has the scheduler decide about the next call, and checks that its author would agree.
 func (s *simulation) evaluate(i int) {
-	s.state.Dequeue()
+	s.state.Dequeue(i)
 	due := s.state.Calls[i].AwaitsRetry()
 	d, err := s.state.Evaluate(s.t.Context(), i, s)
 	if err != nil {

@@ -41,6 +41,7 @@ type State struct {
 
 	number          [phases]int              // of calls, by phase
 	detachedRunning int                      // running fire-and-forget calls
+	joined          int                      // running calls that take no room of their own
 	busy            map[*plan.Registered]int // running calls, by their activities, where these have a limit
 
 	step int  // number of the step
@@ -67,6 +68,7 @@ type Call struct {
 	WaitsSince int64
 	Before     journal.Status // before the run was resumed
 	Reported   bool           // an error message reported its failure when the run ended before
+	Joins      bool           // it began together with another call, and takes no room beside that
 
 	waits   int  // edges into it that still hold it
 	read    bool // calls that wait for its reads have been released
@@ -152,7 +154,7 @@ func (s *State) Restore() {
 func (s *State) rebuild() {
 	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
-	s.number, s.detachedRunning = [phases]int{}, 0
+	s.number, s.detachedRunning, s.joined = [phases]int{}, 0, 0
 	for i := range s.Calls {
 		if s.Calls[i].Phase == Parked {
 			s.Calls[i].Phase = Queued
