@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
+	"obelus/engine/internal/proposal"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -58,8 +61,11 @@ func (l *loop) registryNow(ctx context.Context) (*plan.Registry, error) {
 	return journal.In(l.runner.Log, l.context).WithTools(ctx, 0, l.runner.Registry)
 }
 
+// solver gets the calls of a tick from the planner of a run's request.
+type solver struct{ *loop }
+
 // buildAsk builds the question to a planner from the view.
-func (l *loop) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
+func (l solver) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
 	ask := plan.Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}
 	l.plannerSaw = map[string]int64{}
 	held, err := l.view.Kinds(ctx)
@@ -91,7 +97,7 @@ func (l *loop) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
 
 // nextSolution gives the request with the calls and the output of the next tick. A
 // problem is one of the planner's that the run ends with.
-func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Request, problem, err error) {
+func (l solver) nextSolution(ctx context.Context, number int) (request *plan.Request, problem, err error) {
 	if l.request == nil {
 		return nil, nil, &NoPlannerError{l.context}
 	}
@@ -128,7 +134,7 @@ func (l *loop) nextSolution(ctx context.Context, number int) (request *plan.Requ
 
 // askPlanner asks the planner of a request for the calls of a tick. Its error is the planner's, or
 // wrapped as one of the log.
-func (l *loop) askPlanner(ctx context.Context, number int, request *plan.Request) (*plan.Solution, error) {
+func (l solver) askPlanner(ctx context.Context, number int, request *plan.Request) (*plan.Solution, error) {
 	if planning, ok := request.Planner.(*plan.Planning); ok {
 		return l.askForPlan(ctx, number, request, planning)
 	}
@@ -149,7 +155,7 @@ func awaitEnd(ctx context.Context) {
 
 // normalizedRequest returns the run's request for one tick. Its values are made JSON once, not at
 // every tick.
-func (l *loop) normalizedRequest() (*plan.Request, error) {
+func (l solver) normalizedRequest() (*plan.Request, error) {
 	if !l.normalized {
 		made, err := l.request.Normalize()
 		if err != nil {
@@ -204,4 +210,86 @@ func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
 		resolved, err := resolver.Resolve(ctx, path, instance)
 		return resolved.Exists, err
 	}
+}
+
+// modelTicks is how often a model that plans is asked in a run, unless the runner says otherwise.
+const modelTicks = 20
+
+// repeatedError ends a run whose model makes no progress.
+type repeatedError struct{ first, second int }
+
+func (e *repeatedError) Error() string {
+	return fmt.Sprintf("the model repeats itself: ticks %d and %d have the same calls, and the second brought nothing new", e.first, e.second)
+}
+
+// askForPlan asks a model for the calls of a tick.
+func (l solver) askForPlan(ctx context.Context, number int, request *plan.Request, planning *plan.Planning) (*plan.Solution, error) {
+	l.planUsage = nil
+	registry, err := l.registryNow(ctx)
+	if err != nil {
+		return nil, logerr.Wrap(err)
+	}
+	registry = registry.WithRequest(request)
+	model, err := planning.ModelFor(registry)
+	if err != nil { // the run is refused, and has not failed
+		problem := plan.Problem{File: request.Name, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}
+		return nil, logerr.Wrap(&plan.PlanError{Problems: []plan.Problem{problem}})
+	}
+	from := proposal.Source{Context: journal.In(l.runner.Log, l.context), View: l.view, Request: request, Tick: number}
+	if l.begun && l.tick >= l.first {
+		if from.Plans, err = from.Context.Plans(ctx, l.first); err != nil {
+			return nil, logerr.Wrap(err)
+		}
+	}
+	if repeats, err := from.Repeats(ctx); err != nil {
+		return nil, logerr.Wrap(err)
+	} else if repeats {
+		return nil, &repeatedError{number - 2, number - 1}
+	}
+	p, err := from.Build(ctx)
+	if err != nil {
+		return nil, logerr.Wrap(err)
+	}
+	l.plannerSaw, p.Tools = from.Saw(p.Kinds), planning.Offers(registry)
+	p.Meter = plan.NewMeter(l.runner.account, l.runner.watchModel(l.context, strconv.Itoa(number)))
+	defer func() { l.planUsage = p.Meter.Used() }()
+	limit := plan.TimeoutOf(model)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	solution, err := consult(limited, plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
+		return model.Propose(ctx, p)
+	}), plan.Ask{})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the model gave no plan within %s: %w", limit, err)
+	}
+	return solution, err
+}
+
+// boundRefusals returns the problem that ends a run once a model's solutions were refused too often
+// in a row; else the problem as it is.
+func (e *ending) boundRefusals(problem error) error {
+	refused := e.event.Refused
+	limit := plan.DefaultRefusals
+	if request := e.loop.request; request != nil {
+		if planning, ok := request.Planner.(*plan.Planning); ok {
+			limit = positive(planning.Refusals, limit)
+		}
+	}
+	if !e.event.ByModel || refused == nil || refused.Times < limit {
+		return problem
+	}
+	return &plannerError{fmt.Errorf("the model's plans were refused %d times in a row: %w", refused.Times, problem)}
+}
+
+// countSpent opens the account of a resumed run, in which models may have spent something already.
+func (l *loop) countSpent(ctx context.Context, first int) error {
+	if l.runner.depth > 0 || l.runner.account == nil {
+		return nil
+	}
+	spent, err := journal.SpentOn(ctx, journal.In(l.runner.Log, l.context), first)
+	if err != nil && !errors.Is(err, store.ErrNoContext) {
+		return err
+	}
+	l.runner.account = plan.NewAccount(l.runner.Budget, spent)
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"obelus/engine/internal/lease"
 	"time"
 
 	"obelus/engine/journal"
@@ -47,13 +48,13 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if _, err := halted(ctx, log, name); err != nil {
 		return err
 	}
-	dates := &clock{}
-	if err := dates.follow(ctx, log, name); err != nil {
+	dates := &lease.Clock{}
+	if err := dates.Follow(ctx, log, name); err != nil {
 		return err
 	}
-	l := lease{log: log, context: name, date: func() time.Time { return dates.date(time.Now()) }}
-	defer l.close()
-	if err := l.take(ctx); err != nil {
+	l := lease.Lease{Log: log, Context: name, Date: func() time.Time { return dates.Date(time.Now()) }, Busy: busy}
+	defer l.Close()
+	if err := l.Take(ctx); err != nil {
 		return err
 	}
 	last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
@@ -64,7 +65,7 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		return err
 	}
 	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, 0)
+	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, 0)
 }
 
 // cancelChild cancels the run of the delegate of a context's call, and of the delegates in it: the
@@ -108,8 +109,8 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 
 // cutOffLeftBehind returns the calls of a context whose lease was taken: detached calls of the
 // former holder have ended, and are recorded as cut off. observe may be nil.
-func cutOffLeftBehind(ctx context.Context, l *lease, observe func(journal.Record)) ([]journal.Record, error) {
-	records, err := journal.In(l.log, l.context).Records(ctx)
+func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record)) ([]journal.Record, error) {
+	records, err := journal.In(l.Log, l.Context).Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func cutOffLeftBehind(ctx context.Context, l *lease, observe func(journal.Record
 		}
 		if r.Child == "" {
 			r.Attempts++ // a delegate's was counted when it began
-		} else if err := cancelChild(ctx, l.log, l.context, r); err != nil {
+		} else if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
 			return nil, err
 		}
 		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
@@ -131,7 +132,7 @@ func cutOffLeftBehind(ctx context.Context, l *lease, observe func(journal.Record
 	if len(cut) == 0 {
 		return records, nil
 	}
-	if err := l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, leaseFor); err != nil {
+	if err := l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, lease.For); err != nil {
 		return nil, err
 	}
 	if observe != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"obelus/engine/internal/lease"
 	"slices"
 	"time"
 
@@ -110,12 +111,12 @@ func (t *tickRun) committed(m *made) (tasks []task, unbegun []*result) {
 func (t *tickRun) tasksOf(starts []start) []task {
 	tasks := make([]task, 0, len(starts))
 	for _, s := range starts {
-		if t.joinTask(tasks, s) {
+		if joinTask(tasks, s, t.plan.Group(s.index)) {
 			continue
 		}
 		if s.child == nil {
 			call := t.plan.Calls[s.index]
-			s.slot = t.runner.pool.request(call.Activity, call.FireAndForget())
+			s.slot = t.runner.pool.Request(call.Activity, call.FireAndForget())
 		}
 		tasks = append(tasks, task{tick: t, start: s})
 	}
@@ -222,7 +223,7 @@ func (t *tick) notify(r *journal.Record) {
 // commit appends the step, keeps the lease for a while unless the run ends with it, and notifies
 // the observers.
 func (t *tickRun) commit(ctx context.Context) error {
-	hold := leaseFor
+	hold := lease.For
 	if t.endsRun() {
 		hold = 0
 	}

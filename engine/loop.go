@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"obelus/engine/internal/lease"
+	"obelus/engine/internal/slots"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,7 +47,7 @@ type loop struct {
 
 	opened time.Time // start of the run; durations count from then
 
-	lease lease
+	lease lease.Lease
 
 	interrupt  context.Context // ends once the run is to end early
 	working    context.Context // ends after the grace that calls have once the run is to end
@@ -71,16 +73,16 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	runner := *r
 	if runner.pool == nil {
-		runner.pool = newPool(ctx, r.parallel())
+		runner.pool = slots.New(ctx, r.parallel())
 	}
 	if runner.clock == nil {
-		runner.clock = &clock{}
+		runner.clock = &lease.Clock{}
 	}
 	if runner.account == nil && runner.Registry != nil && runner.Registry.HasModel() {
 		runner.account = plan.NewAccount(runner.Budget, plan.Usage{})
 	}
 	if !view.Absent() {
-		if err := runner.clock.follow(ctx, r.Log, name); err != nil {
+		if err := runner.clock.Follow(ctx, r.Log, name); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +91,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
 		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}
-	l.lease = lease{log: runner.Log, context: name, date: l.runner.date}
+	l.lease = lease.Lease{Log: runner.Log, Context: name, Date: l.runner.date, Busy: busy}
 	l.lock <- struct{}{}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
@@ -110,13 +112,13 @@ func (l *loop) close() {
 	if l.current != nil {
 		l.current.stopTimer()
 	}
-	l.lease.close()
+	l.lease.Close()
 }
 
 // append adds a batch that has the results taken so far, keeps the lease for a while or, for none,
 // gives it back, and releases the results.
 func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
-	err := l.lease.append(ctx, b, hold)
+	err := l.lease.Append(ctx, b, hold)
 	if err == nil {
 		l.releaseFirst(len(l.releases))
 	}
@@ -314,7 +316,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		}
 	}
 	number := l.tick + 1
-	request, problem, err := l.nextSolution(ctx, number)
+	request, problem, err := solver{l}.nextSolution(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -366,7 +368,7 @@ func (l *loop) stageStart(ctx context.Context) error {
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.Detached {
-		if err := l.lease.take(ctx); err != nil {
+		if err := l.lease.Take(ctx); err != nil {
 			return err
 		}
 		if _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe); err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"obelus/engine/internal/lease"
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/sched"
@@ -54,7 +55,7 @@ func (t *tickRun) commitPipelined(ctx context.Context, results []*result) (next 
 	if err != nil {
 		return nil, false, err
 	}
-	err = t.loop.lease.appended(p.appended, p.err, leaseFor)
+	err = t.loop.lease.Appended(p.appended, p.err, lease.For)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
@@ -70,7 +71,7 @@ func (t *tickRun) commitPipelined(ctx context.Context, results []*result) (next 
 // startCommit has the step written, and begins the next one.
 func (t *tickRun) startCommit(ctx context.Context) (*pendingCommit, error) {
 	b := t.batch()
-	if err := t.loop.lease.address(&b, leaseFor); err != nil {
+	if err := t.loop.lease.Address(&b, lease.For); err != nil {
 		return nil, err
 	}
 	t.launchPure()

@@ -69,7 +69,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeRun(ctx, s, last)
 	}
-	if err := l.lease.take(ctx); err != nil {
+	if err := l.lease.Take(ctx); err != nil {
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
@@ -113,7 +113,7 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
 		var busy *BusyError
-		switch err = l.lease.take(ctx); {
+		switch err = l.lease.Take(ctx); {
 		case errors.As(err, &busy):
 			err = nil // they are still at work
 		case err == nil:

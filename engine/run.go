@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"obelus/engine/internal/slots"
 	"slices"
 
 	"obelus/engine/internal/script"
@@ -141,7 +142,7 @@ func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Reque
 	// The log tells which calls were held.
 	runner.Approve = plan.Policy{}
 	// Calls settle one by one, in the recorded order.
-	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1)
+	runner.Parallel, runner.pool = math.MaxInt32, slots.New(ctx, 1)
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
 	return outcome, at.explain(err)
 }

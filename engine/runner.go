@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"obelus/engine/internal/lease"
 	"obelus/engine/internal/script"
+	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -73,10 +75,10 @@ type Runner struct {
 	depth  int           // how many delegates it runs within
 	// Ends when the calls around it are cut off; nil at the top.
 	cut  context.Context
-	pool *pool // slots for activities of the whole run, at any depth
+	pool *slots.Pool // slots for activities of the whole run, at any depth
 	// What the run and its delegates spend on models; nil outside of runs, and where there is none.
 	account plan.Ledger
-	clock   *clock // gives the dates of the run; nil outside of runs
+	clock   *lease.Clock // gives the dates of the run; nil outside of runs
 }
 
 // Defaults of [Runner].
@@ -163,6 +165,9 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("context %s is in use by %s", e.Context, e.Holder)
 }
 
+// busy is the error of a context that another holds.
+func busy(context, holder string) error { return &BusyError{context, holder} }
+
 // Class implements the interface of [store.ClassOf].
 func (e *BusyError) Class() store.Class { return store.Busy }
 
@@ -224,7 +229,7 @@ func (r *Runner) dated(at time.Time) time.Time {
 	if r.clock == nil { // of no run
 		return at
 	}
-	return r.clock.date(at)
+	return r.clock.Date(at)
 }
 
 func (r *Runner) now() time.Time {

@@ -45,9 +45,9 @@ func (t *tickRun) speculate(until time.Time) (_ *result, ran bool) {
 		return nil, false
 	}
 	s := t.starts[0]
-	s.slot = t.runner.pool.request(s.activity, false)
-	defer t.runner.pool.release(s.slot)
-	if s.slot.given != nil {
+	s.slot = t.runner.pool.Request(s.activity, false)
+	defer t.runner.pool.Release(s.slot)
+	if !s.slot.IsGranted() {
 		return nil, false
 	}
 	t.starts = t.starts[:0]

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"obelus/engine/internal/lease"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 }
 
 func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, leaseFor)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, lease.For)
 }
 
 // earlyEnd returns the end of a run whose context is done before it ended: cancelled by

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -54,8 +55,8 @@ type start struct {
 	invocation plan.Invocation
 	// Runs the call while the log lacks its start; nil where that must be recorded first.
 	speculative plan.Speculative
-	child       *childRun // run of a delegate
-	slot        slot      // of any other
+	child       *childRun  // run of a delegate
+	slot        slots.Slot // of any other
 }
 
 func (t *tick) newRecord(i int) journal.Record {

@@ -35,7 +35,7 @@ type tickRun struct {
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
-	t := &tickRun{journalled: l.lease.n}
+	t := &tickRun{journalled: l.lease.N}
 	t.tick = &tick{
 		values: values{
 			context: l.context, log: l.runner.Log, schemas: l.runner.Registry.Schemas,

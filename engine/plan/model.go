@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -319,4 +320,96 @@ func (p *Plan) Group(i int) []int {
 		return p.groups[n-1]
 	}
 	return nil
+}
+
+// Planning is the planner of a request that a model plans (protocol §7).
+type Planning struct {
+	Model    string   // its name among the registry's models; empty for the default one
+	Offer    []string // the tools that it may plan with, by name; nil for all
+	Refusals int      // solutions refused in a row that end the run; 0 for DefaultRefusals
+}
+
+// DefaultRefusals is how many solutions of a model may be refused in a row.
+const DefaultRefusals = 3
+
+// Plan implements [Planner]: only a run asks a model, which it finds in its registry.
+func (*Planning) Plan(context.Context, Ask) (*Solution, error) {
+	return nil, errors.New("a model plans this request: only a run can ask it")
+}
+
+// ModelFor returns the model that plans, and what stands in its way if there is none.
+func (p *Planning) ModelFor(registry *Registry) (PlanModel, error) {
+	model, err := registry.ModelNamed(p.Model)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if model == nil {
+		return nil, errors.New("a model is to plan it, as there are neither calls nor a function, and there is no model: give it calls, or set a model")
+	}
+	planner, ok := model.(PlanModel)
+	if !ok {
+		return nil, errors.New("a model is to plan it, as there are neither calls nor a function, and the model only answers calls: give it calls")
+	}
+	for _, name := range p.Offer {
+		if _, ok := registry.Tool(name); !ok {
+			return nil, fmt.Errorf("offer: unknown tool %q%s", name, spell.DidYouMean(name, registry.Names()))
+		}
+	}
+	return planner, nil
+}
+
+// Offers returns the tools that a model plans with.
+func (p *Planning) Offers(registry *Registry) []Offer {
+	names := slices.Clone(p.Offer)
+	if names == nil {
+		names = registry.Names()
+	}
+	slices.Sort(names)
+	var offers []Offer
+	for _, name := range slices.Compact(names) {
+		if tool, ok := registry.Tool(name); ok {
+			offers = append(offers, tool.offer(registry))
+		}
+	}
+	return offers
+}
+
+// offer returns the tool as a model is shown it. A tool without parameters of its own whose delegate
+// declares the schema of its input takes that one, and the delegate's schema for the result.
+func (t *Tool) offer(registry *Registry) Offer {
+	object, _ := t.Schema.(map[string]any)
+	o := Offer{Name: t.Name, Schema: object}
+	if o.Schema == nil {
+		o.Schema = map[string]any{}
+	}
+	name, delegated := t.consts["_delegate"].(string)
+	_, has := registry.Activities[cmp.Or(t.activity, t.Name)]
+	o.Latent = !has && !delegated
+	if !delegated || len(t.parameters()) > 0 {
+		return o
+	}
+	if d, err := registry.Delegate(name); err == nil && name != Anonymous {
+		o.Schema = d.Request.resolveOffer(object)
+	}
+	return o
+}
+
+// resolveOffer adds to a tool's schema the parameters that the request's messages declare as its
+// input, and the schema of the request's output.
+func (r *Request) resolveOffer(tool map[string]any) map[string]any {
+	var input map[string]any
+	for _, m := range r.Context {
+		if declared, ok := m.Schema.(map[string]any); ok && m.Kind == "input" {
+			input = declared
+		}
+	}
+	_, metas := splitMeta(tool)
+	out := maps.Clone(tool)
+	delete(out, "properties")
+	maps.Copy(out, input)
+	maps.Copy(out, metas)
+	if _, has := out["_output"]; !has && r.Schema != nil {
+		out["_output"] = r.Schema
+	}
+	return out
 }

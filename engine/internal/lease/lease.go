@@ -1,4 +1,5 @@
-package engine
+// Package lease holds the right to append to a context as the one that runs it.
+package lease
 
 import (
 	"context"
@@ -9,54 +10,57 @@ import (
 	"obelus/store"
 )
 
-// leaseFor is how long the context of a run that died on another machine stays closed to others. A
+// For is how long the context of a run that died on another machine stays closed to others. A
 // live run renews its lease long before.
 const (
-	leaseFor   = 30 * time.Second
-	leaseRenew = leaseFor / 3
+	For        = 30 * time.Second
+	RenewEvery = For / 3
 )
 
-// lease is the right to append to a context as the one that runs it. Its first append takes it, and
+// Lease is the right to append to a context as the one that runs it. Its first append takes it, and
 // each renews it. The zero epoch is none. It belongs to one goroutine at a time.
-type lease struct {
-	log     store.Log
-	context string
-	date    func() time.Time // the clock that dates appends
+type Lease struct {
+	Log     store.Log
+	Context string
+	Date    func() time.Time // the clock that dates appends
+
+	// Busy makes the error where another holds the context, in words.
+	Busy func(context, holder string) error
 
 	epoch   int64
-	n       int64  // the journal's position after the last append
+	N       int64  // the journal's position after the last append
 	stopped func() // ends the renewal; nil without one
 }
 
-// take takes the lease before anything is appended.
-func (l *lease) take(ctx context.Context) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
+// Take takes the lease before anything is appended.
+func (l *Lease) Take(ctx context.Context) error {
+	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq}, For)
 }
 
-// close gives the lease back.
-func (l *lease) close() {
+// Close gives the lease back.
+func (l *Lease) Close() {
 	l.stopRenewal()
 	if l.epoch != 0 {
 		// A lease that can't be given back lapses by itself, since its renewal has ended.
-		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+		_ = l.Append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
 	}
 }
 
-// append adds a batch, and keeps the lease for a while; for none it gives it back. Its error is a
-// [*BusyError] where another holds the context.
-func (l *lease) append(ctx context.Context, b store.Batch, hold time.Duration) error {
-	if err := l.address(&b, hold); err != nil {
+// Append adds a batch, and keeps the lease for a while; for none it gives it back. Its error is
+// that of Busy where another holds the context.
+func (l *Lease) Append(ctx context.Context, b store.Batch, hold time.Duration) error {
+	if err := l.Address(&b, hold); err != nil {
 		return err
 	}
-	appended, err := l.log.Append(ctx, b)
-	return l.appended(appended, err, hold)
+	appended, err := l.Log.Append(ctx, b)
+	return l.Appended(appended, err, hold)
 }
 
-// address makes a batch the holder's.
-func (l *lease) address(b *store.Batch, hold time.Duration) error {
-	b.Context = l.context
+// Address makes a batch the holder's.
+func (l *Lease) Address(b *store.Batch, hold time.Duration) error {
+	b.Context = l.Context
 	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
-	now := l.date()
+	now := l.Date()
 	if err := store.CheckDate(now); err != nil {
 		return fmt.Errorf("the runner's clock can't be right: %w", err)
 	}
@@ -64,16 +68,16 @@ func (l *lease) address(b *store.Batch, hold time.Duration) error {
 	return nil
 }
 
-// appended takes what became of a batch that was to be appended.
-func (l *lease) appended(appended store.Appended, err error, hold time.Duration) error {
+// Appended takes what became of a batch that was to be appended.
+func (l *Lease) Appended(appended store.Appended, err error, hold time.Duration) error {
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
-		return &BusyError{l.context, held.Holder}
+		return l.Busy(l.Context, held.Holder)
 	}
 	if err != nil {
 		return err
 	}
-	l.n = appended.N
+	l.N = appended.N
 	switch {
 	case hold == 0:
 		l.stopRenewal()
@@ -87,14 +91,14 @@ func (l *lease) appended(appended store.Appended, err error, hold time.Duration)
 
 // renew renews the lease from now on, whatever the run is at: its planner may think for long, and
 // its calls may drain. A lease that can't be renewed is noticed by the next append.
-func (l *lease) renew() {
+func (l *Lease) renew() {
 	ctx, cancel := context.WithCancel(context.Background())
-	log := l.log
-	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
+	log := l.Log
+	batch := store.Batch{Context: l.Context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: For}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(leaseRenew)
+		ticker := time.NewTicker(RenewEvery)
 		defer ticker.Stop()
 		for {
 			select {
@@ -112,7 +116,7 @@ func (l *lease) renew() {
 }
 
 // stopRenewal ends the renewal, and waits for its last append.
-func (l *lease) stopRenewal() {
+func (l *Lease) stopRenewal() {
 	if l.stopped != nil {
 		l.stopped()
 		l.stopped = nil

@@ -1,4 +1,4 @@
-package engine
+package slots
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 // TestSlots_InOrder: slots are given in the order in which they are asked for, but
 // to none beyond what its activity may have, and none stays with who is gone.
 func TestSlots_InOrder(t *testing.T) {
-	p := newPool(t.Context(), 2)
+	p := New(t.Context(), 2)
 	often, once := &plan.Registered{}, &plan.Registered{Concurrency: 1}
-	there := func(s slot) bool {
+	there := func(s Slot) bool {
 		select {
 		case <-s.given:
 			return true
@@ -20,37 +20,37 @@ func TestSlots_InOrder(t *testing.T) {
 			return s.given == nil
 		}
 	}
-	hold := func(what string, s slot, want bool) {
+	hold := func(what string, s Slot, want bool) {
 		t.Helper()
 		if there(s) != want {
 			t.Errorf("%s: given is %t", what, !want)
 		}
 	}
-	a, b := p.request(once, false), p.request(often, false)
-	c, d, e, gone, f := p.request(once, false), p.request(often, false), p.request(once, false), p.request(often, false), p.request(often, false)
-	loose := p.request(often, true)
+	a, b := p.Request(once, false), p.Request(often, false)
+	c, d, e, gone, f := p.Request(once, false), p.Request(often, false), p.Request(once, false), p.Request(often, false), p.Request(often, false)
+	loose := p.Request(often, true)
 	hold("a", a, true)
 	hold("b", b, true)
 	hold("loose", loose, true)
 	hold("c", c, false)
-	p.release(b) // c's activity is busy: d gets it
+	p.Release(b) // c's activity is busy: d gets it
 	hold("c behind its activity", c, false)
 	hold("d, which that does not hold up", d, true)
 	hold("f", f, false)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if gone.wait(over) {
+	if gone.Wait(over) {
 		t.Error("it was given to whom it was not")
 	}
-	p.release(gone)
-	p.release(a)
+	p.Release(gone)
+	p.Release(a)
 	hold("c, the first", c, true)
 	hold("e", e, false)
-	p.release(d)
+	p.Release(d)
 	hold("e, whose activity is busy", e, false)
 	hold("f, and not who is gone", f, true)
-	for _, s := range []slot{c, f, loose, e} {
-		p.release(s)
+	for _, s := range []Slot{c, f, loose, e} {
+		p.Release(s)
 	}
 	if p.taken != [2]int{} || p.each[once] != 0 || len(p.queue) != 0 {
 		t.Errorf("left: %v", p)

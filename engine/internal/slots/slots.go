@@ -1,4 +1,5 @@
-package engine
+// Package slots shares out the room for activities among a run and its delegates.
+package slots
 
 import (
 	"context"
@@ -8,11 +9,11 @@ import (
 	"obelus/engine/plan"
 )
 
-// pool holds the slots for activities that a run and its delegates share, and grants them in the
+// Pool holds the slots for activities that a run and its delegates share, and grants them in the
 // order of the requests; a request for an activity at its limit delays no other. Within one tick a
 // slot is always free, for its queues keep to the same numbers; the pool joins the ticks of
 // delegates, and detached calls of earlier ticks.
-type pool struct {
+type Pool struct {
 	run      context.Context // of the whole run
 	parallel int
 
@@ -20,23 +21,24 @@ type pool struct {
 	// Number of calls that are waited for, and of fire-and-forget calls, each at most parallel.
 	taken [2]int
 	each  map[*plan.Registered]int // number of calls, for activities with a limit
-	queue []slot                   // asked for, and not there yet
+	queue []Slot                   // asked for, and not there yet
 }
 
-// slot is a call's place among the running activities.
-type slot struct {
+// Slot is a call's place among the running activities.
+type Slot struct {
 	activity *plan.Registered
 	shared   int           // index into taken
 	given    chan struct{} // closed once it is granted; nil if it was granted at once
 }
 
-func newPool(run context.Context, parallel int) *pool {
-	return &pool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
+// New returns a pool for a run, which lasts as long as its context.
+func New(run context.Context, parallel int) *Pool {
+	return &Pool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
 }
 
-// request gives a slot, which may have to be waited for, and is to be left.
-func (p *pool) request(a *plan.Registered, fireAndForget bool) slot {
-	one := slot{activity: a}
+// Request gives a slot, which may have to be waited for, and is to be left.
+func (p *Pool) Request(a *plan.Registered, fireAndForget bool) Slot {
+	one := Slot{activity: a}
 	if fireAndForget {
 		one.shared = 1
 	}
@@ -49,8 +51,8 @@ func (p *pool) request(a *plan.Registered, fireAndForget bool) slot {
 	return one
 }
 
-// wait waits until the slot is granted, or for the end of ctx: then it returns false.
-func (one slot) wait(ctx context.Context) bool {
+// Wait waits until the slot is granted, or for the end of ctx: then it returns false.
+func (one Slot) Wait(ctx context.Context) bool {
 	if one.given == nil {
 		return true
 	}
@@ -62,8 +64,8 @@ func (one slot) wait(ctx context.Context) bool {
 	}
 }
 
-// release gives a slot back, or withdraws a request, and grants the slot to the next.
-func (p *pool) release(one slot) {
+// Release gives a slot back, or withdraws a request, and grants the slot to the next.
+func (p *Pool) Release(one Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.queue, one); i >= 0 {
@@ -74,7 +76,7 @@ func (p *pool) release(one slot) {
 	if one.activity.Concurrency > 0 {
 		p.each[one.activity]--
 	}
-	p.queue = slices.DeleteFunc(p.queue, func(next slot) bool {
+	p.queue = slices.DeleteFunc(p.queue, func(next Slot) bool {
 		taken := p.take(next)
 		if taken {
 			close(next.given)
@@ -84,7 +86,7 @@ func (p *pool) release(one slot) {
 }
 
 // take takes a slot if there is one.
-func (p *pool) take(one slot) bool {
+func (p *Pool) take(one Slot) bool {
 	limit := one.activity.Concurrency
 	if p.taken[one.shared] == p.parallel || limit > 0 && p.each[one.activity] == limit {
 		return false
@@ -95,3 +97,9 @@ func (p *pool) take(one slot) bool {
 	}
 	return true
 }
+
+// IsOver reports whether the whole run is over.
+func (p *Pool) IsOver() bool { return p.run.Err() != nil }
+
+// IsGranted reports whether the slot was granted when it was requested.
+func (one Slot) IsGranted() bool { return one.given == nil }
