@@ -98,6 +98,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "net", "read", "write"}},
 		{"limits", terms(section(t, topics.Settings, "LIMITS.")), fieldsOf(host.Limits{})},
 		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
+		{"models", terms(section(t, topics.Models, "FIELDS")), annotated(t, "obelus.Model")},
 		{"options", terms(section(t, topics.Activities, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
 		{"arguments", terms(section(t, topics.Activities, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
 		{"methods", terms(section(t, topics.Plans, "METHODS.")), methods(t)},
@@ -112,7 +113,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 		}
 	}
 	for _, name := range fieldsOf(luastd.Grants{}) {
-		if name != "root" && name != "guarded" && !strings.Contains(topics.Settings, "--allow-"+name) {
+		if name != "root" && name != "guarded" && name != "secrets" && !strings.Contains(topics.Settings, "--allow-"+name) {
 			t.Errorf("help settings does not tell of --allow-%s", name)
 		}
 	}
@@ -120,7 +121,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 
 // TestTopics_FitATerminal holds that the topics that people wrote fit a terminal.
 func TestTopics_FitATerminal(t *testing.T) {
-	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
+	for _, topic := range []string{topics.Activities, topics.Models, topics.Plans, topics.Settings} {
 		for line := range strings.Lines(topic) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
 				t.Errorf("%d characters: %s", n, line)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"obelus/engine/internal/lease"
 	"time"
 
+	"obelus/engine/internal/lease"
 	"obelus/engine/journal"
 	"obelus/store"
 )

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"obelus/engine/internal/lease"
 	"slices"
 	"time"
 
+	"obelus/engine/internal/lease"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/store"

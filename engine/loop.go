@@ -3,14 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
-	"obelus/engine/internal/lease"
-	"obelus/engine/internal/slots"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/lease"
+	"obelus/engine/internal/slots"
 	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"

@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"obelus/engine/internal/lease"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/lease"
 	"obelus/engine/internal/sched"
 	"obelus/store"
 )

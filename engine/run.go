@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"obelus/engine/internal/slots"
 	"slices"
 
 	"obelus/engine/internal/script"
+	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"obelus/engine/internal/lease"
 	"slices"
 	"time"
 
+	"obelus/engine/internal/lease"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/store"

@@ -29,6 +29,7 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.loadSettings()
+	l.loadModels()
 	if g.settings.IgnoreFormats {
 		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
@@ -69,7 +70,6 @@ type loader struct {
 
 // registerProgram registers the tools and activities of the embedding program.
 func (l *loader) registerProgram() {
-	l.g.registry.Model = l.g.config.Model
 	for i, a := range l.g.config.Activities {
 		if err := l.g.config.checkActivity(i); err != nil {
 			l.fail(err)
@@ -159,6 +159,9 @@ func (l *loader) loadSettings() {
 		g.states = sync.Pool{} // earlier states have other settings
 	}()
 	if _, ok := g.sources[SettingsFile]; !ok {
+		for _, e := range g.settings.checkModels(g.config.UseModel) {
+			l.fail(&ScriptError{Message: e.message})
+		}
 		return
 	}
 	sc, ok := l.loadFile(SettingsFile)
@@ -183,6 +186,9 @@ func (l *loader) loadSettings() {
 		return
 	}
 	settings, wrong := readSettings(value)
+	if len(wrong) == 0 {
+		wrong = settings.checkModels(g.config.UseModel)
+	}
 	for _, e := range wrong {
 		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}

@@ -19,6 +19,7 @@ func (g *Generation) effectiveGrants() luastd.Grants {
 		grants = *g.config.Grants
 	}
 	grants.Root = cmp.Or(grants.Root, g.config.Dir)
+	grants.Secrets = append(slices.Clone(grants.Secrets), g.settings.secrets()...)
 	if !grants.Write.None() {
 		grants.Guarded = append(slices.Clone(grants.Guarded), g.guardedPlaces()...)
 	}

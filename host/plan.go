@@ -161,7 +161,10 @@ func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.
 }
 
 // requestFields are the fields of a request, in Lua and in JSON.
-var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
+var requestFields = []string{"calls", "context", "mode", "model", "offer", "output", "plan", "refusals", "schema", "scopes", "tools"}
+
+// planningFields are those of a request that a model plans.
+var planningFields = []string{"model", "offer", "refusals"}
 
 func (g *Generation) luaPlan(f *planFile) (*plan.Request, *plan.Registry, error) {
 	found := newRegistrations()
@@ -203,7 +206,7 @@ func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, er
 	maps.Copy(registry.Tools, g.registry.Tools)
 	maps.Copy(registry.Activities, g.registry.Activities)
 	maps.Copy(registry.Delegates, g.registry.Delegates)
-	registry.File, registry.Model, registry.Schemas = g.registry.File, g.registry.Model, g.registry.Schemas
+	registry.File, registry.Model, registry.Models, registry.Schemas = g.registry.File, g.registry.Model, g.registry.Models, g.registry.Schemas
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {
@@ -394,8 +397,9 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	_, calls := fields["calls"]
 	if _, plan := fields["plan"]; calls && plan {
 		return nil, p.fail(p.fieldLine("plan"), `"plan" is another word for "calls": give one of them`)
-	} else if !calls && !plan {
-		return nil, p.fail(0, `it has no "calls"`)
+	}
+	if err := p.readPlanning(r, fields); err != nil {
+		return nil, err
 	}
 	if mode, ok := fields["mode"]; ok && mode != nil {
 		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
@@ -441,11 +445,14 @@ func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (
 		}
 	}
 	scopes, scoped := fields["scopes"]
+	_, byModel := r.Planner.(*plan.Planning)
 	switch {
+	case r.Output.Set && byModel:
+		return p.fail(p.fieldLine("output"), "the model that plans it gives the output: schema says what it must be")
 	case r.Planner != nil && r.Output.Set:
 		return p.fail(p.fieldLine("output"), "output belongs into what the function returns, beside the calls")
 	case scoped && r.Planner == nil:
-		return p.fail(p.fieldLine("scopes"), "scopes are for a function: they say what of the context it gets")
+		return p.fail(p.fieldLine("scopes"), "scopes are for a function or a model: they say what of the context it gets")
 	case scoped:
 		if r.Scopes, err = plan.ParseScopes(scopes); err != nil {
 			return p.fail(p.fieldLine("scopes"), "scopes%s", err)

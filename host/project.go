@@ -13,6 +13,7 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
+	"obelus/host/model"
 	"obelus/luastd"
 )
 
@@ -74,8 +75,17 @@ type Config struct {
 	// that [store.FromGo] takes.
 	Tools map[string]any
 
-	// Model answers latent calls, which no activity runs; nil for none.
+	// Model answers latent calls, which no activity runs, and plans where it can ([plan.PlanModel]).
+	// Nil leaves it to the setting model in obelus.lua.
 	Model plan.Model
+
+	// UseModel is the name of the default model, in place of the setting model; empty for that.
+	UseModel string
+
+	// Asker returns what answers the requests to a model of the settings in place of its client: a
+	// cassette, or the client with something before it. Nil is the client alone, which asks the
+	// model's provider over the network.
+	Asker func(c model.Config, client model.Asker) model.Asker
 
 	// HTTP answers the requests of scripts in place of the network. Nil is the network. With it
 	// activities run in this process even with isolate = "process".
@@ -84,6 +94,7 @@ type Config struct {
 	LoadTimeout time.Duration
 
 	latest func() *plan.Registry // of the host; nil if nothing is loaded anew
+	models *modelSet
 }
 
 func (c Config) withDefaults() Config {
@@ -96,6 +107,9 @@ func (c Config) withDefaults() Config {
 	c.Stderr = sandbox.LockWriter(c.Stderr)
 	if c.Log == nil {
 		c.Log = slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if c.models == nil {
+		c.models = &modelSet{}
 	}
 	if c.Clock == nil {
 		c.Clock = luastd.SystemClock{}

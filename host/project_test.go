@@ -118,10 +118,10 @@ func TestRequire_BrokenModule(t *testing.T) {
 	open(t, map[string]string{"obelus.lua": "", "lib/c.lua": "goto nowhere", "activities/a.lua": "require('d')", "lib/d.lua": "return 1"})
 }
 
-// TestSettings_NotSupported holds that a setting without an effect is refused.
-func TestSettings_NotSupported(t *testing.T) {
-	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  \n  model = {},\n}"})})
-	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:4: model is not supported yet: leave it out"
+// TestSettings_SeveralErrors holds that every setting that is wrong is reported, with its line.
+func TestSettings_SeveralErrors(t *testing.T) {
+	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  \n  parallel = {},\n}"})})
+	want := "obelus.lua:2: approve must be \"never\", \"always\", \"planned\", \"scopes\" or a list of tools, not 1\nobelus.lua:4: parallel must be a whole number above 0, not a table"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

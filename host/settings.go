@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
+	"obelus/host/model"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -66,6 +66,10 @@ type Settings struct {
 	Isolate     bool    // activities run in processes of their own
 	Serve       Serving // for a server only
 
+	Model  string         // name of the default one of Models; empty for none
+	Models []model.Config // sorted by name, but for one that Model describes
+	Budget plan.Budget    // of one run with its delegates, for models
+
 	IgnoreFormats bool // format in a schema is only a note
 }
 
@@ -73,7 +77,7 @@ type Settings struct {
 func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner {
 	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
-		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
+		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve, Budget: s.Budget,
 		Acquire: func(ctx context.Context) (func(), bool) { return budget.Admit(ctx, most) },
 	}
 }
@@ -85,13 +89,15 @@ var settingFuncs = []struct {
 }{
 	{"allow", readAllow},
 	{"approve", readApprove},
+	{"budget", readBudget},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = setting.Text(v); return err }},
 	{"drain", readDrain},
 	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = setting.Positive(v); return err }},
 	{"formats", readFormats},
 	{"isolate", readIsolate},
 	{"limits", readLimits},
-	{"model", notYet("model", nil)},
+	{"model", readModel},
+	{"models", readModels},
 	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = setting.Positive(v); return err }},
 	{"serve", readServe},
 	{"synchronous", readSynchronous},
@@ -180,7 +186,7 @@ func readApprove(s *Settings, v any) (err error) {
 		}
 	}
 	if err != nil {
-		return setting.WrongType(`"never", "always", "scopes" or a list of tools`, v)
+		return setting.WrongType(`"never", "always", "planned", "scopes" or a list of tools`, v)
 	}
 	return nil
 }
@@ -210,17 +216,6 @@ func readDrain(s *Settings, v any) (err error) {
 		s.Drain = -1 // explicitly none
 	}
 	return err
-}
-
-// notYet reads a setting that may only have its default for now: accepting it without effect would
-// mislead.
-func notYet(name string, only any) func(*Settings, any) error {
-	return func(_ *Settings, v any) error {
-		if !reflect.DeepEqual(v, only) {
-			return &settingError{nil, name + " is not supported yet: leave it out"}
-		}
-		return nil
-	}
 }
 
 func readSynchronous(s *Settings, v any) error {

@@ -23,7 +23,7 @@ var envFuncs = []Func{
 
 // checkEnv returns an error for a wrong entry of the permission env, which has no patterns.
 func checkEnv(entry string) error {
-	if isSecret(entry) {
+	if (Grants{}).isSecret(entry) {
 		return fmt.Errorf("%s is the server's own token, which no script gets: hand it another variable", entry)
 	}
 	if entry == "" || strings.ContainsAny(entry, "*?=\x00") {
@@ -37,8 +37,9 @@ func checkEnv(entry string) error {
 var secretNames = []string{"OBELUS_TOKEN"}
 
 // isSecret compares without case, since names of variables have none on Windows.
-func isSecret(name string) bool {
-	return slices.ContainsFunc(secretNames, func(secret string) bool { return strings.EqualFold(secret, name) })
+func (g Grants) isSecret(name string) bool {
+	same := func(secret string) bool { return strings.EqualFold(secret, name) }
+	return slices.ContainsFunc(secretNames, same) || slices.ContainsFunc(g.Secrets, same)
 }
 
 // workerVariables are the variables that a worker process needs: for the Go runtime, the linker and
@@ -58,7 +59,7 @@ func (g Grants) Environ(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		needed := slices.Contains(workerVariables, name) || !g.Net.None() && slices.Contains(proxyVariables, name)
-		return isSecret(name) || !needed && !g.Env.Has(name)
+		return g.isSecret(name) || !needed && !g.Env.Has(name)
 	})
 }
 
@@ -79,8 +80,12 @@ func envGet(e *Env, L *lua.LState) int {
 		L.ArgError(1, fmt.Sprintf("%q can't be the name of a variable", name))
 	}
 	e.charge(L, 5)
-	if isSecret(name) {
-		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: it is the server's own", name))
+	if e.Grants.isSecret(name) {
+		whose := "it is the server's own"
+		if slices.Contains(e.Grants.Secrets, name) {
+			whose = "it has a key of a model"
+		}
+		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: %s", name, whose))
 	}
 	if !e.Grants.Env.Has(name) {
 		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: run with --allow-env=%s or set allow.env in obelus.lua", name, name))

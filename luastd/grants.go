@@ -21,6 +21,9 @@ type Grants struct {
 	Write Grant
 	Env   Grant // names of variables
 
+	// Secrets are the variables that no script sees, whatever Env grants.
+	Secrets []string
+
 	// Guarded are places, absolute paths, that Write covers only where one of its
 	// entries names the place or a path below it: the project's scripts and the
 	// folder of its log. A script that may write scripts may do all that any script may.

@@ -277,9 +277,10 @@ func (g *graph) wireThoughts() {
 	}
 }
 
-// groupLatent puts latent calls together that one request answers: calls of one [Batcher] that wait for
-// the same calls, and so become ready together whatever else happens. A group holds the calls of one
-// instance, unless the model joins instances, and at most as many as one of its requests may hold.
+// groupLatent puts latent calls together that one request answers: calls of one [Batcher] that wait
+// for the same calls, and so become ready together whatever else happens. A group holds the calls
+// of one instance, unless the model joins instances, and at most as many as one of its requests may
+// hold.
 func (p *Plan) groupLatent() {
 	open := map[string]int{} // group that is not full, by what its calls have in common
 	for i, call := range p.Calls {
@@ -374,8 +375,9 @@ func (p *Planning) Offers(registry *Registry) []Offer {
 	return offers
 }
 
-// offer returns the tool as a model is shown it. A tool without parameters of its own whose delegate
-// declares the schema of its input takes that one, and the delegate's schema for the result.
+// offer returns the tool as a model is shown it. A tool without parameters of its own whose
+// delegate declares the schema of its input takes that one, and the delegate's schema for the
+// result.
 func (t *Tool) offer(registry *Registry) Offer {
 	object, _ := t.Schema.(map[string]any)
 	o := Offer{Name: t.Name, Schema: object}

@@ -128,8 +128,8 @@ func (p Policy) For(byModel bool) Policy {
 	return p
 }
 
-// Holds reports whether a call is held under the policy of its plan, see [Policy.For]. A thought has
-// no effect that could be approved.
+// Holds reports whether a call is held under the policy of its plan, see [Policy.For]. A thought
+// has no effect that could be approved.
 func (p Policy) Holds(c *Call) bool {
 	_, provisioned := c.Definition.consts["_scopes"]
 	named := slices.Contains(p.Tools, c.Tool) || c.Activity != nil && slices.Contains(p.Tools, c.Activity.Name)

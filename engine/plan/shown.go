@@ -78,7 +78,8 @@ func (a Audience) names(kind string) bool {
 	return slices.ContainsFunc(a.Scopes, func(p store.Path) bool { return p.Kind() == kind })
 }
 
-// value returns the value of a kind, or, for one that is restricted, the parts that the scopes name.
+// value returns the value of a kind, or, for one that is restricted, the parts that the scopes
+// name.
 func (a Audience) value(ctx context.Context, view *store.View, at store.KindOf) (value store.Optional, err error) {
 	paths := []store.Path{store.KindPath(at.Kind)}
 	if a.Only && a.Scopes != nil {

@@ -32,27 +32,64 @@
 ---@field plan? obelus.Call[]|fun(context: obelus.Context): obelus.Request another word for calls
 ---@field context? table[] messages
 ---@field mode? "eager"|"lazy"
+---@field model? string of a request without calls: the model that plans it
+---@field offer? string[] the tools that it may plan with; all
 ---@field output? any
+---@field refusals? integer of its plans, in a row, that end the run; 3
 ---@field schema? table a JSON Schema for the final output
----@field scopes? string[] what a function gets of the context
+---@field scopes? string[] what a function or a model gets of the context
 ---@field tools? table<string, table>
 
 ---What obelus.lua returns.
 ---@class obelus.Settings
 ---@field allow? boolean|{ env?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
----@field approve? "never"|"always"|"scopes"|string|string[] which calls are held for a person
+---@field approve? "never"|"always"|"planned"|"scopes"|string|string[] which calls are held for a person
+---@field budget? { cost?: number, requests?: integer, tokens?: integer } of one run, for models
 ---@field db? string the log; .obelus/log.db
 ---@field drain? number|string for calls that a run leaves behind; "5s"
 ---@field expressions? integer how many that take long are evaluated at once
 ---@field formats? boolean false makes format in schemas a note; true
 ---@field isolate? "process"|"none"|false activities run in processes of their own
 ---@field limits? table<string, integer|string>
----@field model? any
+---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
+---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8
 ---@field serve? { addr?: string, body?: integer|string, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"
+
+---A model, under models in obelus.lua.
+---@class obelus.Model
+---@field batch? integer|"instances" calls that one request answers; 16
+---@field concurrency? integer requests at once, of the process
+---@field dialect? string of JSON Schema: "openai", "anthropic", "gemini", "llama", "ollama", "plain"
+---@field effort? string of reasoning, as the provider has it
+---@field extra? table merged into the body of each request
+---@field headers? table<string, string|{ env: string }>
+---@field insecure? boolean http is allowed beyond this machine
+---@field keep? boolean requests and answers are stored
+---@field key? { env: string } the variable with the key
+---@field max_schema? integer|string size up to which a schema is sent in its exact form
+---@field max_tokens? integer of an answer; 8192
+---@field mode? "auto"|"schema"|"tools"|"json"|"text" how it is held to a schema
+---@field model? string as the provider calls it
+---@field price? { input?: number, output?: number, cache_read?: number, cache_write?: number } US dollars for a million tokens
+---@field provider? string "openai", "anthropic", "gemini", "ollama", "vllm", "llama", "openrouter", "azure"
+---@field reasons? boolean calls that it plans say why; true
+---@field repairs? integer questions again about an answer that breaks its schema; 2
+---@field rpm? integer requests a minute, of the process
+---@field seed? integer
+---@field strict? boolean it is an error to fall back on a looser mode
+---@field temperature? number
+---@field think? boolean its answers begin with a field for its thoughts
+---@field timeout? number|string of one question; "2m"
+---@field top_p? number
+---@field tpm? integer tokens a minute, of the process
+---@field tries? integer of one request over the network; 4
+---@field url? string of the API
+---@field window? integer tokens that a prompt may have
+---@field wire? "openai"|"anthropic"
 
 ---@class obelus.ActivityOptions
 ---@field timeout? number|string seconds, or "5s"; 30s

@@ -1,4 +1,5 @@
-// Package proposal makes the question to a model that plans, from the log and the run's ticks so far.
+// Package proposal makes the question to a model that plans, from the log and the run's ticks so
+// far.
 package proposal
 
 import (
@@ -109,8 +110,8 @@ func (s Source) messages(ctx context.Context) (all []*store.Message, err error) 
 	return all, nil
 }
 
-// Repeats reports whether the last two ticks had the same calls, and the second brought nothing new:
-// every kind except the errors is as it was before.
+// Repeats reports whether the last two ticks had the same calls, and the second brought nothing
+// new: every kind except the errors is as it was before.
 func (s Source) Repeats(ctx context.Context) (bool, error) {
 	if len(s.Plans) < 2 {
 		return false, nil

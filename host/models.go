@@ -1,0 +1,401 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"obelus/engine/plan"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
+	"obelus/host/model"
+)
+
+// modelFields reads each field of a model, in sorted order.
+var modelFields = []struct {
+	name string
+	read func(c *model.Config, v any) error
+}{
+	{"batch", readBatch},
+	{"concurrency", func(c *model.Config, v any) (err error) { c.Concurrency, err = setting.Positive(v); return err }},
+	{"dialect", func(c *model.Config, v any) (err error) { c.Dialect, err = setting.Text(v); return err }},
+	{"effort", func(c *model.Config, v any) (err error) { c.Effort, err = setting.Text(v); return err }},
+	{"extra", readExtra},
+	{"headers", readHeaders},
+	{"insecure", func(c *model.Config, v any) (err error) { c.Insecure, err = readBool(v); return err }},
+	{"keep", func(c *model.Config, v any) (err error) { c.Keep, err = readBool(v); return err }},
+	{"key", func(c *model.Config, v any) (err error) { c.Key, err = readKey(v); return err }},
+	{"max_schema", func(c *model.Config, v any) (err error) { c.MaxSchema, err = setting.Size(v); return err }},
+	{"max_tokens", func(c *model.Config, v any) (err error) { c.MaxTokens, err = setting.Positive(v); return err }},
+	{"mode", func(c *model.Config, v any) (err error) { c.Mode, err = setting.Text(v); return err }},
+	{"model", func(c *model.Config, v any) (err error) { c.Model, err = setting.Text(v); return err }},
+	{"price", readPrice},
+	{"provider", func(c *model.Config, v any) (err error) { c.Provider, err = setting.Text(v); return err }},
+	{"reasons", func(c *model.Config, v any) error {
+		reasons, err := readBool(v)
+		c.NoReasons = !reasons
+		return err
+	}},
+	{"repairs", readRepairs},
+	{"rpm", func(c *model.Config, v any) (err error) { c.RPM, err = setting.Positive(v); return err }},
+	{"seed", readSeed},
+	{"strict", func(c *model.Config, v any) (err error) { c.Strict, err = readBool(v); return err }},
+	{"temperature", func(c *model.Config, v any) (err error) { c.Temperature, err = readFraction(v, 0, 2); return err }},
+	{"think", func(c *model.Config, v any) (err error) { c.Think, err = readBool(v); return err }},
+	{"timeout", func(c *model.Config, v any) (err error) { c.Timeout, err = setting.PositiveDuration(v); return err }},
+	{"top_p", func(c *model.Config, v any) (err error) { c.TopP, err = readFraction(v, 0, 1); return err }},
+	{"tpm", func(c *model.Config, v any) (err error) { c.TPM, err = setting.Positive(v); return err }},
+	{"tries", func(c *model.Config, v any) (err error) { c.Tries, err = setting.Positive(v); return err }},
+	{"url", func(c *model.Config, v any) (err error) { c.URL, err = setting.Text(v); return err }},
+	{"window", func(c *model.Config, v any) (err error) { c.Window, err = setting.Positive(v); return err }},
+	{"wire", func(c *model.Config, v any) (err error) { c.Wire, err = setting.Text(v); return err }},
+}
+
+// defaultModel is the name of a model that the setting model describes by itself.
+const defaultModel = "default"
+
+// readModel reads the default model: the name of one of models, "provider/model", or a table.
+func readModel(s *Settings, v any) error {
+	switch v := v.(type) {
+	case string:
+		if v == "" {
+			return setting.WrongType("the name of a model", v)
+		}
+		s.Model = v
+		return nil
+	case map[string]any:
+		c, err := readModelTable("model", defaultModel, v)
+		if err != nil {
+			return err
+		}
+		s.Model, s.Models = defaultModel, append(s.Models, c)
+		return nil
+	}
+	return setting.WrongType(`the name of a model, text like "openai/gpt-5-mini", or a table`, v)
+}
+
+// readModels reads the models by their names.
+func readModels(s *Settings, v any) error {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return setting.WrongType("a table of models by name", v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		table, ok := given[name].(map[string]any)
+		if !ok {
+			return &settingError{[]string{name}, "models." + name + " " + setting.WrongType("a table", given[name]).Error()}
+		}
+		c, err := readModelTable("models."+name, name, table)
+		if err != nil {
+			err.(*settingError).keys = append([]string{name}, err.(*settingError).keys...)
+			return err
+		}
+		s.Models = append(s.Models, c)
+	}
+	return nil
+}
+
+// readModelTable reads one model. Its error is a [*settingError].
+func readModelTable(place, name string, table map[string]any) (model.Config, error) {
+	c := model.Config{Name: name}
+	var names []string
+	for _, f := range modelFields {
+		names = append(names, f.name)
+	}
+	err := readTable(table, place, names, func(field string) string { return fmt.Sprintf("field %q of %s", field, place) }, func(i int, v any) error {
+		return modelFields[i].read(&c, v)
+	})
+	if err == nil {
+		err = c.Check()
+	}
+	if _, ok := err.(*settingError); err != nil && !ok {
+		err = &settingError{nil, place + ": " + err.Error()}
+	}
+	return c, err
+}
+
+// checkModels makes sure that the default model, which use names in place of the setting, is among
+// the models, and that a bound on the cost means something.
+func (s *Settings) checkModels(use string) []*settingError {
+	if use != "" {
+		s.Model = use
+	}
+	if s.Model != "" && !s.hasModel(s.Model) {
+		if err := s.addInline(); err != nil {
+			return []*settingError{{[]string{"model"}, err.Error()}}
+		}
+	}
+	if err := s.checkBudget(); err != nil {
+		return []*settingError{{[]string{"budget"}, err.Error()}}
+	}
+	for _, name := range s.secrets() {
+		if slices.Contains(s.Allow.Env.List, name) {
+			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model, which no script may read", name)}}
+		}
+	}
+	return nil
+}
+
+// addInline adds the default model, which a text like "openai/gpt-5-mini" describes.
+func (s *Settings) addInline() error {
+	if provider, name, ok := strings.Cut(s.Model, "/"); ok && provider != "" && name != "" {
+		c := model.Config{Name: s.Model, Provider: provider, Model: name}
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("model %q: %w", s.Model, err)
+		}
+		s.Models = append(s.Models, c)
+		return nil
+	}
+	var names []string
+	for _, c := range s.Models {
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf("model: there is no model %q%s: it is the name of one of models, or a text like %q",
+		s.Model, luaerr.DidYouMean(s.Model, names), "openai/gpt-5-mini")
+}
+
+func (s *Settings) hasModel(name string) bool {
+	return slices.ContainsFunc(s.Models, func(c model.Config) bool { return c.Name == name })
+}
+
+// checkBudget refuses a bound on the cost that a model without a price would never reach.
+func (s *Settings) checkBudget() error {
+	if s.Budget.Cost == 0 {
+		return nil
+	}
+	for _, c := range s.Models {
+		if c.Price == nil && c.Provider != "openrouter" {
+			return fmt.Errorf("budget.cost bounds the cost, and model %q has no price: give it price = { input = …, output = … }, in US dollars for a million tokens", c.Name)
+		}
+	}
+	return nil
+}
+
+func readBudget(s *Settings, v any) error {
+	names := []string{"cost", "requests", "tokens"}
+	return readTable(v, "budget", names, func(name string) string { return "budget " + strconv.Quote(name) }, func(i int, v any) error {
+		switch names[i] {
+		case "cost":
+			f, err := readFraction(v, 0, 1e9)
+			if err == nil && *f == 0 {
+				err = setting.WrongType("an amount above 0, in US dollars", v)
+			}
+			if err == nil {
+				s.Budget.Cost = *f
+			}
+			return err
+		case "requests":
+			n, err := setting.Positive(v)
+			s.Budget.Requests = n
+			return err
+		default:
+			n, err := setting.Positive(v)
+			s.Budget.Tokens = int64(n)
+			return err
+		}
+	})
+}
+
+func readBool(v any) (bool, error) {
+	b, ok := v.(bool)
+	if !ok {
+		return false, setting.WrongType("true or false", v)
+	}
+	return b, nil
+}
+
+func readFraction(v any, least, most float64) (*float64, error) {
+	if n, ok := v.(json.Number); ok {
+		if f, err := n.Float64(); err == nil && f >= least && f <= most {
+			return &f, nil
+		}
+	}
+	return nil, setting.WrongType(fmt.Sprintf("a number from %g to %g", least, most), v)
+}
+
+func readSeed(c *model.Config, v any) error {
+	n, err := setting.Count(v)
+	seed := int64(n)
+	c.Seed = &seed
+	return err
+}
+
+func readBatch(c *model.Config, v any) (err error) {
+	if c.AcrossInstances = v == "instances"; c.AcrossInstances {
+		return nil
+	}
+	if c.Batch, err = setting.Positive(v); err != nil {
+		return setting.WrongType(`a whole number above 0, or "instances"`, v)
+	}
+	return nil
+}
+
+func readRepairs(c *model.Config, v any) (err error) {
+	if c.Repairs, err = setting.Count(v); err == nil && c.Repairs == 0 {
+		c.Repairs = -1 // explicitly none
+	}
+	return err
+}
+
+func readExtra(c *model.Config, v any) error {
+	extra, ok := v.(map[string]any)
+	if !ok {
+		return setting.WrongType("a table", v)
+	}
+	c.Extra = extra
+	return nil
+}
+
+// readKey reads the name of the environment variable that has a key.
+func readKey(v any) (string, error) {
+	table, ok := v.(map[string]any)
+	name, _ := table["env"].(string)
+	if !ok || name == "" || len(table) != 1 {
+		if _, text := v.(string); text { // it may be the key itself, which no message may repeat
+			return "", fmt.Errorf(`must be { env = "NAME" }, with the name of the environment variable that has the key: a key does not belong into this file`)
+		}
+		return "", setting.WrongType(`{ env = "NAME" }, with the name of the environment variable that has the key`, v)
+	}
+	return name, nil
+}
+
+func readHeaders(c *model.Config, v any) error {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return setting.WrongType("a table of headers by name", v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if text, ok := given[name].(string); ok {
+			c.Headers = append(c.Headers, model.Header{Name: name, Value: text})
+			continue
+		}
+		env, err := readKey(given[name])
+		if err != nil {
+			return &settingError{[]string{name}, "the header " + name + ` must be a text, or { env = "NAME" }`}
+		}
+		c.Headers = append(c.Headers, model.Header{Name: name, Env: env})
+	}
+	return nil
+}
+
+func readPrice(c *model.Config, v any) error {
+	c.Price = &model.Price{}
+	names := []string{"cache_read", "cache_write", "input", "output"}
+	to := []*float64{&c.Price.CacheRead, &c.Price.CacheWrite, &c.Price.Input, &c.Price.Output}
+	return readTable(v, "price", names, func(name string) string { return "price " + strconv.Quote(name) }, func(i int, v any) error {
+		f, err := readFraction(v, 0, 1e6)
+		if err == nil {
+			*to[i] = *f
+		}
+		return err
+	})
+}
+
+// secrets names the environment variables with keys of models, which no script and no worker sees.
+func (s Settings) secrets() (names []string) {
+	for _, c := range s.Models {
+		names = append(names, c.Secrets()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// modelSet keeps the models of a host, so that limits on requests go on over a reload.
+type modelSet struct {
+	mu   sync.Mutex
+	made map[string]madeModel // by name
+}
+
+type madeModel struct {
+	config model.Config
+	model  plan.Model
+}
+
+// get returns the model of a configuration: the one there is, if nothing has changed.
+func (s *modelSet) get(c model.Config, host *Config) (plan.Model, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.made[c.Name]; ok && reflect.DeepEqual(known.config, c) {
+		return known.model, nil
+	}
+	made, err := host.newModel(c)
+	if err != nil {
+		return nil, err
+	}
+	if s.made == nil {
+		s.made = map[string]madeModel{}
+	}
+	s.made[c.Name] = madeModel{c, made}
+	return made, nil
+}
+
+// newModel makes a model that asks its provider, or what stands before it.
+func (c *Config) newModel(of model.Config) (plan.Model, error) {
+	client, err := model.NewClient(of, model.Options{Env: os.LookupEnv, Warn: func(text string) { c.Log.Warn(text) }})
+	if err != nil {
+		return nil, err
+	}
+	var asker model.Asker = client
+	if c.Asker != nil {
+		asker = c.Asker(of, client)
+	}
+	return model.New(of, asker), nil
+}
+
+// loadModels makes the models of the settings. A model that the embedding program brings is the
+// default one.
+func (l *loader) loadModels() {
+	s, registry := l.g.settings, l.g.registry
+	for _, c := range s.Models {
+		m, err := l.g.config.models.get(c, &l.g.config)
+		if err != nil {
+			l.fail(&ScriptError{File: SettingsFile, Message: err.Error()})
+			continue
+		}
+		if registry.Models == nil {
+			registry.Models = map[string]plan.Model{}
+		}
+		registry.Models[c.Name] = m
+	}
+	if registry.Model = l.g.config.Model; registry.Model == nil && s.Model != "" {
+		registry.Model = registry.Models[s.Model]
+	}
+}
+
+// readPlanning reads how a model plans a request that has neither calls nor a function.
+func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error {
+	_, calls := fields["calls"]
+	if _, plan := fields["plan"]; calls || plan {
+		for _, name := range planningFields {
+			if _, ok := fields[name]; ok {
+				return p.fail(p.fieldLine(name), "%s is for a request that a model plans, which has neither calls nor a function", name)
+			}
+		}
+		return nil
+	}
+	planning := &plan.Planning{}
+	r.Planner = planning
+	if name, ok := fields["model"]; ok && name != nil {
+		if planning.Model, ok = name.(string); !ok || planning.Model == "" {
+			return p.wrongField("model", "the name of a model", name)
+		}
+	}
+	var err error
+	if offer, ok := fields["offer"]; ok && offer != nil {
+		if planning.Offer, err = setting.Texts(offer); err != nil {
+			return p.wrongField("offer", "a list of tools by name", offer)
+		}
+	}
+	if refusals, ok := fields["refusals"]; ok && refusals != nil {
+		if planning.Refusals, err = setting.Positive(refusals); err != nil {
+			return p.wrongField("refusals", "a whole number above 0", refusals)
+		}
+	}
+	return nil
+}
