@@ -6,6 +6,7 @@ import (
 
 	"obelus/cmd/internal/term"
 	"obelus/host"
+	"obelus/host/model"
 	"obelus/store"
 )
 
@@ -32,6 +33,9 @@ type app struct {
 	verbose     bool
 	prompting   bool // the lines that are typed belong to a prompt
 	allow       allowFlags
+	models      modelFlags
+	// Returns what answers requests to models in place of their clients; nil for the clients.
+	wrapAsker func(model.Config, model.Asker) model.Asker
 
 	dir   string // the project's folder, absolute; without a project, see findProject
 	found bool   // whether there is a project
@@ -47,6 +51,9 @@ type app struct {
 func (a *app) close() {
 	if a.unsuspend != nil {
 		a.unsuspend()
+	}
+	if err := a.models.save(); err != nil { // of a run that failed too: its answers are paid for
+		a.term.Error(err)
 	}
 	if a.log != nil {
 		if err := a.log.Close(); err != nil {

@@ -114,6 +114,12 @@ func (a *app) projectConfig(plan string) (config host.Config, err error) {
 		config.FS = lonePlan{folder}
 		config.DB = cmp.Or(config.DB, filepath.FromSlash(host.DefaultLog)) // below the working directory
 	}
+	if err := a.models.apply(&config); err != nil {
+		return config, err
+	}
+	if a.wrapAsker != nil {
+		config.Asker = a.wrapAsker
+	}
 	config.Grants, err = a.allow.grants(a.dir, folder)
 	return config, err
 }

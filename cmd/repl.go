@@ -43,6 +43,7 @@ Exit status: 0; elsewhere than on a terminal 1 if any input failed.`,
 		RunE: func(c *cobra.Command, _ []string) error { return runPrompt(c.Context(), a) },
 	}
 	a.allow.register(c)
+	a.models.register(c)
 	return c
 }
 

@@ -58,6 +58,7 @@ elsewhere.`,
 	c.Flags().StringArrayVar(&results, "result", nil, "go on with this result of a call: `CALL=text` or CALL:=json")
 	w.register(c)
 	a.allow.register(c)
+	a.models.registerRun(c)
 	return c
 }
 

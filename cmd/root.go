@@ -74,6 +74,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 // $c is the name that was given. A user who gives -c expects less to be done than is.
 var commandsWithoutContext = map[string]string{
 	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
+	"models":  "models are those of the project",
 	"init":    "a new project has no contexts",
 	"prune":   "name the contexts behind it, whole: obelus prune ID",
 	"serve":   "requests name their contexts",
@@ -126,6 +127,8 @@ func subcommands(a *app) []*cobra.Command {
 		graphCommand(a),
 		initCommand(a),
 		logCommand(a),
+		modelsCommand(a),
+		promptCommand(a),
 		pruneCommand(a),
 		rejectCommand(a),
 		replCommand(a),
@@ -136,6 +139,7 @@ func subcommands(a *app) []*cobra.Command {
 		sqlCommand(a),
 		testCommand(a),
 		typesCommand(a),
+		usageCommand(a),
 		versionCommand(a),
 		whyCommand(a),
 	}

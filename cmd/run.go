@@ -96,6 +96,7 @@ ended by SIGTERM.`,
 	w.register(c)
 	c.Flags().Lookup("by").Usage = "with --from: the `NAME` to record for that decision (default: the login name)"
 	a.allow.register(c)
+	a.models.registerRun(c)
 	return c
 }
 
@@ -330,6 +331,9 @@ func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.
 // reportOutcome prints how a run ended, and returns the exit status for it.
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error {
 	unread := reportEarlierFailures(ctx, a, outcome)
+	if err := reportSpending(ctx, a, outcome.Context); err != nil {
+		return err
+	}
 	explainOutcome(a, outcome)
 	if a.json {
 		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
@@ -443,6 +447,7 @@ func failureText(a *app, r journal.Record) string {
 func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.Observe
+	a.models.watch(a, r)
 	if a.canAskPerson() {
 		term.NewAsker(a.term, a.stdin, loginName(), p.CallName, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
 	}

@@ -86,6 +86,7 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
 	a.allow.register(c)
+	a.models.register(c)
 	return c
 }
 

@@ -159,7 +159,7 @@ func (l *loader) loadSettings() {
 		g.states = sync.Pool{} // earlier states have other settings
 	}()
 	if _, ok := g.sources[SettingsFile]; !ok {
-		for _, e := range g.settings.checkModels(g.config.UseModel) {
+		for _, e := range g.settings.checkModels(&g.config) {
 			l.fail(&ScriptError{Message: e.message})
 		}
 		return
@@ -187,7 +187,7 @@ func (l *loader) loadSettings() {
 	}
 	settings, wrong := readSettings(value)
 	if len(wrong) == 0 {
-		wrong = settings.checkModels(g.config.UseModel)
+		wrong = settings.checkModels(&g.config)
 	}
 	for _, e := range wrong {
 		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -120,11 +121,12 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 	return c, err
 }
 
-// checkModels makes sure that the default model, which use names in place of the setting, is among
-// the models, and that a bound on the cost means something.
-func (s *Settings) checkModels(use string) []*settingError {
-	if use != "" {
-		s.Model = use
+// checkModels takes over what the program says in place of the settings, and makes sure that the
+// default model is among the models, and that a bound on the cost means something.
+func (s *Settings) checkModels(c *Config) []*settingError {
+	s.Model = cmp.Or(c.UseModel, s.Model)
+	s.Budget = plan.Budget{
+		Requests: cmp.Or(c.Budget.Requests, s.Budget.Requests), Tokens: cmp.Or(c.Budget.Tokens, s.Budget.Tokens), Cost: cmp.Or(c.Budget.Cost, s.Budget.Cost),
 	}
 	if s.Model != "" && !s.hasModel(s.Model) {
 		if err := s.addInline(); err != nil {

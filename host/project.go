@@ -82,6 +82,9 @@ type Config struct {
 	// UseModel is the name of the default model, in place of the setting model; empty for that.
 	UseModel string
 
+	// Budget replaces the setting budget as far as it is set.
+	Budget plan.Budget
+
 	// Asker returns what answers the requests to a model of the settings in place of its client: a
 	// cassette, or the client with something before it. Nil is the client alone, which asks the
 	// model's provider over the network.

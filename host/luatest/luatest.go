@@ -20,6 +20,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
+	"obelus/host/model"
 	"obelus/luastd"
 )
 
@@ -34,13 +35,21 @@ type Tests struct {
 
 	mu sync.Mutex
 	// Set by a test; runs on its own goroutine.
-	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error)
+	http  func(r luastd.HTTPRequest) (luastd.HTTPResponse, error)
+	model *scriptedModel              // answers in place of models; set by a test
+	tape  *model.Cassette             // has the answers of models; set by a test
+	tapes map[string]*model.Cassette  // that tests have used, by name
+
+	dir       string // of the project on disk; empty if there is none
+	recording model.Recording
 }
 
 // Open loads a project for its tests. The clock of the config counts for tests that set none.
 func Open(config host.Config) (*Tests, error) {
 	t := &Tests{own: make(chan func()), clock: &clock{Clock: cmp.Or[luastd.Clock](config.Clock, luastd.SystemClock{})}}
+	t.dir, t.tapes = config.Dir, map[string]*model.Cassette{}
 	config.Clock, config.HTTP = t.clock, t.request
+	config.Asker = func(_ model.Config, client model.Asker) model.Asker { return &testAsker{t, client} }
 	h, err := host.Open(config)
 	if err != nil {
 		return nil, err
@@ -77,6 +86,7 @@ func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 func (t *Tests) Run(ctx context.Context, test Test) error {
 	t.clock.set(nil)
 	t.setHTTP(nil)
+	t.setModels(nil, nil)
 	sc, err := t.script(test.File)
 	if err != nil {
 		return &Failure{ScriptError: luaerr.From(err)}

@@ -22,8 +22,10 @@ import (
 // testModule is the module "test", which only files of tests have.
 var testModule = []sandbox.Entry[*testFile]{
 	{Name: "activity", Fn: testActivity},
+	{Name: "cassette", Fn: testCassette},
 	{Name: "clock", Fn: testSetClock},
 	{Name: "http", Fn: testHTTP},
+	{Name: "model", Fn: testModel},
 	{Name: "plan", Fn: testPlan},
 }
 
@@ -93,7 +95,7 @@ func testPlan(r *testFile, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = replaceTools(r, L, request, registry, options.RawGetString("tools"))
+	registry = r.tests.withModel(replaceTools(r, L, request, registry, options.RawGetString("tools")))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
 		start.Input = store.Some(luacall.CheckObject(r.s, L, 2, input, "input", nil))

@@ -28,6 +28,11 @@ local test = {}
 ---@return string? path that the result goes to by Output.to
 function test.activity(name, call, context) end
 
+---Has models answer as tests/cassettes/NAME.json records it. What is not recorded fails the
+---test; obelus test --record asks for it.
+---@param name string
+function test.cassette(name) end
+
 ---What time it is from now on; the real one without an argument.
 ---@param seconds? number
 function test.clock(seconds) end
@@ -36,6 +41,11 @@ function test.clock(seconds) end
 ---an answer is a field for each element.
 ---@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string|string[]>, body?: any }?, string?
 function test.http(fn) end
+
+---Answers in place of models: calls that no activity runs, and plans that a model is to make
+---(plan is true), for which it returns a table with calls and output.
+---@param fn fun(question: { plan?: boolean, tool?: string, call?: table, context: table, schema?: any, thoughts?: table[], tick?: integer, mode?: string, tools?: string[], last?: table[], errors?: table[] }): any, any
+function test.model(fn) end
 
 ---Runs a plan in a log of its own, until it ends or halts. Nothing is held for a
 ---person. What is wrong with the plan or its input is raised.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -187,3 +188,20 @@ const (
 	Blue   = "34"
 	Grey   = "90"
 )
+
+// Count returns a number of things with their name: "1 request", "3 requests".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Thousands(int64(n)) + " " + thing
+}
+
+// Thousands returns a number with commas: "4,120".
+func Thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
