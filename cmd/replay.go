@@ -14,7 +14,8 @@ import (
 )
 
 func replayCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	ask := false
+	c := &cobra.Command{
 		Use:   "replay [CONTEXT]",
 		Short: "run a plan again with every call answered from the record, and compare",
 		Long: `Run the newest run of a context again, the latest unless one is named, in memory
@@ -23,6 +24,9 @@ out: which calls were issued, ran and were skipped, where they wrote, every valu
 and the output. A plan that is a function is asked again, by its file as it is now.
 Nothing is written, and no activity runs; but the tools of the plan must be there,
 and take what it gives them.
+
+The plans of a model are taken from the record. --ask asks the model again, which
+costs what it costs, and shows where it plans otherwise by now.
 
 Exit status: 0 if all is the same, 1 if something is different, 2 if the plan is
 refused now.`,
@@ -35,12 +39,15 @@ refused now.`,
 			if len(args) > 0 {
 				a.context = args[0]
 			}
-			return replayRun(c.Context(), a)
+			return replayRun(c.Context(), a, ask)
 		},
 	}
+	c.Flags().BoolVar(&ask, "ask", false, "ask a model that planned the run again")
+	a.models.registerRun(c)
+	return c
 }
 
-func replayRun(ctx context.Context, a *app) error {
+func replayRun(ctx context.Context, a *app, ask bool) error {
 	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
@@ -52,8 +59,13 @@ func replayRun(ctx context.Context, a *app) error {
 	if last.Planner && run.request == nil && run.planError != nil {
 		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.planError)
 	}
-	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
-	replayed, err := replay.Run(ctx, runner, run.context, run.request)
+	settings := a.host.Generation().Settings()
+	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: settings.Ticks, Budget: settings.Budget}
+	again := replay.Run
+	if ask {
+		again = replay.Ask
+	}
+	replayed, err := again(ctx, runner, run.context, run.request)
 	if err != nil {
 		return err
 	}

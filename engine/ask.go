@@ -290,6 +290,6 @@ func (l *loop) countSpent(ctx context.Context, first int) error {
 	if err != nil && !errors.Is(err, store.ErrNoContext) {
 		return err
 	}
-	l.runner.account = plan.NewAccount(l.runner.Budget, spent)
+	l.runner.account = plan.NewAccount(l.runner.Budget, spent, l.runner.Spent)
 	return nil
 }

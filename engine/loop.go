@@ -79,7 +79,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		runner.clock = &lease.Clock{}
 	}
 	if runner.account == nil && runner.Registry != nil && runner.Registry.HasModel() {
-		runner.account = plan.NewAccount(runner.Budget, plan.Usage{})
+		runner.account = plan.NewAccount(runner.Budget, plan.Usage{}, runner.Spent)
 	}
 	if !view.Absent() {
 		if err := runner.clock.Follow(ctx, r.Log, name); err != nil {

@@ -54,6 +54,10 @@ type Runner struct {
 	// Budget bounds what a run, with its delegates, may have models do.
 	Budget plan.Budget
 
+	// Spent, if it is set, is called with what each request to a model used, once it has been
+	// answered or has failed. It is called from several goroutines at once.
+	Spent func(plan.Usage)
+
 	// Watch, if it is set, is called with what a model is writing: for a call, or for the plan of a
 	// tick, which is named by the tick's number alone. It is for display: nothing of it is recorded,
 	// and an answer may be refused or begin anew. It is called from several goroutines at once.

@@ -21,18 +21,20 @@ const CodeBudget = "budget"
 // Account is the [Ledger] of a run and its delegates. It is safe for concurrent use.
 type Account struct {
 	budget Budget
+	notify func(Usage)
 
 	mu      sync.Mutex
 	spent   Usage
 	allowed int // requests that were allowed and have not been counted yet
 }
 
-// NewAccount is an account from which something has been spent already.
-func NewAccount(budget Budget, spent Usage) *Account {
+// NewAccount is an account from which something has been spent already. notify, which may be nil, is
+// called with what each request used.
+func NewAccount(budget Budget, spent Usage, notify func(Usage)) *Account {
 	if budget.Requests == 0 {
 		budget.Requests = DefaultRequests
 	}
-	return &Account{budget: budget, spent: spent}
+	return &Account{budget: budget, spent: spent, notify: notify}
 }
 
 // Allow implements [Ledger]. Requests that are under way count as one each: their tokens and their
@@ -58,6 +60,9 @@ func dollars(amount float64) string { return fmt.Sprintf("%.6g", amount) }
 
 // Spend implements [Ledger].
 func (a *Account) Spend(u Usage) {
+	if a.notify != nil {
+		a.notify(u)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.allowed = max(a.allowed-u.Requests, 0)

@@ -36,11 +36,21 @@ type Difference struct {
 }
 
 // Run replays the newest run of a context in memory, with every activity answered from the record,
-// and compares the result with the log. A planner of the request is asked again; without a request
-// the recorded plans are run. Foreign messages are injected where they were. Nothing outside is
+// and compares the result with the log. A function that planned is asked again, by the request; a
+// model is not: its recorded plans are run, as all plans are without a request. Foreign messages are injected where they were. Nothing outside is
 // touched, and nothing is written. Its error is an [*engine.UnfinishedError] for a run that has not
 // ended, and an [*engine.NoPlannerError] for one whose planner the request no longer has.
 func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
+	return run(ctx, r, name, request, false)
+}
+
+// Ask is [Run], except that a model that planned the run is asked again, of the request as it is
+// given: what differs is where it plans otherwise now. This costs what asking it costs.
+func Ask(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
+	return run(ctx, r, name, request, true)
+}
+
+func run(ctx context.Context, r *engine.Runner, name string, request *plan.Request, ask bool) (*Replayed, error) {
 	last, err := journal.In(r.Log, name).LastRun(ctx)
 	switch {
 	case err != nil:
@@ -51,7 +61,7 @@ func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Reque
 		return nil, &engine.UnfinishedError{Context: name, Status: last.Status}
 	}
 	p := &recorded{
-		log: &journal.Truncated{Reader: r.Log, Ends: map[string]journal.End{}}, twin: memory.New(),
+		log: &journal.Truncated{Reader: r.Log, Ends: map[string]journal.End{}}, twin: memory.New(), ask: ask,
 		foreign: map[string]*foreign{}, records: map[string]map[string]journal.Record{}, spans: map[string]map[string]journal.Span{},
 	}
 	outcome, err := r.RunRecorded(ctx, name, request, p.twin, p, func(own *plan.Request) (*plan.Request, error) {
@@ -71,7 +81,7 @@ func (r *recorded) choose(ctx context.Context, name string, last journal.Run, ow
 		return nil, err
 	}
 	switch {
-	case start.Request.Planner == nil || own == nil:
+	case start.Request.Planner == nil || own == nil || !r.ask && byModel(own):
 		own = start.Request
 	case own.Planner == nil:
 		return nil, &engine.NoPlannerError{Context: name}
@@ -83,12 +93,19 @@ func (r *recorded) choose(ctx context.Context, name string, last journal.Run, ow
 	return &run, nil
 }
 
+// byModel reports whether a model plans a request.
+func byModel(request *plan.Request) bool {
+	_, ok := request.Planner.(*plan.Planning)
+	return ok
+}
+
 // recorded is the script of a run that is replayed: it answers calls from their records, one
 // after the other.
 type recorded struct {
 	log  *journal.Truncated
 	twin *memory.Log // where the run runs again
 
+	ask           bool // a model that planned is asked again
 	recordedPlans bool // planners are not asked again: their solutions are in the log
 	errors        bool // the log may have errors that come out twice: of a refused plan
 
@@ -244,7 +261,7 @@ func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	if err != nil {
 		return &run
 	}
-	if recorded, err := r.request(ctx, name, last, plans); err == nil && r.recordedPlans && run.Planner != nil {
+	if recorded, err := r.request(ctx, name, last, plans); err == nil && run.Planner != nil && (r.recordedPlans || !r.ask && byModel(&run)) {
 		run.Planner = recorded.Planner
 	}
 	return &run

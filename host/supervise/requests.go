@@ -88,7 +88,7 @@ func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
 // newRunner returns an engine with the settings as they are now.
 func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
 	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	r.Observe = s.config.Observe
+	r.Observe, r.Spent, r.Watch = s.config.Observe, s.config.Spent, s.config.Watch
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -40,6 +41,10 @@ type Config struct {
 
 	// Observe, if it is set, is called with the records of calls, as [engine.Runner].Observe is.
 	Observe func(journal.Record)
+
+	// Spent and Watch are those of [engine.Runner]; either may be nil.
+	Spent func(plan.Usage)
+	Watch func(context, call, text string)
 
 	// Ended, if it is set, is called with each run that had its turn and has ended or halted, and the
 	// time that it took. Repeated tries of a run that is stuck are left out.

@@ -99,7 +99,10 @@
 // about the run itself; errors of calls are in call events. A call that only computes, for
 // less than a millisecond, may have the event of its end alone. Each id is a position in
 // the journal, so that a client that comes back misses nothing and gets nothing twice; an
-// id beyond the end of the log, as after a backup was restored, begins anew. Delegates
+// id beyond the end of the log, as after a backup was restored, begins anew. While a model
+// writes there are model events, {"context","call","delta"}, without an id, for display: a
+// client that was away does not get them. The call of a plan that is being made is the number
+// of its round. Delegates
 // have the streams of their own contexts, which calls name as child.
 //
 // # Safety

@@ -25,6 +25,7 @@ type stream struct {
 	server *Server
 	w      http.ResponseWriter
 	news   <-chan struct{} // holds a token when there may be more
+	pieces <-chan delta    // what models are writing
 	name   string
 	after  int64 // the position up to which the client has all events
 	position
@@ -62,7 +63,9 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	news, leave := s.supervisor.Subscribe(name)
 	defer leave()
-	st := &stream{server: s, w: w, news: news, name: name, after: after}
+	pieces, stop := s.written.follow(name)
+	defer stop()
+	st := &stream{server: s, w: w, news: news, pieces: pieces, name: name, after: after}
 	if err := st.findPosition(r.Context()); err != nil {
 		return err
 	}
@@ -86,6 +89,10 @@ func (st *stream) run(ctx context.Context) error {
 		}
 		select {
 		case <-st.news:
+		case d := <-st.pieces:
+			if err := st.sendWritten(d); err != nil {
+				return err
+			}
 		case <-ticker.C:
 			st.preface = ": here\n\n"
 		case <-st.server.supervisor.Done():

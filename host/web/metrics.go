@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host/supervise"
 )
 
@@ -21,6 +22,8 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
 	calls    *prometheus.HistogramVec
+	tokens   *prometheus.HistogramVec
+	asked    *prometheus.HistogramVec
 }
 
 // spans are histogram buckets from half a millisecond to minutes.
@@ -38,11 +41,17 @@ func newMetrics(s *Server) *metrics {
 			Name: "obelus_run_duration_seconds", Help: "Runs that ended or halted, by status, and how long they took.", Buckets: spans}, []string{"status"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "obelus_call_duration_seconds", Help: "Calls that settled, by tool and status (done, failed, skipped, handled, rejected), and how long they took.", Buckets: spans}, []string{"tool", "status"}),
+		tokens: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gen_ai_client_token_usage", Help: "Tokens of requests to models, by model and type (input, output).",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 14)}, []string{"gen_ai_request_model", "gen_ai_token_type"}),
+		asked: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gen_ai_client_operation_duration_seconds", Help: "How long requests to models took, by model.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14)}, []string{"gen_ai_request_model"}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	registry.MustRegister(m.requests, m.latency, m.runs, m.calls,
+	registry.MustRegister(m.requests, m.latency, m.runs, m.calls, m.tokens, m.asked,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { active, _ := s.supervisor.Load(); return float64(active) }),
 		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) }),
@@ -81,4 +90,12 @@ func (m *metrics) call(r journal.Record) {
 	if r.Status.Settled() {
 		m.calls.WithLabelValues(r.Tool, r.Outcome()).Observe(r.Duration / 1000)
 	}
+}
+
+// spent counts a request to a model. There are few names of models, since only the settings have
+// models.
+func (m *metrics) spent(u plan.Usage) {
+	m.tokens.WithLabelValues(u.Model, "input").Observe(float64(u.Input))
+	m.tokens.WithLabelValues(u.Model, "output").Observe(float64(u.Output))
+	m.asked.WithLabelValues(u.Model).Observe(u.Took.Seconds())
 }

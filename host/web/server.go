@@ -73,6 +73,7 @@ type Server struct {
 	room       *answerRoom   // for answers that are being sent
 	streaming  *answerRoom   // the same for streams
 	metrics    *metrics
+	written    writing // by models at this moment
 	timeouts   clientTimeouts
 }
 
@@ -96,7 +97,7 @@ func New(config Config) *Server {
 	s.metrics = newMetrics(s)
 	s.supervisor = supervise.New(supervise.Config{
 		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
-		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Ended: s.metrics.run,
+		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.metrics.run,
 	})
 	s.log = s.supervisor.Log()
 	s.handler = s.guard(s.routes())
