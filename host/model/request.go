@@ -17,7 +17,7 @@ type Request struct {
 	Model   string   `json:"model"`   // its name in the settings
 	System  string   `json:"system"`
 	Blocks  []string `json:"blocks"` // from what never changes to what changes last
-	Schema  any      `json:"schema"` // of the answer: an [Object], or another JSON value
+	Schema  any      `json:"schema"` // of the answer: an [Object], or another JSON value; nil for any text
 	Params  Params   `json:"params"`
 
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
@@ -61,6 +61,7 @@ type Answer struct {
 	// checked. It is not set where the text is no JSON, or the model refused.
 	Value   store.Optional
 	Text    string // the answer as the provider gave it
+	Problem string // why there is no value, though the model neither refused nor was cut off
 	Refusal string // why the model does not answer; empty if it does
 	CutOff  bool   // it ended at the limit of tokens
 	Usage   plan.Usage
