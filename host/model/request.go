@@ -39,8 +39,11 @@ type Params struct {
 }
 
 // Hash returns the SHA-256 of the request as JSON, in hex: of all that the model is shown.
-func (r *Request) Hash() string {
-	sum := sha256.Sum256(r.JSON())
+func (r *Request) Hash() string { return hashOf(r.JSON()) }
+
+// hashOf is the SHA-256 of a text, in hex.
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 

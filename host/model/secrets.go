@@ -3,11 +3,10 @@ package model
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"obelus/store"
 )
 
 // scrubbed stands where a secret was.
@@ -17,8 +16,8 @@ const scrubbed = "[secret]"
 type scrubber struct {
 	mu      sync.RWMutex
 	values  map[string]bool
-	plain   *strings.Replacer // the secrets as they are, and as JSON has them
-	escaped *regexp.Regexp    // in any escaped form as well
+	marks   []string       // a part of each that no usual encoding changes
+	escaped *regexp.Regexp // the secrets, in any escaped form
 }
 
 // add makes texts known as secrets. Those of less than 4 bytes are left out: replacing them would
@@ -38,13 +37,12 @@ func (s *scrubber) add(values ...string) {
 	if len(s.values) == before {
 		return
 	}
-	var pairs, patterns []string
+	var patterns []string
+	s.marks = nil
 	for v := range s.values {
-		inJSON := strings.Trim(string(store.EncodeJSON(v)), `"`)
-		pairs = append(pairs, v, scrubbed, inJSON, scrubbed)
+		s.marks = append(s.marks, longestPlain(v))
 		patterns = append(patterns, escapedPattern(v))
 	}
-	s.plain = strings.NewReplacer(pairs...)
 	s.escaped = regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
@@ -63,14 +61,27 @@ func escapedPattern(text string) string {
 	return b.String()
 }
 
-// text returns an answer without the secrets.
+// longestPlain returns the longest part of a text that is letters, digits, - and _.
+func longestPlain(text string) (longest string) {
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}
+
+// text returns an answer without the secrets. It is made for long texts without any.
 func (s *scrubber) text(text string) string {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.plain == nil {
+	found := slices.ContainsFunc(s.marks, func(mark string) bool { return strings.Contains(text, mark) })
+	s.mu.RUnlock()
+	if !found {
 		return text
 	}
-	return s.plain.Replace(text)
+	return s.echo(text)
 }
 
 // echo returns what a server said, without the secrets in whatever form it gives them back.
