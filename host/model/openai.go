@@ -1,10 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // openAI is the wire of OpenAI's Chat Completions, which many providers speak.
@@ -104,10 +106,13 @@ type openAIMessage struct {
 
 // text returns the content: a text, or the texts of its parts.
 func (m *openAIMessage) text() string {
-	if len(m.Content) == 0 || string(m.Content) == "null" {
+	if len(m.Content) < 2 || string(m.Content) == "null" {
 		return ""
 	}
 	var text string
+	if inner := m.Content[1 : len(m.Content)-1]; m.Content[0] == '"' && bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner)
+	}
 	if json.Unmarshal(m.Content, &text) == nil {
 		return text
 	}

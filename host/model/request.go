@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strconv"
 
 	"obelus/engine/plan"
 	"obelus/store"
@@ -64,7 +65,7 @@ type Answer struct {
 	// checked. It is not set where the text is no JSON, or the model refused.
 	Value   store.Optional
 	Text    string // the answer as the provider gave it
-	Problem string // why there is no value, though the model neither refused nor was cut off
+	Problem string // why there is no value, though the model did not refuse
 	Refusal string // why the model does not answer; empty if it does
 	CutOff  bool   // it ended at the limit of tokens
 	Usage   plan.Usage
@@ -99,34 +100,51 @@ func (o Object) Get(name string) any {
 }
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := encode(m.Name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := encode(m.Value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
+func (o Object) MarshalJSON() ([]byte, error) { return encode(o) }
 
 // encode writes a value as JSON, without escapes for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+func encode(v any) ([]byte, error) { return appendJSON(nil, v) }
+
+// appendJSON appends a value as JSON. Objects and arrays are written here, in one pass.
+func appendJSON(b []byte, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case Object:
+		b = append(b, '{')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(store.AppendString(b, m.Name), ':')
+			if b, err = appendJSON(b, m.Value); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	case map[string]any:
+		if v != nil {
+			return appendJSON(b, sortedObject(v))
+		}
+	case []any:
+		if v != nil {
+			b = append(b, '[')
+			for i, e := range v {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				if b, err = appendJSON(b, e); err != nil {
+					return nil, err
+				}
+			}
+			return append(b, ']'), nil
+		}
+	case string:
+		return store.AppendString(b, v), nil
+	case bool:
+		return strconv.AppendBool(b, v), nil
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	err = e.Encode(v)
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), err
 }
