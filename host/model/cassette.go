@@ -289,8 +289,8 @@ func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answ
 // maxDiff bounds the difference that an error shows, in lines.
 const maxDiff = 80
 
-// miss is the error of a request that is not recorded: it shows how it differs from the nearest that
-// is.
+// miss is the error of a request that is not recorded: it shows how the request differs from the
+// nearest recorded one.
 func (c *Cassette) miss(r *Request, hash string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -153,8 +153,8 @@ func (c Config) checkURL() string {
 
 // isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // checkNumbers returns what is wrong with bounds and figures.

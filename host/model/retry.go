@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type failure struct {
 	again  bool          // another try may help
 	after  time.Duration // that the provider asks to wait; negative if it does not
 	begun  bool          // the provider had begun to answer, which it may charge for
+	mute   bool          // the stream ended in order and without a word
 }
 
 func failed(err error, again bool) *failure { return &failure{err: err, again: again, after: -1} }
@@ -71,6 +73,12 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 		r, f := c.sendOnce(ctx, p, key, body, meter, used)
 		if f == nil {
 			return r, nil
+		}
+		if f.mute && !p.unstreamed { // some servers can say what is wrong in no other way
+			p.unstreamed = true
+			if body, err = c.encodeBody(p); err != nil {
+				return nil, failed(err, false)
+			}
 		}
 		if !f.again || ctx.Err() != nil || f.refusesMode(p.mode) != "" {
 			return nil, f
@@ -131,18 +139,13 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 
 // encodeBody is the body of a request, with the extra of the settings.
 func (c *Client) encodeBody(p *prompt) ([]byte, error) {
-	b := c.wire.body(p)
-	if len(c.config.Extra) > 0 {
-		b = merge(b, c.config.Extra)
-		if b.Get("stream") == false { // its options are refused then
-			kept := b[:0]
-			for _, m := range b {
-				if m.Name != "stream_options" {
-					kept = append(kept, m)
-				}
-			}
-			b = kept
-		}
+	b := merge(c.wire.body(p), c.config.Extra)
+	if p.unstreamed {
+		b = merge(b, map[string]any{"stream": false})
+	}
+	if b.Get("stream") == false { // its options are refused then
+		p.unstreamed = true
+		b = slices.DeleteFunc(b, func(m Member) bool { return m.Name == "stream_options" })
 	}
 	text, err := encode(b)
 	if err != nil {
@@ -167,9 +170,11 @@ func (c *Client) exchange(ctx context.Context, p *prompt, key string, body []byt
 	if err := c.fillHeader(request.Header, key, c.idempotencyKey(p, body)); err != nil {
 		return failed(err, false)
 	}
-	watch := time.AfterFunc(c.timeouts.first, func() {
-		cancel(fmt.Errorf("%w within %v", errFirstByte, c.timeouts.first))
-	})
+	first := c.timeouts.first
+	if p.unstreamed { // nothing comes before all is there
+		first = max(first, plan.DefaultModelTimeout)
+	}
+	watch := time.AfterFunc(first, func() { cancel(fmt.Errorf("%w within %v", errFirstByte, first)) })
 	defer watch.Stop()
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -248,7 +253,9 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 			if r.ended && err != errTooLarge {
 				break
 			}
-			return c.brokenOff(err)
+			f := c.brokenOff(err)
+			f.mute = err == io.EOF && r.text.Len()+r.args.Len()+r.refusal.Len() == 0
+			return f
 		}
 		if err := c.wire.event(ev, r); err != nil {
 			return c.readFailure(err)

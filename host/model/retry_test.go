@@ -86,6 +86,23 @@ func TestRetry_LongerForSlowModels(t *testing.T) {
 	})
 }
 
+// TestRetry_UnstreamedAfterSilentStream holds that a stream that ends without a word is asked for at
+// once, which brings the error to light.
+func TestRetry_UnstreamedAfterSilentStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetUp(t, Config{})
+		s.faults(modeltest.Mute, modeltest.Mute)
+		a, err := s.Ask(t.Context(), question(), nil)
+		if err != nil || a.Usage.Mode != modeTools || a.Usage.Requests != 3 {
+			t.Errorf("%+v, %v", a, err)
+		}
+		r := s.server.Requests()
+		if len(r) != 3 || !r[0].Stream || r[1].Stream || !r[2].Stream || len(s.warned) != 1 || !strings.Contains(s.warned[0], "invalid JSON schema in format") {
+			t.Errorf("%d requests, warned %q", len(r), s.warned)
+		}
+	})
+}
+
 // TestRetry_NotBeyondDeadline holds that no one waits for a try that could not be answered.
 func TestRetry_NotBeyondDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,7 +38,8 @@ type event struct {
 	data []byte // valid until the next one is read
 }
 
-// eventReader reads server-sent events, in whatever pieces they come. Lines end with LF, CRLF or CR.
+// eventReader reads server-sent events, in whatever pieces they come. A line ends with LF, CRLF or
+// CR.
 type eventReader struct {
 	r     *bufio.Reader
 	line  []byte

@@ -40,6 +40,8 @@ type prompt struct {
 	params  Params
 	key     string // the hash of the request
 	callKey string // of the call that it is about
+
+	unstreamed bool // the answer is to come at once
 }
 
 // The function that a model calls to answer, in mode tools.

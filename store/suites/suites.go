@@ -24,9 +24,9 @@ func Dir(t testing.TB, name string) string {
 	return dir
 }
 
-// File returns a file that is published on its own, such as a schema: that of its name in the folder
-// that the environment variable OBELUS_SUITES names, or beside that folder. It skips the test, and
-// says why, where there is none.
+// File returns a file that is published on its own, such as a schema: the one of its name in the
+// folder that the environment variable OBELUS_SUITES names, or beside that folder. It skips the
+// test, and says why, where there is none.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("OBELUS_SUITES")

@@ -58,8 +58,8 @@ func (s *Server) HoldToOpenAI() {
 	}
 }
 
-// takeNull says in JSON Schema's words what schemas say by nullable, as they do here in the words of
-// an older OpenAPI.
+// takeNull adds null to the types of schemas that say nullable, which is a word of an older OpenAPI
+// and none of JSON Schema.
 func takeNull(schema any) {
 	switch schema := schema.(type) {
 	case []any:

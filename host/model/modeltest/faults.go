@@ -34,6 +34,7 @@ const (
 	Plain                 // the answer is not streamed, though that was asked for
 	CRLF                  // lines end with CR and LF, and there are comments
 	Huge                  // the answer does not end
+	Mute                  // 500 that names the schema, which a stream hides: it ends without a word
 )
 
 // fail sends the errors that come in place of an answer. It reports whether it did.
@@ -65,6 +66,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, request *Request, 
 		_, _ = io.WriteString(w, "<!DOCTYPE html>\n<html><head><title>Welcome to the proxy</title></head><body>…</body></html>")
 	case Redirected:
 		http.Redirect(w, r, "https://elsewhere.example/v1/chat/completions", http.StatusTemporaryRedirect)
+	case Mute:
+		if request.Stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`+"\n\n")
+			return true
+		}
+		sendError(w, http.StatusInternalServerError, "api_error", "invalid JSON schema in format")
 	case Slow:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
