@@ -236,7 +236,10 @@ func TestClient_Ladder(t *testing.T) {
 func TestClient_LadderIsTakenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetUp(t, Config{})
-		s.server.Fault = func(*modeltest.Request) modeltest.Fault { return modeltest.RefusesSchema }
+		s.server.Fault = func(*modeltest.Request) modeltest.Fault {
+			time.Sleep(time.Second) // so that all are asked before the first is refused
+			return modeltest.RefusesSchema
+		}
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
@@ -364,7 +367,7 @@ func (a *account) Spend(u plan.Usage) { a.spent = append(a.spent, u) }
 
 func TestClient_BudgetIsAskedBeforeEachRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetUp(t, Config{})
+		s := newSetUp(t, Config{Concurrency: 1, RPM: 4})
 		s.faults(modeltest.Overloaded, modeltest.Cut, modeltest.RefusesSchema)
 		ledger := &account{left: 3}
 		_, err := s.Ask(t.Context(), question(), plan.NewMeter(ledger, nil))
@@ -373,6 +376,10 @@ func TestClient_BudgetIsAskedBeforeEachRequest(t *testing.T) {
 		}
 		if len(ledger.spent) != 3 || ledger.spent[0].Input != 0 || !ledger.spent[1].Estimated || ledger.spent[1].Input == 0 || ledger.spent[1].Output == 0 || ledger.spent[2].Input != 0 {
 			t.Errorf("%+v", ledger.spent)
+		}
+		started := time.Now() // what was not sent takes no place
+		if _, err := s.Ask(t.Context(), question(), nil); err != nil || time.Since(started) != 0 {
+			t.Errorf("%v after %v", err, time.Since(started))
 		}
 	})
 }
