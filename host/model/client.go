@@ -206,79 +206,68 @@ type adapted struct {
 
 // adapt makes the prompt of a request for the provider.
 func (c *Client) adapt(r *Request) (*adapted, error) {
-	a := &adapted{step: c.ladder.at(r.Purpose), undo: func(v any) (any, error) { return v, nil }}
-	a.prompt = prompt{config: &c.config, system: r.System, stable: r.Stable, params: c.params(r), key: r.Hash(), callKey: r.Key}
-	for i, block := range r.Blocks {
-		if block != "" {
-			a.blocks = append(a.blocks, block)
-		} else if i < r.Stable {
-			a.stable--
-		}
+	at := c.ladder.at(r.Purpose)
+	a, excess, err := c.adaptTo(r, step{at.mode, at.loose && r.Loose != nil})
+	if excess != "" && r.Loose != nil && !a.step.loose && !c.config.Strict {
+		c.ladder.warnOnce("size", func() {
+			c.warn(excess + ": plans are asked for in a looser form, with arguments as text, and checked afterwards")
+		})
+		a, _, err = c.adaptTo(r, step{at.mode, true})
 	}
-	if r.Schema == nil {
-		a.mode, a.free = modeText, true
-	} else if err := c.giveSchema(r, a); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.config.Name, err)
-	}
-	if len(a.blocks) == 0 {
-		a.blocks = []string{"Answer."} // there is none without a message
 	}
 	return a, nil
 }
 
+// adaptTo makes the prompt of a request at a step. It returns in which way the schema is larger than
+// the provider takes, if it is.
+func (c *Client) adaptTo(r *Request, at step) (a *adapted, excess string, err error) {
+	form := r
+	if at.loose {
+		form = r.Loose
+	}
+	a = &adapted{step: at, undo: func(v any) (any, error) { return v, nil }}
+	a.prompt = prompt{config: &c.config, mode: at.String(), system: form.System, stable: form.Stable, params: c.params(form), key: r.Hash(), callKey: r.Key}
+	for i, block := range form.Blocks {
+		if block != "" {
+			a.blocks = append(a.blocks, block)
+		} else if i < form.Stable {
+			a.stable--
+		}
+	}
+	if form.Schema == nil {
+		a.mode, a.free = modeText, true
+	} else if excess, err = c.giveSchema(form, a); err != nil {
+		return nil, "", err
+	}
+	if len(a.blocks) == 0 {
+		a.blocks = []string{"Answer."} // there is none without a message
+	}
+	return a, excess, nil
+}
+
 // giveSchema gives the request's schema to the provider, to the model in the prompt, or to both.
-func (c *Client) giveSchema(r *Request, a *adapted) error {
+func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
 	a.root = rootType(r.Schema)
 	inPrompt := true
 	if a.step.mode == modeSchema || a.step.mode == modeTools {
-		if err := c.fit(r, a); err != nil {
-			return err
+		d := c.dialect
+		if c.config.MaxSchema > 0 {
+			d.MaxSize = c.config.MaxSchema
 		}
-		inPrompt = c.dialect.InPrompt || a.step.loose
+		d.RootObject = d.RootObject || a.step.mode == modeTools // arguments are an object
+		fitted, err := Fit(r.Schema, d)
+		if err != nil {
+			return "", err
+		}
+		a.undo, a.schema, excess = fitted.Undo, fitted.Schema, fitted.Excess
+		inPrompt = d.InPrompt
 	}
-	a.mode = a.step.String()
 	if inPrompt {
 		c.showSchema(r, a)
 	}
-	return nil
-}
-
-// fit fits a schema to the provider, in its loose form where the step or the size of a plan's
-// demands it.
-func (c *Client) fit(r *Request, a *adapted) error {
-	d := c.dialect
-	if c.config.MaxSchema > 0 {
-		d.MaxSize = c.config.MaxSchema
-	}
-	d.RootObject = d.RootObject || a.step.mode == modeTools // parameters are an object
-	schema := r.Schema
-	if a.step.loose {
-		schema, a.step.loose = loosen(schema)
-	}
-	fitted, err := Fit(schema, d)
-	if err != nil {
-		return err
-	}
-	if r.Purpose == purposePlan && fitted.Excess != "" && !a.step.loose && !c.config.Strict {
-		if schema, a.step.loose = loosen(schema); a.step.loose {
-			c.ladder.warnOnce("size", func() {
-				c.warn(fitted.Excess + ": plans are asked for in a looser form, with parameters as text, and checked afterwards")
-			})
-			if fitted, err = Fit(schema, d); err != nil {
-				return err
-			}
-		}
-	}
-	a.undo, a.schema = fitted.Undo, fitted.Schema
-	return nil
-}
-
-// loosen returns the loose form of a schema, and whether it has one; else the schema.
-func loosen(schema any) (any, bool) {
-	if loose, ok := Loose(schema); ok {
-		return loose, true
-	}
-	return schema, false
+	return excess, nil
 }
 
 // showSchema puts the request's schema into the prompt: that of a plan, which stays the same, after
@@ -346,7 +335,7 @@ func (c *Client) isDeaf(mode string, r *reply) bool {
 
 // answer makes an answer of what the provider sent.
 func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
-	answer := &Answer{Text: c.secrets.text(r.answer()), CutOff: r.cutOff, Usage: used}
+	answer := &Answer{Text: c.secrets.text(r.answer()), CutOff: r.cutOff, Loose: a.step.loose, Usage: used}
 	if r.refused {
 		answer.Refusal = strings.TrimSpace(c.secrets.text(r.refusal.String()))
 		if answer.Refusal == "" {

@@ -204,6 +204,10 @@ func TestClient_Ladder(t *testing.T) {
 			q := question()
 			if test.purpose != "" {
 				q.Purpose = test.purpose
+				q.Loose = question()
+				q.Loose.Purpose = test.purpose
+				q.Loose.Blocks = []string{"in another form"}
+				q.Loose.Schema = Object{{"type", "array"}, {"items", Object{{"type", "string"}}}}
 			}
 			a, err := s.Ask(t.Context(), q, nil)
 			if test.err != "" {
@@ -215,6 +219,12 @@ func TestClient_Ladder(t *testing.T) {
 			}
 			if _, err = s.Ask(t.Context(), q, nil); err != nil {
 				t.Error(err)
+			}
+			if a != nil {
+				_, isList := a.Value.Value.([]any)
+				if text := s.server.Requests()[len(test.faults)].Prompt; a.Loose != isList || isList != strings.HasPrefix(text, "in another form") {
+					t.Errorf("%+v of %s", a, text)
+				}
 			}
 			if got := strings.Join(s.modes(), " "); got != test.modes {
 				t.Errorf("modes: %s; want %s", got, test.modes)

@@ -91,10 +91,7 @@ func (l *ladder) warnOnce(reason string, warn func()) {
 // stepDown takes a step down the ladder after a refusal. It reports whether the request is to be
 // sent again. With strict settings it is an error.
 func (c *Client) stepDown(r *Request, from step, why string) (bool, error) {
-	canLoosen := false
-	if from.mode == modeSchema && !from.loose && r.Purpose == purposePlan {
-		_, canLoosen = Loose(r.Schema)
-	}
+	canLoosen := from.mode == modeSchema && !from.loose && r.Loose != nil
 	if c.config.Strict {
 		return false, fmt.Errorf("model %q: mode %s does not work: %s (strict = true allows no lower mode)", c.config.Name, from, why)
 	}

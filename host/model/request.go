@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strconv"
 
 	"obelus/engine/plan"
 	"obelus/store"
@@ -24,6 +23,10 @@ type Request struct {
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
 	// question, and is not hashed.
 	Key string `json:"-"`
+
+	// Loose is the same question with a smaller schema, for a provider that does not take the exact
+	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.
+	Loose *Request `json:"-"`
 
 	// Stable is the number of blocks that are the same at the next question of the context.
 	Stable int `json:"-"`
@@ -65,9 +68,10 @@ type Answer struct {
 	// checked. It is not set where the text is no JSON, or the model refused.
 	Value   store.Optional
 	Text    string // the answer as the provider gave it
-	Problem string // why there is no value, though the model did not refuse
 	Refusal string // why the model does not answer; empty if it does
 	CutOff  bool   // it ended at the limit of tokens
+	Loose   bool   // it answers the loose form of the request
+	Problem string // why Value is not set, in words for the model; empty where it refused
 	Usage   plan.Usage
 }
 
@@ -100,13 +104,12 @@ func (o Object) Get(name string) any {
 }
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) { return encode(o) }
+func (o Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
 
-// encode writes a value as JSON, without escapes for HTML.
-func encode(v any) ([]byte, error) { return appendJSON(nil, v) }
-
-// appendJSON appends a value as JSON. Objects and arrays are written here, in one pass.
-func appendJSON(b []byte, v any) (_ []byte, err error) {
+// appendValue appends a value as JSON. Objects and lists within one another are written into one
+// buffer.
+func appendValue(b []byte, v any) ([]byte, error) {
+	var err error
 	switch v := v.(type) {
 	case Object:
 		b = append(b, '{')
@@ -114,37 +117,40 @@ func appendJSON(b []byte, v any) (_ []byte, err error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(store.AppendString(b, m.Name), ':')
-			if b, err = appendJSON(b, m.Value); err != nil {
+			if b, err = appendValue(b, m.Name); err != nil {
+				return nil, err
+			}
+			if b, err = appendValue(append(b, ':'), m.Value); err != nil {
 				return nil, err
 			}
 		}
 		return append(b, '}'), nil
-	case map[string]any:
-		if v != nil {
-			return appendJSON(b, sortedObject(v))
-		}
 	case []any:
-		if v != nil {
-			b = append(b, '[')
-			for i, e := range v {
-				if i > 0 {
-					b = append(b, ',')
-				}
-				if b, err = appendJSON(b, e); err != nil {
-					return nil, err
-				}
-			}
-			return append(b, ']'), nil
+		if v == nil {
+			return append(b, "null"...), nil
 		}
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(b, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
 	case string:
 		return store.AppendString(b, v), nil
-	case bool:
-		return strconv.AppendBool(b, v), nil
 	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
+	text, err := encode(v)
+	return append(b, text...), err
+}
+
+// encode writes a value as JSON, without escapes for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err = e.Encode(v)
-	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), err
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -30,11 +30,11 @@ const (
 	longestAsked = 10 * time.Minute
 )
 
-// maxError bounds what is read of an answer that is an error, and maxShown what is shown of it, in
+// maxError bounds what is read of an answer that is an error, and maxSaid what is shown of it, in
 // bytes.
 const (
 	maxError = 64 << 10
-	maxShown = 600
+	maxSaid  = 600
 )
 
 // failure is a request that brought no answer.
@@ -439,8 +439,8 @@ func pageTitle(page []byte) string {
 func (c *Client) show(text string) string {
 	text = strings.ToValidUTF8(c.secrets.echo(text), "\ufffd")
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
 	}
 	return text
 }

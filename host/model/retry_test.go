@@ -289,7 +289,7 @@ func TestSecrets_Echoed(t *testing.T) {
 		"JSON within":      `{"error":{"inner":"key sk-\"te\\st\"\/+key\u003c\u00e9\u003E\u0026$1!"}}`,
 		"JSON cut":         `{"error":{"message":"key sk-\"te\\st\"/+key<é>&$1!`,
 		"an address":       `see https://x/?key=sk-%22te%5Cst%22%2F%2Bkey%3C%C3%a9%3E%26%241!`,
-		"beyond the bound": strings.Repeat("x", maxShown-10) + testKey,
+		"beyond the bound": strings.Repeat("x", maxSaid-10) + testKey,
 	} {
 		said = text
 		_, err := c.Ask(t.Context(), question(), nil)

@@ -48,12 +48,3 @@ func SchemaBlock(schema any) string {
 	text, _ := encode(schema)
 	return "## Answer\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n" + string(text)
 }
-
-// Loose returns the loose form of a plan's schema.
-func Loose(schema any) (any, bool) {
-	o, ok := schema.(Object)
-	if !ok || o.Get("loose") != nil {
-		return nil, false
-	}
-	return Object{{"type", "object"}, {"properties", Object{{"calls", Object{{"type", "array"}}}}}, {"loose", true}}, true
-}
