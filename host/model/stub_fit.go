@@ -46,5 +46,5 @@ func Fit(schema any, d Dialect) (Fitted, error) {
 // SchemaBlock is the block of a prompt that shows a schema.
 func SchemaBlock(schema any) string {
 	text, _ := encode(schema)
-	return "## Answer\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n" + string(text)
+	return "## Schema of the answer\nAnswer with JSON that fits this JSON Schema, and with nothing else.\n" + string(text)
 }

@@ -89,7 +89,7 @@ func TestBodies_CacheOfSystem(t *testing.T) {
 // TestBodies_SchemaInPrompt holds where the schema stands in the prompt: of a plan after what stays
 // the same, and else at the end.
 func TestBodies_SchemaInPrompt(t *testing.T) {
-	for purpose, want := range map[string]string{purposePlan: "## Data|## Answer|## Call", purposeAnswer: "## Data|## Call|## Answer"} {
+	for purpose, want := range map[string]string{purposePlan: "## Data|## Schema of|## Call", purposeAnswer: "## Data|## Call|## Schema of"} {
 		s := newSetUp(t, Config{Wire: wireAnthropic, Mode: modeText})
 		q := question()
 		q.Purpose = purpose
