@@ -220,8 +220,8 @@ func (c *Client) adapt(r *Request) (*adapted, error) {
 	return a, nil
 }
 
-// adaptTo makes the prompt of a request at a step. It returns in which way the schema is larger than
-// the provider takes, if it is.
+// adaptTo makes the prompt of a request at a step. Excess says how the schema is larger than the
+// provider takes; it is empty if it is not.
 func (c *Client) adaptTo(r *Request, at step) (a *adapted, excess string, err error) {
 	form := r
 	if at.loose {

@@ -76,7 +76,7 @@ type completion struct {
 	Model   string
 	Choices []struct {
 		Index          int
-		Delta, Message openAIMessage
+		Delta, Message *openAIMessage
 		FinishReason   string `json:"finish_reason"`
 	}
 	Usage *struct {
@@ -168,8 +168,8 @@ func (openAI) read(text []byte, r *reply) error {
 	}
 	for _, choice := range c.Choices {
 		if choice.Index == 0 {
-			r.openAIMessage(&choice.Delta)
-			r.openAIMessage(&choice.Message)
+			r.openAIMessage(choice.Delta)
+			r.openAIMessage(choice.Message)
 			r.openAIFinish(choice.FinishReason)
 		}
 	}
@@ -182,6 +182,9 @@ func (openAI) read(text []byte, r *reply) error {
 
 // openAIMessage adds a message, or a part of one, to the answer.
 func (r *reply) openAIMessage(m *openAIMessage) {
+	if m == nil {
+		return
+	}
 	r.write(m.text())
 	if m.Refusal != "" {
 		r.refused = true

@@ -92,22 +92,29 @@ func (e *eventReader) next() (event, error) {
 func (e *eventReader) readLine() error {
 	e.line = e.line[:0]
 	for {
-		c, err := e.r.ReadByte()
-		if err != nil {
+		if _, err := e.r.Peek(1); err != nil {
 			e.trimMark()
 			return err
 		}
-		if c == '\n' && e.lf && len(e.line) == 0 {
+		text, _ := e.r.Peek(e.r.Buffered())
+		if e.lf {
 			e.lf = false
+			if text[0] == '\n' {
+				_, _ = e.r.Discard(1)
+				continue
+			}
+		}
+		end := bytes.IndexAny(text, "\r\n")
+		if end < 0 {
+			e.line = append(e.line, text...)
+			_, _ = e.r.Discard(len(text))
 			continue
 		}
-		e.lf = false
-		if c == '\n' || c == '\r' {
-			e.lf = c == '\r'
-			e.trimMark()
-			return nil
-		}
-		e.line = append(e.line, c)
+		e.line = append(e.line, text[:end]...)
+		e.lf = text[end] == '\r'
+		_, _ = e.r.Discard(end + 1)
+		e.trimMark()
+		return nil
 	}
 }
 
