@@ -17,12 +17,16 @@ type Request struct {
 	Model   string   `json:"model"`   // its name in the settings
 	System  string   `json:"system"`
 	Blocks  []string `json:"blocks"` // from what never changes to what changes last
-	Schema  any      `json:"schema"` // of the answer: an [Object], or another JSON value
+	Schema  any      `json:"schema"` // of the answer: an [Object], or another JSON value; nil for any text
 	Params  Params   `json:"params"`
 
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
 	// question, and is not hashed.
 	Key string `json:"-"`
+
+	// Loose is the same question with a smaller schema, for a provider that does not take the exact
+	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.
+	Loose *Request `json:"-"`
 
 	// Stable is the number of blocks that are the same at the next question of the context.
 	Stable int `json:"-"`
@@ -39,8 +43,11 @@ type Params struct {
 }
 
 // Hash returns the SHA-256 of the request as JSON, in hex: of all that the model is shown.
-func (r *Request) Hash() string {
-	sum := sha256.Sum256(r.JSON())
+func (r *Request) Hash() string { return hashOf(r.JSON()) }
+
+// hashOf is the SHA-256 of a text, in hex.
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -63,6 +70,8 @@ type Answer struct {
 	Text    string // the answer as the provider gave it
 	Refusal string // why the model does not answer; empty if it does
 	CutOff  bool   // it ended at the limit of tokens
+	Loose   bool   // it answers the loose form of the request
+	Problem string // why Value is not set, in words for the model; empty where it refused
 	Usage   plan.Usage
 }
 
@@ -95,27 +104,46 @@ func (o Object) Get(name string) any {
 }
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
+func (o Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
+
+// appendValue appends a value as JSON. Objects and lists within one another are written into one
+// buffer.
+func appendValue(b []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case Object:
+		b = append(b, '{')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(b, m.Name); err != nil {
+				return nil, err
+			}
+			if b, err = appendValue(append(b, ':'), m.Value); err != nil {
+				return nil, err
+			}
 		}
-		name, err := encode(m.Name)
-		if err != nil {
-			return nil, err
+		return append(b, '}'), nil
+	case []any:
+		if v == nil {
+			return append(b, "null"...), nil
 		}
-		value, err := encode(m.Value)
-		if err != nil {
-			return nil, err
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(b, e); err != nil {
+				return nil, err
+			}
 		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+		return append(b, ']'), nil
+	case string:
+		return store.AppendString(b, v), nil
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	text, err := encode(v)
+	return append(b, text...), err
 }
 
 // encode writes a value as JSON, without escapes for HTML.

@@ -23,3 +23,21 @@ func Dir(t testing.TB, name string) string {
 	}
 	return dir
 }
+
+// File returns a file that is published on its own, such as a schema: the one of its name in the
+// folder that the environment variable OBELUS_SUITES names, or beside that folder. It skips the
+// test, and says why, where there is none.
+func File(t testing.TB, name string) string {
+	t.Helper()
+	root := os.Getenv("OBELUS_SUITES")
+	if root == "" {
+		t.Skipf("skipped: the file %s is not here: OBELUS_SUITES names no folder with published suites", name)
+	}
+	for _, dir := range []string{root, filepath.Dir(filepath.Clean(root))} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(dir, name)
+		}
+	}
+	t.Skipf("skipped: the file %s is neither in %s, which OBELUS_SUITES names, nor beside it", name, root)
+	return ""
+}

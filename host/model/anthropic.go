@@ -1,0 +1,255 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+)
+
+// anthropic is the wire of Anthropic's Messages.
+type anthropic struct{}
+
+// anthropicVersion is the version of the interface that is spoken here.
+const anthropicVersion = "2023-06-01"
+
+func (anthropic) path() string { return "v1/messages" }
+
+func (anthropic) authorize(h http.Header, key string) {
+	h.Set("Anthropic-Version", anthropicVersion)
+	if key != "" {
+		h.Set("X-Api-Key", key)
+	}
+}
+
+func (anthropic) body(p *prompt) Object {
+	var system, content []any
+	if p.system != "" {
+		system = append(system, anthropicText(p.system, p.stable == 0))
+	}
+	for i, text := range p.blocks {
+		content = append(content, anthropicText(text, i == p.stable-1))
+	}
+	b := Object{{"model", p.config.Model}, {"max_tokens", p.params.MaxTokens}}
+	if system != nil {
+		b = append(b, Member{"system", system})
+	}
+	b = append(b, Member{"messages", []any{Object{{"role", "user"}, {"content", content}}}})
+	if p.params.Temperature != nil {
+		b = append(b, Member{"temperature", *p.params.Temperature})
+	}
+	if p.params.TopP != nil {
+		b = append(b, Member{"top_p", *p.params.TopP})
+	}
+	var output Object
+	if p.mode == modeSchema || p.mode == modeLoose {
+		output = Object{{"format", Object{{"type", "json_schema"}, {"schema", p.schema}}}}
+	}
+	if p.mode == modeTools {
+		b = append(b,
+			Member{"tools", []any{Object{{"name", functionName}, {"description", functionText}, {"input_schema", p.schema}}}},
+			Member{"tool_choice", Object{{"type", "tool"}, {"name", functionName}, {"disable_parallel_tool_use", true}}})
+	} else if thinks(p.params.Effort) { // a model that must call a function may not think
+		budget, fixed := thinkingBudget(p.config.Model, p.params.Effort, p.params.MaxTokens)
+		if fixed {
+			b = append(b, Member{"thinking", Object{{"type", "enabled"}, {"budget_tokens", budget}}})
+		} else {
+			b = append(b, Member{"thinking", Object{{"type", "adaptive"}}})
+			output = append(output, Member{"effort", anthropicEffort(p.params.Effort)})
+		}
+	}
+	if output != nil {
+		b = append(b, Member{"output_config", output})
+	}
+	return append(b, Member{"stream", true})
+}
+
+// anthropicText is a block of text, which may be the last of what is kept in the provider's cache.
+func anthropicText(text string, last bool) Object {
+	block := Object{{"type", "text"}, {"text", text}}
+	if last {
+		block = append(block, Member{"cache_control", Object{{"type", "ephemeral"}}})
+	}
+	return block
+}
+
+// thinks reports whether an effort asks for reasoning.
+func thinks(effort string) bool { return effort != "" && effort != "none" }
+
+// anthropicEffort is an effort in the words of the provider.
+func anthropicEffort(effort string) string {
+	if effort == "minimal" {
+		return "low"
+	}
+	return effort
+}
+
+// minThinking is the least number of tokens that a budget of thinking may have.
+const minThinking = 1024
+
+// budgetedModel is the name of a model that thinks within a number of tokens. Those from version
+// 4.6 on choose it themselves, by the effort.
+var budgetedModel = regexp.MustCompile(`claude-(?:[a-z]+-)?(\d)(?:[-.](\d)\b)?`)
+
+// thinkingBudget returns how many tokens a model may think for, as a part of all that it may write,
+// and whether it takes such a bound at all.
+func thinkingBudget(model, effort string, most int) (budget int, ok bool) {
+	match := budgetedModel.FindStringSubmatch(model)
+	if match == nil {
+		return 0, false
+	}
+	major, _ := strconv.Atoi(match[1])
+	minor, _ := strconv.Atoi(match[2])
+	if major > 4 || major == 4 && minor >= 6 {
+		return 0, false
+	}
+	part := map[string]int{"minimal": 10, "low": 20, "medium": 50}[effort] // per cent
+	if part == 0 {
+		part = 80
+	}
+	return max(most*part/100, minThinking), true
+}
+
+// anthropicEvent is an event of a stream. An answer that comes at once is a message.
+type anthropicEvent struct {
+	Type         string
+	Message      *anthropicMessage
+	Index        int
+	ContentBlock anthropicBlock `json:"content_block"`
+	Delta        struct {
+		Type        string
+		Text        string
+		PartialJSON string `json:"partial_json"`
+		StopReason  string `json:"stop_reason"`
+	}
+	Usage *anthropicUsage
+}
+
+type anthropicMessage struct {
+	Type       string
+	Model      string
+	Content    []anthropicBlock
+	StopReason string `json:"stop_reason"`
+	Usage      *anthropicUsage
+}
+
+type anthropicBlock struct {
+	Type, Text, ID string
+	Input          json.RawMessage
+}
+
+type anthropicUsage struct {
+	Input   *int64 `json:"input_tokens"`
+	Output  *int64 `json:"output_tokens"`
+	Read    *int64 `json:"cache_read_input_tokens"`
+	Write   *int64 `json:"cache_creation_input_tokens"`
+	Details struct {
+		Thinking int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+func (anthropic) event(ev event, r *reply) error {
+	if string(ev.data) == "[DONE]" { // some servers say it on this wire, too
+		r.ended = true
+		return nil
+	}
+	var e anthropicEvent
+	if json.Unmarshal(ev.data, &e) != nil {
+		return errBroken
+	}
+	switch e.Type {
+	case "error":
+		if wrong, ok := parseError(ev.data); ok {
+			return wrong
+		}
+		return &providerError{message: string(ev.data)}
+	case "message_start":
+		if e.Message != nil {
+			r.served = e.Message.Model
+			r.anthropicUsage(e.Message.Usage)
+		}
+	case "content_block_start":
+		if e.ContentBlock.Type == "tool_use" {
+			r.called = cmp.Or(e.ContentBlock.ID, functionName)
+		}
+		r.write(e.ContentBlock.Text)
+	case "content_block_delta":
+		switch e.Delta.Type {
+		case "text_delta":
+			r.write(e.Delta.Text)
+		case "input_json_delta":
+			r.writeArgs(e.Delta.PartialJSON)
+		}
+	case "message_delta":
+		r.anthropicUsage(e.Usage)
+		r.anthropicStop(e.Delta.StopReason)
+	case "message_stop":
+		r.ended = true
+	}
+	return nil
+}
+
+func (anthropic) whole(text []byte, r *reply) error {
+	var m anthropicMessage
+	if json.Unmarshal(text, &m) != nil {
+		return errBroken
+	}
+	if m.Type == "error" {
+		if wrong, ok := parseError(text); ok {
+			return wrong
+		}
+	}
+	if m.StopReason == "" {
+		return errNoJSON
+	}
+	r.served = m.Model
+	for _, block := range m.Content {
+		switch block.Type {
+		case "text":
+			r.write(block.Text)
+		case "tool_use":
+			r.called = cmp.Or(block.ID, functionName)
+			r.writeArgs(string(block.Input))
+		}
+	}
+	r.anthropicUsage(m.Usage)
+	r.anthropicStop(m.StopReason)
+	r.ended = true
+	return nil
+}
+
+// anthropicUsage notes what is said of tokens, which replaces what was said before. The cache's
+// stand beside the rest of the input there.
+func (r *reply) anthropicUsage(u *anthropicUsage) {
+	if u == nil {
+		return
+	}
+	t := &r.usage
+	rest := t.input - t.cacheRead - t.cacheWrite
+	for _, n := range []struct {
+		to   *int64
+		from *int64
+	}{{&rest, u.Input}, {&t.output, u.Output}, {&t.cacheRead, u.Read}, {&t.cacheWrite, u.Write}} {
+		if n.from != nil {
+			*n.to = *n.from
+			t.known = true
+		}
+	}
+	t.reasoning = max(t.reasoning, u.Details.Thinking)
+	t.input = rest + t.cacheRead + t.cacheWrite
+}
+
+// anthropicStop notes why the answer ended.
+func (r *reply) anthropicStop(reason string) {
+	if reason == "" {
+		return
+	}
+	r.finish, r.ended = reason, true
+	switch reason {
+	case "max_tokens", "model_context_window_exceeded":
+		r.cutOff = true
+	case "refusal":
+		r.refused = true
+	}
+}

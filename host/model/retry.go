@@ -1,0 +1,464 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/engine/plan"
+)
+
+// How long a request waits before it is tried again: twice as long each time, unless the provider
+// says how long.
+const (
+	firstWait   = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+	// longestAsked is the longest that a provider may ask to wait.
+	longestAsked = 10 * time.Minute
+)
+
+// maxError bounds what is read of an answer that is an error, and maxSaid what is shown of it, in
+// bytes.
+const (
+	maxError = 64 << 10
+	maxSaid  = 600
+)
+
+// failure is a request that brought no answer.
+type failure struct {
+	err    error
+	status int
+	said   string        // by the provider, without secrets
+	again  bool          // another try may help
+	after  time.Duration // that the provider asks to wait; negative if it does not
+	begun  bool          // the provider had begun to answer, which it may charge for
+	mute   bool          // the stream ended in order and without a word
+}
+
+func failed(err error, again bool) *failure { return &failure{err: err, again: again, after: -1} }
+
+// timeouts are how long a provider may keep silent.
+type timeouts struct{ first, silence time.Duration }
+
+// timeoutsOf returns 60 s for the first byte and 30 s between two: more for a model that is given
+// more than two minutes for a question.
+func timeoutsOf(c Config) timeouts {
+	return timeouts{max(time.Minute, c.Timeout/2), max(30*time.Second, c.Timeout/4)}
+}
+
+// send sends a prompt, again if it fails and that may help, and counts each request.
+func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
+	key, err := c.key()
+	if err != nil {
+		return nil, failed(err, false)
+	}
+	body, err := c.encodeBody(p)
+	if err != nil {
+		return nil, failed(err, false)
+	}
+	for try := 1; ; try++ {
+		r, f := c.sendOnce(ctx, p, key, body, meter, used)
+		if f == nil {
+			return r, nil
+		}
+		if f.mute && !p.unstreamed { // some servers can say what is wrong in no other way
+			p.unstreamed = true
+			if body, err = c.encodeBody(p); err != nil {
+				return nil, failed(err, false)
+			}
+		}
+		if !f.again || ctx.Err() != nil || f.refusesMode(p.mode) != "" {
+			return nil, f
+		}
+		if try >= c.config.Tries {
+			if try > 1 {
+				f.err = fmt.Errorf("%w (tried %d times)", f.err, try)
+			}
+			return nil, f
+		}
+		wait := waitBefore(try, f.after)
+		if deadline, ok := ctx.Deadline(); wait > longestAsked || ok && time.Until(deadline) < wait {
+			f.err = fmt.Errorf("%w (not tried again: it would have to wait %v, which is too long)", f.err, wait.Round(time.Second/10))
+			return nil, f
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, failed(fmt.Errorf("%w (while it waited to try again: %w)", f.err, err), false)
+		}
+	}
+}
+
+// waitBefore returns how long to wait after a number of tries.
+func waitBefore(tries int, asked time.Duration) time.Duration {
+	if asked >= 0 {
+		return asked
+	}
+	wait := longestWait
+	if tries < 8 {
+		wait = min(wait, firstWait<<(tries-1))
+	}
+	return wait/2 + rand.N(wait/2+1)
+}
+
+// sendOnce sends one request once the limits and the budget allow it, and counts it.
+func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byte, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
+	release, err := c.limiter.acquire(ctx, estimate(len(body)))
+	if err != nil {
+		return nil, failed(fmt.Errorf("while it waited for its turn: %w", err), false)
+	}
+	if err := meter.Allow(); err != nil {
+		release(-1)
+		return nil, &failure{err: err, after: -1}
+	}
+	started := time.Now()
+	r := &reply{delta: meter.Delta}
+	f := c.exchange(ctx, p, key, body, r)
+	var u plan.Usage
+	if f == nil || f.begun || r.text.Len()+r.args.Len() > 0 || r.usage.known {
+		u = r.spent(&c.config, len(body))
+	}
+	u.Requests, u.Model, u.Mode, u.Request, u.Took = 1, c.config.Name, p.mode, p.key, time.Since(started)
+	u.MS = float64(u.Took.Microseconds()) / 1000
+	release(u.Input + u.Output)
+	meter.Spend(u)
+	used.Add(u)
+	return r, f
+}
+
+// encodeBody is the body of a request, with the extra of the settings.
+func (c *Client) encodeBody(p *prompt) ([]byte, error) {
+	b := merge(c.wire.body(p), c.config.Extra)
+	if p.unstreamed {
+		b = merge(b, map[string]any{"stream": false})
+	}
+	if b.Get("stream") == false { // its options are refused then
+		p.unstreamed = true
+		b = slices.DeleteFunc(b, func(m Member) bool { return m.Name == "stream_options" })
+	}
+	text, err := encode(b)
+	if err != nil {
+		return nil, fmt.Errorf("the request is not JSON: %w", err)
+	}
+	return text, nil
+}
+
+var (
+	errFirstByte = errors.New("the provider did not begin to answer")
+	errSilence   = errors.New("the provider stopped in the middle of the answer")
+)
+
+// exchange sends one request and reads the answer into r.
+func (c *Client) exchange(ctx context.Context, p *prompt, key string, body []byte, r *reply) *failure {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	request, err := http.NewRequestWithContext(within, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return failed(errors.New("the address of the model can't be used"), false)
+	}
+	if err := c.fillHeader(request.Header, key, c.idempotencyKey(p, body)); err != nil {
+		return failed(err, false)
+	}
+	first := c.timeouts.first
+	if p.unstreamed { // nothing comes before all is there
+		first = max(first, plan.DefaultModelTimeout)
+	}
+	watch := time.AfterFunc(first, func() { cancel(fmt.Errorf("%w within %v", errFirstByte, first)) })
+	defer watch.Stop()
+	response, err := c.http.Do(request)
+	if err != nil {
+		return c.networkFailure(within, err, false)
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		return c.statusFailure(response)
+	}
+	silence := time.AfterFunc(time.Hour, func() {
+		cancel(fmt.Errorf("%w: nothing came for %v", errSilence, c.timeouts.silence))
+	})
+	defer silence.Stop()
+	silence.Stop()
+	watched := &watchedReader{response.Body, func() {
+		watch.Stop()
+		silence.Reset(c.timeouts.silence)
+	}}
+	f := c.read(&bounded{watched, maxBody}, r)
+	if f != nil && within.Err() != nil {
+		return c.networkFailure(within, f.err, true)
+	}
+	if f == nil { // read to its end, the connection serves another request
+		silence.Reset(drainTime)
+		_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
+	}
+	return f
+}
+
+// How long, and for how many bytes, the end of an answer is awaited that is complete.
+const (
+	drainTime  = 100 * time.Millisecond
+	maxDrained = 4 << 10
+)
+
+// watchedReader calls a function whenever something was read.
+type watchedReader struct {
+	r    io.Reader
+	came func()
+}
+
+// Read implements [io.Reader].
+func (w *watchedReader) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.came()
+	}
+	return n, err
+}
+
+// read reads an answer, streamed or not.
+func (c *Client) read(body io.Reader, r *reply) *failure {
+	buffered := bufio.NewReader(body)
+	first, err := firstCharacter(buffered)
+	if err != nil {
+		return c.brokenOff(err)
+	}
+	switch first {
+	case '<':
+		page, _ := io.ReadAll(io.LimitReader(buffered, maxError))
+		return failed(errors.New("the answer is a web page, not JSON: "+c.show(pageTitle(page))+": is url right, and is no proxy in between?"), false)
+	case '{', '[':
+		text, err := io.ReadAll(buffered)
+		if err != nil {
+			return c.brokenOff(err)
+		}
+		return c.readFailure(c.wire.whole(text, r))
+	}
+	events := &eventReader{r: buffered}
+	for !r.ended || !r.usage.known { // what tokens were used may come last
+		ev, err := events.next()
+		if err == io.EOF && r.ended {
+			break
+		}
+		if err != nil {
+			if r.ended && err != errTooLarge {
+				break
+			}
+			f := c.brokenOff(err)
+			f.mute = err == io.EOF && r.text.Len()+r.args.Len()+r.refusal.Len() == 0
+			return f
+		}
+		if err := c.wire.event(ev, r); err != nil {
+			return c.readFailure(err)
+		}
+		if string(ev.data) == "[DONE]" {
+			break
+		}
+	}
+	return nil
+}
+
+// firstCharacter returns the first byte that is no white space, and leaves it to be read.
+func firstCharacter(r *bufio.Reader) (byte, error) {
+	for {
+		b, err := r.Peek(1)
+		if err != nil {
+			return 0, err
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(b[0])) {
+			return b[0], nil
+		}
+		if _, err := r.Discard(1); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// brokenOff is an answer that ended too early, or was too large.
+func (c *Client) brokenOff(err error) *failure {
+	if errors.Is(err, errTooLarge) {
+		f := failed(err, false)
+		f.begun = true
+		return f
+	}
+	f := failed(errBroken, true)
+	f.begun = true
+	return f
+}
+
+// readFailure is what was wrong with an answer; nil for nil.
+func (c *Client) readFailure(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	f := failed(err, true)
+	f.begun = true
+	if said := (*providerError)(nil); errors.As(err, &said) {
+		f.status = said.status
+		f.said = c.show(said.message)
+		f.again = said.status == 0 && !permanent[said.code] || retryable(said.status, said.code)
+		f.err = errors.New("the provider broke off: " + f.said)
+		f.begun = false // which the text tells that may have come
+	} else if errors.Is(err, errNoJSON) {
+		f.again = false
+		f.err = fmt.Errorf("%w: is url right?", err)
+	}
+	return f
+}
+
+// permanent are codes of errors within an answer that another try does not help.
+var permanent = map[string]bool{
+	"invalid_request_error": true, "authentication_error": true, "permission_error": true, "not_found_error": true,
+	"request_too_large": true, "insufficient_quota": true, "billing_error": true, "invalid_api_key": true, "model_not_found": true,
+}
+
+// retryable reports whether another try may help after a status.
+func retryable(status int, code string) bool {
+	switch status {
+	case http.StatusTooManyRequests:
+		return code != "insufficient_quota"
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529: // overloaded
+		return true
+	}
+	return false
+}
+
+// networkFailure is a request that the network, a timeout or the caller ended.
+func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *failure {
+	cause := context.Cause(ctx)
+	f := &failure{after: -1, begun: begun, again: true}
+	var inURL *url.Error
+	switch {
+	case errors.Is(cause, errFirstByte) || errors.Is(cause, errSilence):
+		f.err = cause
+	case cause != nil:
+		f.err, f.again = fmt.Errorf("while it waited for the answer: %w", cause), false
+	case errors.As(err, &inURL):
+		f.err = errors.New(c.show(inURL.Err.Error()))
+	default:
+		f.err = errors.New(c.show(err.Error()))
+	}
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
+		f.again = false
+	}
+	return f
+}
+
+// statusFailure is an answer that is an error.
+func (c *Client) statusFailure(response *http.Response) *failure {
+	status := response.StatusCode
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxError))
+	said, code := "", ""
+	if e, ok := parseError(text); ok {
+		said, code = e.message, e.code
+	} else if isPage(text, response.Header) {
+		said = "a web page, not JSON: " + pageTitle(text)
+	} else {
+		said = string(text)
+	}
+	said = c.show(said)
+	message := fmt.Sprintf("%s answers %s", response.Request.URL.Host, statusText(status))
+	if said != "" {
+		message += ": " + said
+	}
+	f := failed(errors.New(message+c.hint(status, response.Header)), retryable(status, code))
+	f.status, f.said, f.after = status, said, retryAfter(response.Header)
+	return f
+}
+
+// statusText is a status with its name.
+func statusText(status int) string {
+	if status == 529 {
+		return "529 Overloaded"
+	}
+	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
+}
+
+// hint ends an error by what to do about it.
+func (c *Client) hint(status int, h http.Header) string {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		if c.config.Key == "" {
+			return " (the model has no key: name its environment variable as key)"
+		}
+		return fmt.Sprintf(" (the key is that of the environment variable %s)", c.config.Key)
+	case status == http.StatusNotFound:
+		return fmt.Sprintf(" (is the model %q there, and url right?)", c.config.Model)
+	case status >= 300 && status < 400:
+		to := "another address"
+		if u, err := url.Parse(h.Get("Location")); err == nil && u.Host != "" {
+			to = u.Host
+		}
+		return fmt.Sprintf(" (it points to %s, which is not followed: the key would go there; if that is right, change url)", c.show(to))
+	}
+	return ""
+}
+
+// retryAfter returns how long a provider asks to wait, or a negative duration.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e12 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e9 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return -1
+}
+
+// isPage reports whether an answer is HTML.
+func isPage(text []byte, h http.Header) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")) || strings.HasPrefix(h.Get("Content-Type"), "text/html")
+}
+
+// pageTitle is the title of a page, or a part of its text.
+func pageTitle(page []byte) string {
+	lower := bytes.ToLower(page)
+	if from := bytes.Index(lower, []byte("<title>")); from >= 0 && len(lower) == len(page) {
+		if length := bytes.Index(lower[from:], []byte("</title>")); length > 0 {
+			return string(page[from+len("<title>") : from+length])
+		}
+	}
+	return string(page[:min(len(page), 80)])
+}
+
+// show is what a provider says, without secrets, in one line that is not too long.
+func (c *Client) show(text string) string {
+	text = strings.ToValidUTF8(c.secrets.echo(text), "\ufffd")
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
+	}
+	return text
+}
+
+// idempotencyKey is the same for each try of a request, and another one for another request about
+// the same call: one that repairs the answer, or gives the schema in another way.
+func (c *Client) idempotencyKey(p *prompt, body []byte) string {
+	if p.callKey == "" {
+		return ""
+	}
+	sum := sha256.Sum256(body)
+	key := p.callKey
+	for _, b := range []byte(key) {
+		if b <= ' ' || b > '~' {
+			whole := sha256.Sum256([]byte(key))
+			key = hex.EncodeToString(whole[:16])
+			break
+		}
+	}
+	return key + "-" + hex.EncodeToString(sum[:6])
+}
