@@ -24,6 +24,10 @@ type Request struct {
 	// question, and is not hashed.
 	Key string `json:"-"`
 
+	// Loose is the same question with a smaller schema, for a provider that does not take the exact
+	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.
+	Loose *Request `json:"-"`
+
 	// Stable is the number of blocks that are the same at the next question of the context.
 	Stable int `json:"-"`
 }
@@ -63,6 +67,8 @@ type Answer struct {
 	Text    string // the answer as the provider gave it
 	Refusal string // why the model does not answer; empty if it does
 	CutOff  bool   // it ended at the limit of tokens
+	Loose   bool   // it answers the loose form of the request
+	Problem string // why Value is not set, in words for the model; empty if it is no JSON
 	Usage   plan.Usage
 }
 
