@@ -187,7 +187,7 @@ func isGrammar(pattern string) bool {
 		return false
 	}
 	inner := strings.ReplaceAll(pattern[1:len(pattern)-1], `[^"\\]`, "x")
-	if strings.ContainsAny(inner, `"^$`) || strings.Contains(inner, "(?") {
+	if strings.ContainsAny(inner, `"^$`) {
 		return false
 	}
 	inClass := false
@@ -197,8 +197,8 @@ func isGrammar(pattern string) bool {
 			if i++; i >= len(inner) || !strings.ContainsRune(`.()[]{}|*+?-/`, rune(inner[i])) {
 				return false
 			}
-		case '.':
-			if !inClass {
+		case '.', '(':
+			if !inClass && (c == '.' || strings.HasPrefix(inner[i:], "(?")) {
 				return false
 			}
 		case '[':

@@ -28,9 +28,9 @@ type fitter struct {
 
 // Limits of what is built of one schema.
 const (
-	maxLevels       = 48
-	maxNodes        = 20_000
-	maxConjunctions = 20_000
+	maxLevels       = 32
+	maxNodes        = 10_000
+	maxConjunctions = 10_000
 )
 
 // node is a place in a fitted schema, with what undoes it.
@@ -196,7 +196,7 @@ func (f *fitter) constants(s Object, source any, at string) *node {
 		}
 	}
 	var made Object
-	if types := typesOfValues(values); f.dialect.Typed || s.has("type") && len(types) == 1 {
+	if types := typesOfValues(values); f.dialect.Typed || n.text || s.has("type") && len(types) == 1 {
 		made = Object{{"type", oneOrList(types)}}
 	}
 	if s.has("const") && f.dialect.Const {

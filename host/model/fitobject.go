@@ -27,7 +27,7 @@ func (f *fitter) object(s Object, source any, at string) *node {
 		}
 		n.properties[m.Name] = child
 		schema := child.schema
-		n.optional[m.Name] = !needed && !f.takesType(m.Value, "null", 0)
+		n.optional[m.Name] = !needed && !f.writesNull(child, 0)
 		if f.dialect.AllRequired && n.optional[m.Name] {
 			schema = nullable(schema)
 		}
@@ -106,6 +106,22 @@ func (f *fitter) takesType(source any, typ string, depth int) bool {
 		}
 	}
 	return !slices.ContainsFunc(o.list("allOf"), func(part any) bool { return !takes(part) })
+}
+
+// writesNull reports whether null is written for a value of a node.
+func (f *fitter) writesNull(n *node, depth int) bool {
+	switch {
+	case n.text, depth > maxMerges:
+		return false
+	case n.branches != nil:
+		return slices.ContainsFunc(n.branches, func(branch *node) bool { return f.writesNull(branch, depth+1) })
+	case n.ref == "":
+		return f.takesType(n.schema, "null", 0)
+	}
+	if def := f.defs[n.ref]; def.schema != nil {
+		return f.writesNull(def, depth+1)
+	}
+	return f.takesType(Object{{"$ref", n.ref}}, "null", 0) // the definition holds the property
 }
 
 // union fits a union. Where a value could be of two branches, and JSON texts in one of them would

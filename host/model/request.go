@@ -101,27 +101,44 @@ func (o Object) Get(name string) any {
 }
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
+func (o Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
+
+// appendValue appends a value as JSON. Objects and lists within one another are written into one
+// buffer.
+func appendValue(b []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case Object:
+		b = append(b, '{')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(b, m.Name); err != nil {
+				return nil, err
+			}
+			if b, err = appendValue(append(b, ':'), m.Value); err != nil {
+				return nil, err
+			}
 		}
-		name, err := encode(m.Name)
-		if err != nil {
-			return nil, err
+		return append(b, '}'), nil
+	case []any:
+		if v == nil {
+			return append(b, "null"...), nil
 		}
-		value, err := encode(m.Value)
-		if err != nil {
-			return nil, err
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendValue(b, e); err != nil {
+				return nil, err
+			}
 		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+		return append(b, ']'), nil
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	text, err := encode(v)
+	return append(b, text...), err
 }
 
 // encode writes a value as JSON, without escapes for HTML.
