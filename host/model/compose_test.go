@@ -183,11 +183,11 @@ func TestSolutionSchema_Definitions(t *testing.T) {
 	}
 	for answer, right := range map[string]bool{
 		`{"calls": [{"_tool": "a/b", "order": {"lines": [1]}, "tree": {"n": 1}, "again": 2}, {"_tool": "c", "line": "x", "_output": true}], "output": [[], [[]]]}`: true,
-		`{"calls": [{"_tool": "a/b", "order": {"lines": ["x"]}}], "output": null}`:                                                                                  false,
-		`{"calls": [{"_tool": "a/b", "tree": {"n": "x"}}], "output": null}`:                                                                                         false,
-		`{"calls": [{"_tool": "c", "line": "x", "_output": "x"}], "output": null}`:                                                                                  false,
-		`{"calls": [{"_tool": "a/b", "order": "†state.order", "n": "†state.n"}], "output": "†state.x"}`:                                                             true,
-		`{"calls": [{"_tool": "a/b", "order": {"lines": "†state.lines"}}], "output": null}`:                                                                         true,
+		`{"calls": [{"_tool": "a/b", "order": {"lines": ["x"]}}], "output": null}`:                                                                                 false,
+		`{"calls": [{"_tool": "a/b", "tree": {"n": "x"}}], "output": null}`:                                                                                        false,
+		`{"calls": [{"_tool": "c", "line": "x", "_output": "x"}], "output": null}`:                                                                                 false,
+		`{"calls": [{"_tool": "a/b", "order": "†state.order", "n": "†state.n"}], "output": "†state.x"}`:                                                            true,
+		`{"calls": [{"_tool": "a/b", "order": {"lines": "†state.lines"}}], "output": null}`:                                                                        true,
 		`{"calls": [], "output": [3]}`: false,
 	} {
 		if err := compiled.Validate(decoded(t, answer), ""); (err == nil) != right {

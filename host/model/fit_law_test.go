@@ -34,7 +34,7 @@ func (s schemas) root() any {
 	}
 	root = maps.Clone(root)
 	root["$defs"] = object{
-		"A": object{"type": "object", "properties": object{"next": object{"$ref": "#/$defs/A"}, "v": s.schema(1)}, "required": []any{"v"}},
+		"A":   object{"type": "object", "properties": object{"next": object{"$ref": "#/$defs/A"}, "v": s.schema(1)}, "required": []any{"v"}},
 		"B/C": object{"type": "array", "items": object{"anyOf": []any{object{"$ref": "#/$defs/B~1C"}, object{"type": "integer"}}}},
 	}
 	return root

@@ -34,7 +34,7 @@ Calls behind a branch that is not taken are skipped: plan for both.
 Give output once the task is done, as a value or by references; until then null. With output null you are asked again and see what came of your calls.
 Under "## Errors" is what went wrong with your last calls. Do not repeat a call as it failed.
 Under "## Last plan" is what became of your last calls. What is done is done: go on from there.
-Under "## Tools" are the tools: parameters with ? may be left out; what stands after → is the result; [writes: …] is where it goes by itself, without _outputPath.
+Under "## Tools" are the tools: parameters with ? may be left out; what stands after → is the result. [writes †a.b] is where it goes by itself, without _outputPath; [writes one of …] is what _outputPath may be.
 Under "## Data" are the kinds of the context, in the order in which they were written. †input is kind input, †input.a its member a, †input.list[0] the first of a list. A name with other characters is quoted: †state["first-name"].
 ① and the like are instances: a call with _instance "①" reads and writes the values of that instance, and "*" makes a call for each.
 A text is cut where it says … (14 KB: refer to it as †input.text), and so is a list: a reference has all of it.

@@ -59,10 +59,10 @@ func dataBlock(kind plan.Shown, planning bool) string {
 	path := store.KindPath(kind.Kind)
 	b.WriteString("## Data: " + path.String())
 	if kind.Instance != "" {
-		b.WriteString(" " + kind.Instance)
+		b.WriteString(" " + oneLine(kind.Instance))
 	}
 	if kind.Description != "" {
-		b.WriteString("\n" + kind.Description)
+		b.WriteString("\n" + oneLine(kind.Description))
 	}
 	if kind.Kind == "input" {
 		b.WriteString("\nTreat it as a structured prompt.")
@@ -178,6 +178,7 @@ func errorLine(data map[string]any) string {
 			names = append(names, text)
 		}
 	}
+	message = strings.ReplaceAll(message, "\n", "\n  ") // it can't begin a block
 	if len(names) == 0 {
 		return message
 	}
@@ -291,7 +292,7 @@ func callBlock(q plan.Question) string {
 	name, _ := q.Call["_tool"].(string)
 	b.WriteString("## Call " + q.ID + " " + name)
 	if instance, ok := q.Call["_instance"].(string); ok && instance != "" {
-		b.WriteString(" " + instance)
+		b.WriteString(" " + oneLine(instance))
 	}
 	tool, _ := q.Tool.(map[string]any)
 	if text, ok := tool["description"].(string); ok && text != "" {

@@ -39,7 +39,7 @@ func toolLine(tool plan.Offer, lazy bool) string {
 		b.WriteString(" — " + text)
 	}
 	if writes := outputPaths(meta["_outputPath"]); writes != "" {
-		b.WriteString(" [writes: " + writes + "]")
+		b.WriteString(" [writes " + writes + "]")
 	}
 	return b.String() + parameterNotes(params)
 }
@@ -62,9 +62,12 @@ func outputPaths(def any) string {
 		return text
 	}
 	if text, ok := object["pattern"].(string); ok {
-		return "what matches " + text
+		return "where matching " + text
 	}
-	return strings.Join(textsOf(object["enum"]), " or ")
+	if paths := textsOf(object["enum"]); len(paths) > 0 {
+		return "one of " + strings.Join(paths, ", ")
+	}
+	return ""
 }
 
 func propertyShape(of Object, p Member, depth int) string {
