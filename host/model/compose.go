@@ -167,8 +167,8 @@ func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []stri
 	}
 }
 
-// metaOf returns the schema that a tool declares for a meta-property; nil where it prescribes it, or
-// an output path without saying which.
+// metaOf returns the schema that a tool declares for a meta-property. It is nil where the tool
+// prescribes the value, or an output path without saying which.
 func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (schema any, declared bool) {
 	def, declared := meta[name]
 	if !declared {

@@ -25,8 +25,8 @@
 // of the results of several calls. They are objects of an order ([Object]): a model writes its
 // answer in the order of the properties, so the tool comes first and the result last.
 //
-// Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes, and
-// [Fitted.Undo] makes of an answer what the schema is about. An asker does both: [Answer.Value] is
+// Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes,
+// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both: [Answer.Value] is
 // undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or not heed it, and
 // [Request.Loose] is the same question with a smaller one.
 //

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host/model"
 	"obelus/store"
@@ -307,14 +308,19 @@ func redo(root, s, w any, depth int) (all []any) {
 	}
 	if branches, ok := o["anyOf"].([]any); ok {
 		for _, branch := range branches {
-			if all = append(all, redo(root, branch, w, depth+1)...); len(all) > 64 {
-				break
+			for _, v := range redo(root, branch, w, depth+1) {
+				if !slices.ContainsFunc(all, func(other any) bool { return string(store.EncodeJSON(other)) == string(store.EncodeJSON(v)) }) {
+					all = append(all, v)
+				}
 			}
 		}
 		return all
 	}
 	if isText(o) {
 		return []any{string(store.EncodeJSON(w))}
+	}
+	if !mayBe(o, w) {
+		return nil
 	}
 	switch w := w.(type) {
 	case object:
@@ -337,6 +343,28 @@ func redo(root, s, w any, depth int) (all []any) {
 		return all
 	}
 	return []any{w}
+}
+
+// mayBe reports whether a value is of a schema's types and constants, and has none but its properties.
+func mayBe(o object, w any) bool {
+	types, ok := o["type"].([]any)
+	if typ, one := o["type"].(string); one {
+		types, ok = []any{typ}, true
+	}
+	if named := store.TypeName(w); ok && !slices.Contains(types, any(named)) && !(named == "number" && slices.Contains(types, any("integer"))) {
+		return false
+	}
+	if c, ok := o["const"]; ok && string(store.EncodeJSON(c)) != string(store.EncodeJSON(w)) {
+		return false
+	}
+	given, isObject := w.(object)
+	properties, _ := o["properties"].(object)
+	for name := range given {
+		if isObject && properties[name] == nil && o["additionalProperties"] == false {
+			return false
+		}
+	}
+	return true
 }
 
 func redoObject(root any, o, w object, depth int) []any {
@@ -452,6 +480,66 @@ func TestFit_Law(t *testing.T) {
 	})
 	if valid*4 < tried {
 		t.Errorf("only %d of %d values were of their schemas", valid, tried)
+	}
+}
+
+// TestSolutionSchema_Law holds that every call of a tool, with or without references in place of its
+// parameters, is one of the composed schema, and can be written as each dialect has it.
+func TestSolutionSchema_Law(t *testing.T) {
+	looked := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := schemas{T: t}
+		root := s.root().(object)
+		tool := s.object(3)
+		tool["$defs"] = root["$defs"]
+		tool = normal(t, tool).(object)
+		call, ok := normal(t, valueOf(t, tool, tool, 0)).(object)
+		if !ok || compiled(t, closedReading(tool)).Validate(call, "") != nil {
+			return
+		}
+		looked++
+		properties, _ := tool["properties"].(object)
+		for name := range properties {
+			if _, given := call[name]; given && rapid.Bool().Draw(t, "refers") {
+				call[name] = "†input.x"
+			}
+			if def, ok := properties[name].(object); ok {
+				if _, prescribed := def["const"]; prescribed {
+					delete(call, name)
+				}
+			}
+		}
+		call["_tool"], call["_outputPath"] = "t", "†a || †b"
+		latent := rapid.Bool().Draw(t, "latent")
+		if latent {
+			call["_output"] = "done"
+		}
+		other := plan.Offer{Name: "other", Schema: normal(t, s.object(2)).(object)}
+		other.Schema["$defs"] = tool["$defs"]
+		p := plan.Proposal{Tools: []plan.Offer{{Name: "t", Schema: tool, Latent: latent}, other}}
+		composed := model.SolutionSchema(p, model.Config{NoReasons: true})
+		check := compiled(t, composed)
+		answer := normal(t, object{"calls": []any{call}, "output": nil})
+		if err := check.Validate(answer, ""); err != nil {
+			t.Fatalf("%v\ntool %s\ncomposed %s\nanswer %s", err, store.EncodeJSON(tool), store.EncodeJSON(normal(t, composed)), store.EncodeJSON(answer))
+		}
+		for _, name := range model.Dialects() {
+			d, _ := model.DialectOf(name)
+			fitted, err := model.Fit(composed, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := normal(t, fitted.Schema)
+			if err := rulesOf(d, shown); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, store.EncodeJSON(shown))
+			}
+			if err := comesBack(compiled(t, shown), shown, fitted, check, answer); err != nil {
+				t.Fatalf("%s: %v\ntool %s\nfitted %s\nanswer %s", name, err, store.EncodeJSON(tool), store.EncodeJSON(shown), store.EncodeJSON(answer))
+			}
+		}
+	})
+	if looked < 20 {
+		t.Errorf("only %d calls were looked at", looked)
 	}
 }
 

@@ -310,7 +310,7 @@ func (f *fitter) reference(ref string, source any, at string) *node {
 		return f.build(target, at)
 	}
 	if f.defs[ref] == nil {
-		def := &node{}
+		def := &node{source: target}
 		f.defs[ref], f.names[ref] = def, f.nameOf(ref)
 		f.order = append(f.order, ref)
 		*def = *f.build(target, "$defs."+f.names[ref])

@@ -6,41 +6,11 @@ import (
 
 // object fits a schema of objects.
 func (f *fitter) object(s Object, source any, at string) *node {
-	properties, additional := s.object("properties"), s.Get("additionalProperties")
-	required := textsOf(s.Get("required"))
 	if f.isMap(s) && !f.dialect.Untyped {
 		return f.asText(s, source)
 	}
 	n := &node{source: source, properties: map[string]*node{}, optional: map[string]bool{}}
-	fitted, must := Object{}, []string{}
-	if f.dialect.Closed {
-		for _, name := range required {
-			if !properties.has(name) {
-				properties = append(slices.Clip(properties), Member{name, true})
-			}
-		}
-	}
-	for _, m := range properties {
-		child, needed := f.build(m.Value, placeOf(at, m.Name)), slices.Contains(required, m.Name)
-		if child.never && !needed {
-			continue
-		}
-		n.properties[m.Name] = child
-		schema := child.schema
-		n.optional[m.Name] = !needed && !f.writesNull(child, 0)
-		if f.dialect.AllRequired && n.optional[m.Name] {
-			schema = nullable(schema)
-		}
-		fitted = append(fitted, Member{m.Name, schema})
-		if needed || f.dialect.AllRequired {
-			must = append(must, m.Name)
-		}
-	}
-	for _, name := range required {
-		if !properties.has(name) {
-			must = append(must, name)
-		}
-	}
+	fitted, must := f.properties(n, s, at)
 	made := Object{{"type", "object"}}
 	if s.has("properties") || f.dialect.Closed {
 		made = append(made, Member{"properties", fitted})
@@ -48,6 +18,7 @@ func (f *fitter) object(s Object, source any, at string) *node {
 	if len(must) > 0 || f.dialect.AllRequired {
 		made = append(made, Member{"required", listOf(must)})
 	}
+	additional := s.Get("additionalProperties")
 	switch inner, ok := additional.(Object); {
 	case f.dialect.Closed:
 		made = append(made, Member{"additionalProperties", false})
@@ -59,6 +30,38 @@ func (f *fitter) object(s Object, source any, at string) *node {
 	}
 	n.schema = f.described(made, s, f.dropped(s, at, "type", "properties", "required", "additionalProperties"))
 	return n
+}
+
+// properties fits the properties of an object, and returns them with the names of those that are
+// required.
+func (f *fitter) properties(n *node, s Object, at string) (fitted Object, must []string) {
+	properties, required := s.object("properties"), textsOf(s.Get("required"))
+	fitted = Object{}
+	for _, name := range required {
+		switch {
+		case properties.has(name):
+		case f.dialect.Closed:
+			properties = append(slices.Clip(properties), Member{name, true})
+		default:
+			must = append(must, name)
+		}
+	}
+	for _, m := range properties {
+		child, needed := f.build(m.Value, placeOf(at, m.Name)), slices.Contains(required, m.Name)
+		if child.never && !needed {
+			continue
+		}
+		n.properties[m.Name], n.optional[m.Name] = child, !needed && !f.writesNull(child, 0)
+		schema := child.schema
+		if f.dialect.AllRequired && n.optional[m.Name] {
+			schema = nullable(schema)
+		}
+		fitted = append(fitted, Member{m.Name, schema})
+		if needed || f.dialect.AllRequired {
+			must = append(must, m.Name)
+		}
+	}
+	return fitted, must
 }
 
 // isMap reports whether an object's properties are not known: none is declared, or others are
@@ -235,8 +238,8 @@ func (f *fitter) hasText(n *node, seen []*node) bool {
 	if n == nil || slices.Contains(seen, n) {
 		return false
 	}
-	if n.text {
-		return true
+	if n.text || n.schema == nil && !f.dialect.Untyped {
+		return true // of a definition that is still being built, that is not known
 	}
 	seen = append(seen, n)
 	for _, child := range n.children() {
@@ -267,6 +270,12 @@ func (f *fitter) fittedTypes(n *node, seen []*node) (types []string) {
 	switch {
 	case n == nil || slices.Contains(seen, n):
 		return nil
+	case n.schema == nil:
+		for _, t := range slices.Concat(scalars, []string{"object", "array"}) {
+			if f.takesType(n.source, t, 0) {
+				types = append(types, t)
+			}
+		}
 	case n.branches != nil:
 		for _, branch := range n.branches {
 			types = unionOf(types, f.fittedTypes(branch, append(seen, n)))

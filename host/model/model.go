@@ -181,8 +181,8 @@ func repairBlock(heading, last string, problem error) string {
 	return heading + "\n" + cutText(last, maxShown) + "\nIt was refused: " + problem.Error() + "\nAnswer again, so that it is right."
 }
 
-// ask asks until an answer can be read, or there are no more repairs. What remains wrong is problem,
-// with the last answer.
+// ask asks until an answer can be read, or there are no more repairs. It returns what is still
+// wrong as problem, with the last answer.
 func (m *Model) ask(ctx context.Context, r *Request, meter *plan.Meter, read func(*Answer) error) (last string, problem, err error) {
 	given := r
 	for round := 0; ; round++ {

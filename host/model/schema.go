@@ -27,7 +27,8 @@ var subschemas = map[string]int{
 	"properties": schemaMap, "patternProperties": schemaMap, "dependentSchemas": schemaMap, "$defs": schemaMap, "definitions": schemaMap,
 }
 
-// keywordOrder is the order of a schema's keywords where a Go map has lost it. Others follow, sorted.
+// keywordOrder is the order of a schema's keywords where a Go map has lost it. Others follow,
+// sorted.
 var keywordOrder = []string{"$ref", "type", "const", "enum", "title", "description", "properties", "required", "additionalProperties", "prefixItems", "items", "anyOf", "oneOf", "allOf"}
 
 // orderSchema returns a schema in which each schema that is an object is an [Object]. Members of
