@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"obelus/host/internal/setting":     {"obelus/store"},
 	"obelus/host/internal/worker":      {"obelus/engine/plan", "obelus/host/internal/limits", "obelus/host/internal/luaerr", "obelus/host/internal/sandbox", "obelus/luastd", "obelus/store"},
 	"obelus/host/luatest":              {"obelus/engine", "obelus/engine/journal", "obelus/engine/plan", "obelus/host", "obelus/host/internal/inspect", "obelus/host/internal/limits", "obelus/host/internal/luacall", "obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/host/internal/projectfs", "obelus/host/internal/sandbox", "obelus/host/internal/setting", "obelus/luastd", "obelus/store", "obelus/store/memory", "github.com/yuin/gopher-lua"},
-	"obelus/host/model":                {"obelus/engine/plan", "obelus/engine/spell", "obelus/store", "github.com/aymanbagabas/go-udiff"},
+	"obelus/host/model":                {"obelus/engine/...", "obelus/store", "github.com/aymanbagabas/go-udiff"},
 	"obelus/host/model/modeltest":      {"obelus/store/suites", "github.com/santhosh-tekuri/jsonschema"},
 	"obelus/host/repl":                 {"obelus/engine/plan", "obelus/host", "obelus/host/internal/inspect", "obelus/host/internal/limits", "obelus/host/internal/luac", "obelus/host/internal/luacall", "obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/host/internal/sandbox", "github.com/yuin/gopher-lua"},
 	"obelus/host/supervise":            {"obelus/engine/...", "obelus/host", "obelus/store"},

@@ -256,6 +256,18 @@ func splitMeta(object map[string]any) (params, metas map[string]any) {
 	return params, metas
 }
 
+// ToolParts takes a tool's schema apart: the schema of its parameters, and the schemas of the
+// meta-properties of its calls, where a plain value has become a const. The schema of its result is
+// not among them: see [OutputSchema].
+func ToolParts(tool map[string]any) (parameters, meta map[string]any) {
+	parameters, meta = splitMeta(tool)
+	delete(meta, "_output")
+	for name, def := range meta {
+		meta[name] = withDefinitions(asConst(name, def), tool)
+	}
+	return parameters, meta
+}
+
 // paramConsts are the parameters that can only have one value, as a call has it.
 func paramConsts(params map[string]any) map[string]any {
 	consts := map[string]any{}

@@ -36,9 +36,9 @@ type Tests struct {
 	mu sync.Mutex
 	// Set by a test; runs on its own goroutine.
 	http  func(r luastd.HTTPRequest) (luastd.HTTPResponse, error)
-	model *scriptedModel              // answers in place of models; set by a test
-	tape  *model.Cassette             // has the answers of models; set by a test
-	tapes map[string]*model.Cassette  // that tests have used, by name
+	model *scriptedModel             // answers in place of models; set by a test
+	tape  *model.Cassette            // has the answers of models; set by a test
+	tapes map[string]*model.Cassette // that tests have used, by name
 
 	dir       string // of the project on disk; empty if there is none
 	recording model.Recording

@@ -243,4 +243,3 @@ func listOf(objects []map[string]any) []any {
 	}
 	return list
 }
-

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ const (
 type Cassette struct {
 	path string
 
+	// Name is what errors call the cassette; empty for its path.
+	Name string
+
 	// Scrub takes secrets out of a text. A request that has one is not recorded. Nil stands for that
 	// of the client that is asked.
 	Scrub func(string) string
@@ -48,7 +52,9 @@ type Cassette struct {
 // tape is an entry with what became of it.
 type tape struct {
 	Entry
-	used, fresh bool // fresh: it was recorded by this process
+	given bool // since the cassette was rewound
+	used  bool // ever
+	fresh bool // it was recorded by this process
 }
 
 // Entry is one request with its answer.
@@ -96,6 +102,8 @@ func LoadCassette(path string) (*Cassette, error) {
 	return c, nil
 }
 
+func (c *Cassette) name() string { return cmp.Or(c.Name, c.path) }
+
 // Save writes the cassette, if it has changed: whole or not at all.
 func (c *Cassette) Save() error {
 	c.mu.Lock()
@@ -142,6 +150,15 @@ func replaceFile(path string, text []byte) (err error) {
 		return err
 	}
 	return os.Rename(draft.Name(), path)
+}
+
+// Rewind has each answer used once more, as if the cassette had just been loaded.
+func (c *Cassette) Rewind() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		e.given = false
+	}
 }
 
 // Unused returns the entries that no request has used, each by its purpose, its model and the
@@ -202,7 +219,7 @@ func (a *cassetteAsker) Ask(ctx context.Context, r *Request, meter *plan.Meter) 
 		return nil, a.cassette.miss(r, hash)
 	}
 	if a.cassette.scrub(a.inner, string(text)) != string(text) {
-		return nil, fmt.Errorf("%s: a request to %q is not recorded: it has a secret, such as the model's key, in it", a.cassette.path, r.Model)
+		return nil, fmt.Errorf("%s: a request to %q is not recorded: it has a secret, such as the model's key, in it", a.cassette.name(), r.Model)
 	}
 	answer, err := a.inner.Ask(ctx, r, meter)
 	if err != nil {
@@ -240,8 +257,8 @@ func (c *Cassette) use(hash string) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
-		if e.Hash == hash && !e.used {
-			e.used = true
+		if e.Hash == hash && !e.given {
+			e.given, e.used = true, true
 			return &e.Entry
 		}
 	}
@@ -269,7 +286,7 @@ func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answ
 	if answer.Value.Set {
 		asJSON = string(store.EncodeJSON(answer.Value.Value))
 		if c.scrub(inner, asJSON) != asJSON {
-			return fmt.Errorf("%s: an answer is not recorded: it has a secret, such as the model's key, in it", c.path)
+			return fmt.Errorf("%s: an answer is not recorded: it has a secret, such as the model's key, in it", c.name())
 		}
 		e.Answer.Value = json.RawMessage(asJSON)
 	}
@@ -281,7 +298,7 @@ func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answ
 	if recording == RecordAll {
 		c.entries = slices.DeleteFunc(c.entries, func(old *tape) bool { return old.Hash == hash && !old.fresh })
 	}
-	c.entries = append(c.entries, &tape{Entry: e, used: true, fresh: true})
+	c.entries = append(c.entries, &tape{Entry: e, given: true, used: true, fresh: true})
 	c.changed = true
 	return nil
 }
@@ -308,16 +325,16 @@ func (c *Cassette) miss(r *Request, hash string) error {
 	const again = "record it by obelus test --record"
 	switch {
 	case times > 0:
-		return fmt.Errorf("%s: the %s of %s is recorded %d times, and was asked for once more: %s", c.path, r.Purpose, r.Model, times, again)
+		return fmt.Errorf("%s: the %s of %s is recorded %d times, and was asked for once more: %s", c.name(), r.Purpose, r.Model, times, again)
 	case nearest == nil:
-		return fmt.Errorf("%s: the %s of %s is not recorded, and nothing else is: %s", c.path, r.Purpose, r.Model, again)
+		return fmt.Errorf("%s: the %s of %s is not recorded, and nothing else is: %s", c.name(), r.Purpose, r.Model, again)
 	}
 	diff := strings.Split(udiff.Unified("recorded", "asked for", readable(nearest.Request), wanted), "\n")
 	if len(diff) > maxDiff {
 		diff = append(diff[:maxDiff], fmt.Sprintf("… and %d lines more", len(diff)-maxDiff))
 	}
 	return fmt.Errorf("%s: the %s of %s is not recorded: %s\nThe nearest is the %s:\n%s",
-		c.path, r.Purpose, r.Model, again, describe(nearest.Entry), strings.TrimRight(strings.Join(diff, "\n"), "\n"))
+		c.name(), r.Purpose, r.Model, again, describe(nearest.Entry), strings.TrimRight(strings.Join(diff, "\n"), "\n"))
 }
 
 // readable is a request in lines: its blocks as they are, its schema with one keyword a line.

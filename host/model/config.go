@@ -46,3 +46,16 @@ type Price struct {
 type Header struct {
 	Name, Value, Env string
 }
+
+// Secrets names the environment variables that have the model's key and the values of its headers.
+func (c Config) Secrets() (names []string) {
+	if key := c.WithDefaults().Key; key != "" {
+		names = append(names, key)
+	}
+	for _, h := range c.Headers {
+		if h.Env != "" {
+			names = append(names, h.Env)
+		}
+	}
+	return names
+}

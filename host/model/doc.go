@@ -1,3 +1,40 @@
 // Package model asks language models: it makes requests of latent calls and of plans to be made,
-// sends them to a provider, and checks what comes back.
+// and checks what comes back.
+//
+// A [Model] answers latent calls ([obelus/engine/plan.Model]) and makes plans
+// ([obelus/engine/plan.PlanModel]). It says what to ask, and leaves the asking to an [Asker]: a
+// client of a provider, a recording of one, or a function of a test.
+//
+//	m := model.New(model.Config{Name: "wise", Model: "gpt-5-mini"}, asker)
+//	registry.Model = m
+//
+// # Requests
+//
+// A [Request] is neutral: it has a system text, blocks of text from what never changes to what
+// changes last, and the schema of the answer. [Model.AnswerRequest], [Model.PlanRequest] and
+// [Model.AskRequest] return one without asking it, for a look at what a model would be shown.
+// [Request.Hash] is the same wherever the same is asked.
+//
+// For an answer, data is shown whole. For a plan it is shown in part, since a plan refers to data
+// instead of copying it; texts that begin with † have a second one there, as
+// [obelus/engine/plan.Literal] writes them.
+//
+// # Schemas
+//
+// [SolutionSchema] composes one schema of all tools that a plan may call, and [AnswersSchema] one
+// of the results of several calls. They are objects of an order ([Object]): a model writes its
+// answer in the order of the properties, so the tool comes first and the result last.
+//
+// Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes,
+// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both: [Answer.Value] is
+// undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or not heed it, and
+// [Request.Loose] is the same question with a smaller one.
+//
+// # Answers
+//
+// What a model answers is held against the original schema, whatever the provider promises. An
+// answer that does not fit is asked for again, with its error and its call alone, as often as
+// [Config.Repairs] says; then it is a fault with the code "schema". A refusal is a failure with the
+// code "refused", which a plan may handle. An answer that was cut off is a fault with the code
+// "max_tokens", and a prompt that is larger than [Config.Window] one with the code "window".
 package model

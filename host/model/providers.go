@@ -29,9 +29,6 @@ const (
 	modeAuto   = "auto"   // the strictest that the provider has
 )
 
-// defaultMaxTokens bounds an answer for which the settings say nothing.
-const defaultMaxTokens = 8192
-
 // preset is what a provider's name stands for.
 type preset struct{ url, key, wire, dialect string }
 
@@ -82,7 +79,7 @@ func (c Config) WithDefaults() Config {
 		c.Key = p.key
 	}
 	if c.MaxTokens == 0 {
-		c.MaxTokens = defaultMaxTokens
+		c.MaxTokens = DefaultMaxTokens
 	}
 	if c.Tries == 0 {
 		c.Tries = 4

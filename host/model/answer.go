@@ -1,0 +1,219 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+// Answer implements [plan.Model].
+func (m *Model) Answer(ctx context.Context, q plan.Question) (any, error) {
+	reply := m.AnswerAll(ctx, []plan.Question{q})[0]
+	if reply.Err != nil {
+		return nil, reply.Err
+	}
+	return reply.Result, nil
+}
+
+// AnswerAll implements [plan.Batcher]: it asks for all answers at once, and again for those that
+// break their schemas. Where the model refuses several questions together, or its answer to them is
+// cut off, it asks one by one. All is counted by the meter of the first question.
+func (m *Model) AnswerAll(ctx context.Context, questions []plan.Question) []plan.Reply {
+	if len(questions) == 0 {
+		return nil
+	}
+	b := &batch{Model: m, meter: questions[0].Meter, replies: make([]plan.Reply, len(questions))}
+	for i, q := range questions {
+		b.open = append(b.open, asked{Question: q, at: i})
+	}
+	b.run(ctx)
+	return b.replies
+}
+
+// batch is a group of questions that are answered together.
+type batch struct {
+	*Model
+	meter   *plan.Meter
+	replies []plan.Reply
+	open    []asked // questions without a reply
+}
+
+// asked is a question, with what was wrong with its last answer.
+type asked struct {
+	plan.Question
+	at      int // its place among all
+	last    string
+	problem error
+}
+
+func (b *batch) run(ctx context.Context) {
+	for round := 0; len(b.open) > 0; round++ {
+		answer, err := b.askOpen(ctx)
+		if err != nil {
+			b.fail(func(asked) error { return err })
+			return
+		}
+		if len(b.open) > 1 && (answer.Refusal != "" || answer.CutOff) {
+			b.runAlone(ctx)
+			return
+		}
+		switch {
+		case answer.Refusal != "":
+			b.fail(func(asked) error { return refused(answer) })
+		case answer.CutOff:
+			b.fail(func(asked) error { return b.cutOff() })
+		default:
+			b.read(answer)
+		}
+		if round >= b.repairs() {
+			b.fail(func(a asked) error { return plan.Faultf(plan.CodeSchema, "%s", unfit(a.problem, a.last, round)) })
+		}
+	}
+}
+
+// runAlone asks the open questions one by one.
+func (b *batch) runAlone(ctx context.Context) {
+	for _, a := range b.open {
+		alone := &batch{Model: b.Model, meter: b.meter, replies: b.replies, open: []asked{a}}
+		alone.run(ctx)
+	}
+	b.open = nil
+}
+
+// fail gives the open questions errors for replies.
+func (b *batch) fail(err func(asked) error) {
+	for _, a := range b.open {
+		b.replies[a.at].Err = err(a)
+	}
+	b.open = nil
+}
+
+// askOpen asks the open questions.
+func (b *batch) askOpen(ctx context.Context) (*Answer, error) {
+	r := b.request(b.open)
+	questions := make([]plan.Question, len(b.open))
+	for i, a := range b.open {
+		questions[i] = a.Question
+	}
+	if err := b.fitsWindow(r, joinedKinds(questions), false); err != nil {
+		return nil, err
+	}
+	return b.asker.Ask(ctx, r, b.meter)
+}
+
+// request asks questions, each with what was wrong with its last answer.
+func (m *Model) request(open []asked) *Request {
+	questions := make([]plan.Question, len(open))
+	for i, a := range open {
+		questions[i] = a.Question
+	}
+	r := m.AnswerRequest(questions)
+	blocks := slices.Clone(r.Blocks[:r.Stable])
+	for i, a := range open {
+		blocks = append(blocks, r.Blocks[r.Stable+i])
+		if a.problem != nil {
+			blocks = append(blocks, repairBlock("## Your last answer to "+a.ID, a.last, a.problem))
+		}
+	}
+	r.Blocks = blocks
+	return r
+}
+
+// read replies to those of the open questions whose answers fit.
+func (b *batch) read(answer *Answer) {
+	values, isObject := answer.Value.Value.(map[string]any)
+	var left []asked
+	for _, a := range b.open {
+		given, ok := values[a.ID]
+		switch {
+		case !answer.Value.Set:
+			a.last, a.problem = answer.Text, errors.New(problemOf(answer))
+		case !isObject:
+			a.last, a.problem = jsonText(answer.Value.Value), fmt.Errorf("expected an object with a member for each call, found %s", store.Describe(answer.Value.Value))
+		case !ok:
+			a.last, a.problem = jsonText(values), fmt.Errorf("there is no answer for call %s", a.ID)
+		default:
+			result, wrong, err := resultOf(a.Question, given)
+			if wrong == nil {
+				b.replies[a.at] = plan.Reply{Result: result, Err: err}
+				continue
+			}
+			a.last, a.problem = jsonText(given), wrong
+		}
+		left = append(left, a)
+	}
+	b.open = left
+}
+
+// resultOf reads the answer to a question. wrong is why it is not what was asked for; err is the
+// failure that it reports.
+func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error) {
+	if len(q.Alternatives) < 2 {
+		return plan.Result{Value: given}, breaks(q.Schema, given, "the answer"), nil
+	}
+	choice, _ := given.(map[string]any)
+	to, _ := choice["to"].(string)
+	i := slices.Index(q.Alternatives, to)
+	value, ok := choice["value"]
+	switch {
+	case i < 0:
+		return result, fmt.Errorf(`expected {"to": …, "value": …}, where to is one of %s`, jsonText(q.Alternatives)), nil
+	case !ok:
+		return result, errors.New("value is missing"), nil
+	case i < len(q.Alternatives)-1:
+		return plan.Result{Value: value, To: pathOf(q.Alternatives, i)}, breaks(q.Schema, value, "value"), nil
+	}
+	fields, _ := value.(map[string]any)
+	if message, _ := fields["message"].(string); message == "" {
+		return result, fmt.Errorf(`value: expected {"message": …} for %s, which is where failures go`, to), nil
+	}
+	return result, nil, &plan.Failure{Fields: fields}
+}
+
+// breaks reports why a value breaks a schema; nil stands for the schema of texts.
+func breaks(of, value any, name string) error {
+	if of == nil {
+		of = anyText
+	}
+	compiled, err := schema.New(of)
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(value, name)
+}
+
+// pathOf is a path that stands for an alternative: the first that no alternative before it has.
+func pathOf(alternatives []string, i int) string {
+	paths := pathsIn(alternatives[i])
+	for _, path := range paths {
+		if !slices.ContainsFunc(alternatives[:i], func(other string) bool { return slices.Contains(pathsIn(other), path) }) {
+			return path
+		}
+	}
+	if len(paths) > 0 {
+		return paths[0]
+	}
+	return alternatives[i]
+}
+
+// pathsIn are the paths of an alternative, such as "†state.a && †log.a".
+func pathsIn(alternative string) (paths []string) {
+	for rest := alternative; rest != ""; {
+		at := strings.Index(rest, dagger)
+		if at < 0 {
+			break
+		}
+		path, n, err := store.ScanPath(rest[at:])
+		if err != nil || n == 0 {
+			break
+		}
+		paths, rest = append(paths, path.String()), rest[at+n:]
+	}
+	return paths
+}

@@ -1,0 +1,405 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Names of the definitions of references and of output paths.
+const (
+	refName  = "Ref"
+	pathName = "Path"
+)
+
+var (
+	anyText     = Object{{"type", "string"}}
+	nullSchema  = Object{{"type", "null"}}
+	refSchema   = Object{{"$ref", "#/$defs/" + refName}}
+	pathSchema  = Object{{"$ref", "#/$defs/" + pathName}}
+	sharedDefs  = Object{{refName, Object{{"type", "string"}, {"pattern", "^" + dagger}}}, {pathName, Object{{"type", "string"}, {"pattern", `^\(?` + dagger}}}}
+	emptyObject = Object{{"type", "object"}, {"properties", Object{}}, {"additionalProperties", false}}
+)
+
+// composer makes one schema of those of several tools.
+type composer struct {
+	thinks, reasons bool
+	lazy            bool
+	instances       []string
+	defs            Object
+	names           map[string]string // of definitions, by scope and reference
+}
+
+// SolutionSchema returns the schema of what a model answers that plans with some tools: the calls
+// and the output, where any text may be a reference.
+func SolutionSchema(p plan.Proposal, c Config) Object { return solutionSchema(p, c, false) }
+
+// LooseSchema returns the schema of a plan in which the arguments of a call are the text of their
+// JSON: for tools whose schemas together are too large for the provider.
+func LooseSchema(p plan.Proposal, c Config) Object { return solutionSchema(p, c, true) }
+
+func solutionSchema(p plan.Proposal, c Config, loose bool) Object {
+	m := &composer{
+		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy,
+		instances: p.Instances, defs: slices.Clone(sharedDefs), names: map[string]string{},
+	}
+	calls := Object{{"type", "array"}, {"items", m.call(p.Tools, loose)}}
+	output := m.output(p.Schema)
+	if len(p.Tools) == 0 {
+		calls = append(calls, Member{"maxItems", 0})
+	}
+	properties := Object{}
+	if m.thinks {
+		properties = append(properties, Member{"thinking", anyText})
+	}
+	return closedObject(append(properties, Member{"calls", calls}, Member{"output", output}), nil, m.defs)
+}
+
+// closedObject is the schema of an object with some properties; optional of them may be missing.
+func closedObject(properties Object, optional []string, defs Object) Object {
+	var required []any
+	for _, m := range properties {
+		if !slices.Contains(optional, m.Name) {
+			required = append(required, m.Name)
+		}
+	}
+	made := Object{{"type", "object"}, {"properties", properties}, {"required", append([]any{}, required...)}, {"additionalProperties", false}}
+	if len(defs) > 0 {
+		made = append(made, Member{"$defs", defs})
+	}
+	return made
+}
+
+// call is the schema of one call.
+func (m *composer) call(tools []plan.Offer, loose bool) Object {
+	if len(tools) == 0 {
+		return emptyObject
+	}
+	tools = slices.Clone(tools)
+	slices.SortFunc(tools, func(a, b plan.Offer) int { return strings.Compare(a.Name, b.Name) })
+	if loose {
+		return m.looseCall(tools)
+	}
+	var branches []any
+	for _, tool := range tools {
+		branches = append(branches, m.callOf(tool))
+	}
+	return Object{{"anyOf", branches}}
+}
+
+func (m *composer) looseCall(tools []plan.Offer) Object {
+	names := make([]any, len(tools))
+	for i, tool := range tools {
+		names[i] = tool.Name
+	}
+	properties := Object{{"_tool", Object{{"enum", names}}}}
+	if m.reasons {
+		properties = append(properties, Member{"_reasoningForCall", anyText})
+	}
+	args := Object{{"type", "string"}, {"description", "JSON text of an object: the tool's parameters, _outputPath and the like"}}
+	return closedObject(append(properties, Member{"args", args}), nil, nil)
+}
+
+// callOf is the schema of a call of a tool.
+func (m *composer) callOf(tool plan.Offer) Object {
+	parameters, meta := plan.ToolParts(tool.Schema)
+	params, _ := ordered(parameters).(Object)
+	required := textsOf(tool.Schema["required"])
+	properties := Object{{"_tool", Object{{"const", tool.Name}}}}
+	var optional []string
+	add := func(name string, schema any, must bool) {
+		if properties = append(properties, Member{name, schema}); !must {
+			optional = append(optional, name)
+		}
+	}
+	if m.reasons {
+		add("_reasoningForCall", anyText, true)
+	}
+	scope := &scope{composer: m, name: tool.Name, root: params}
+	for _, p := range params.object("properties") {
+		if def, ok := p.Value.(Object); ok && def.has("const") {
+			continue
+		}
+		add(p.Name, scope.orReference(p.Value), slices.Contains(required, p.Name))
+	}
+	m.addMeta(tool, meta, required, add)
+	if tool.Latent && !m.lazy {
+		add("_output", m.result(tool), true)
+	}
+	made := closedObject(properties, optional, nil)
+	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.object("properties")) == 0 && additional == nil {
+		made = made.with("additionalProperties", scope.moved(orTrue(additional)))
+	}
+	return made
+}
+
+func orTrue(schema any) any {
+	if schema == nil {
+		return true
+	}
+	return schema
+}
+
+// addMeta adds the meta-properties of a call that a model chooses.
+func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []string, add func(name string, schema any, must bool)) {
+	names := []string{"_instance", "_outputPath", "_outputMethod", "_scopes", "_model", "_delegate"}
+	for _, name := range sortedKeys(meta) {
+		if !slices.Contains(names, name) && !slices.Contains([]string{"_tool", "_activity", "_reasoningForCall"}, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		schema, declared := m.metaOf(tool, name, meta)
+		switch {
+		case schema != nil:
+		case declared:
+			continue // a const
+		case name == "_instance" && len(m.instances) > 0:
+			schema = Object{{"enum", append(listOf(m.instances), store.EveryInstance)}}
+		case name == "_outputPath":
+			schema = pathSchema
+		default:
+			continue
+		}
+		add(name, schema, slices.Contains(required, name))
+	}
+}
+
+// metaOf returns the schema that a tool declares for a meta-property. It is nil where the tool
+// prescribes the value, or an output path without saying which.
+func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (schema any, declared bool) {
+	def, declared := meta[name]
+	if !declared {
+		return nil, false
+	}
+	o, ok := ordered(def).(Object)
+	switch {
+	case !ok:
+		return nil, false
+	case o.has("const"):
+		return nil, true
+	case name == "_outputPath" && !o.has("enum") && !o.has("pattern"):
+		return nil, false
+	case !o.has("type") && (name == "_outputPath" || name == "_instance") && !o.has("enum"):
+		o = append(Object{{"type", "string"}}, o...)
+	}
+	return (&scope{composer: m, name: tool.Name + "." + name, root: o}).moved(o), true
+}
+
+// result is the schema of a tool's result.
+func (m *composer) result(tool plan.Offer) any {
+	declared := plan.OutputSchema(tool.Schema)
+	if declared == nil {
+		return anyText
+	}
+	schema := ordered(declared)
+	s := &scope{composer: m, name: tool.Name, inner: tool.Name + "._output", root: schema}
+	if hasOwnDefs(tool.Schema) {
+		s.name = s.inner // its definitions may have the names of others of the tool
+	}
+	return s.moved(schema)
+}
+
+// hasOwnDefs reports whether the schema of a tool's result has definitions of its own.
+func hasOwnDefs(tool map[string]any) bool {
+	properties, _ := tool["properties"].(map[string]any)
+	for _, def := range []any{tool["_output"], properties["_output"]} {
+		if object, ok := def.(map[string]any); ok && object["$defs"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// output is the schema of the final output.
+func (m *composer) output(schema any) Object {
+	branches := []any{nullSchema, refSchema}
+	if schema == nil {
+		return Object{{"anyOf", append(branches, Object{})}}
+	}
+	s := &scope{composer: m, name: "output", root: ordered(schema)}
+	return Object{{"anyOf", append(branches, s.withReferences(s.root))}}
+}
+
+// scope is a schema whose definitions become those of the composed one.
+type scope struct {
+	*composer
+	name  string // what the definitions' names begin with
+	inner string // the same for what refers to the schema as a whole; empty for name
+	root  any
+}
+
+// orReference returns a schema that takes a reference as well.
+func (s *scope) orReference(schema any) any {
+	o, ok := schema.(Object)
+	if !ok {
+		return Object{{"anyOf", []any{refSchema, s.moved(schema)}}}
+	}
+	if isPlainText(o) {
+		return s.moved(o)
+	}
+	return Object{{"anyOf", []any{refSchema, s.withReferences(o)}}}
+}
+
+// isPlainText reports whether a schema takes any text, and so a reference.
+func isPlainText(schema Object) bool {
+	bounded := slices.ContainsFunc(schema, func(m Member) bool { return m.Name != "type" && !slices.Contains(annotations, m.Name) })
+	return !bounded && slices.Equal(typesOf(schema), []string{"string"})
+}
+
+// withReferences returns a schema whose direct properties take references.
+func (s *scope) withReferences(schema any) any {
+	o, ok := schema.(Object)
+	for hops := 0; ok && o.has("$ref") && hops < maxMerges; hops++ {
+		target, found := s.target(o.text("$ref"))
+		inner, isObject := target.(Object)
+		if !found || !isObject || !inner.has("properties") && !inner.has("$ref") {
+			break
+		}
+		o = annotated(append(slices.Clip(inner), o.without("$ref")...), o)
+	}
+	if !ok {
+		return schema
+	}
+	var properties Object
+	for _, p := range o.object("properties") {
+		if def, ok := p.Value.(Object); ok && def.has("const") {
+			p.Value = s.moved(def)
+		} else {
+			p.Value = s.orMoved(p.Value)
+		}
+		properties = append(properties, p)
+	}
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		if branches := o.list(keyword); branches != nil {
+			made := make([]any, len(branches))
+			for i, branch := range branches {
+				made[i] = s.withReferences(branch)
+			}
+			return s.movedKeeping(o, keyword, made).without(definitionKeywords...)
+		}
+	}
+	if properties == nil {
+		return s.moved(o)
+	}
+	return s.movedKeeping(o, "properties", properties).without(definitionKeywords...)
+}
+
+// definitionKeywords hold definitions, which become those of the composed schema.
+var definitionKeywords = []string{"$defs", "definitions", "$schema", "$id"}
+
+// orMoved is orReference for a property, whose own properties take no references.
+func (s *scope) orMoved(schema any) any {
+	if o, ok := schema.(Object); ok && isPlainText(o) {
+		return s.moved(o)
+	}
+	return Object{{"anyOf", []any{refSchema, s.moved(schema)}}}
+}
+
+// movedKeeping moves all of a schema but one keyword, which has been moved.
+func (s *scope) movedKeeping(o Object, keyword string, value any) Object {
+	rest, _ := s.moved(o.with(keyword, nil)).(Object)
+	return rest.with(keyword, value)
+}
+
+// moved returns a schema whose references lead to the definitions of the composed one.
+func (s *scope) moved(schema any) any {
+	made := rewriteRefs(schema, s.define)
+	if o, ok := made.(Object); ok {
+		return o.without(definitionKeywords...)
+	}
+	return made
+}
+
+func (s *scope) target(ref string) (any, bool) {
+	steps, ok := pointerSteps(ref)
+	if !ok {
+		return nil, false
+	}
+	return resolvePointer(s.root, steps)
+}
+
+// define makes what a reference leads to a definition of the composed schema, and returns the
+// reference to that.
+func (s *scope) define(ref string) string {
+	steps, ok := pointerSteps(ref)
+	if !ok {
+		return ref
+	}
+	own, rest := s.name+".", steps
+	if len(steps) >= 2 && (steps[0] == "$defs" || steps[0] == "definitions") {
+		own, rest = own+steps[1], steps[2:]
+		steps = steps[:2]
+	} else {
+		own, steps = s.wholeName(), nil
+	}
+	target, ok := resolvePointer(s.root, steps)
+	if !ok {
+		return ref
+	}
+	name, known := s.names[own]
+	if !known {
+		name = safeName(own)
+		for s.defs.has(name) {
+			name += "_"
+		}
+		s.names[own] = name
+		s.defs = append(s.defs, Member{name, nil})
+		s.defs = s.defs.with(name, s.moved(target))
+	}
+	return "#/$defs/" + strings.Join(append([]string{name}, escapeSteps(rest)...), "/")
+}
+
+// wholeName is the name of the definition of the schema as a whole.
+func (s *scope) wholeName() string {
+	if s.inner != "" {
+		return s.inner
+	}
+	return s.name + ".whole"
+}
+
+func escapeSteps(steps []string) []string {
+	made := make([]string, len(steps))
+	for i, step := range steps {
+		made[i] = strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", "#", "%23", "?", "%3F").Replace(step)
+	}
+	return made
+}
+
+// AnswersSchema returns the schema of the answers to latent calls: an object with an answer for
+// each, by its ID.
+func AnswersSchema(questions []plan.Question, c Config) Object {
+	m := &composer{names: map[string]string{}}
+	properties := Object{}
+	if c.Think {
+		properties = append(properties, Member{"thinking", anyText})
+	}
+	for _, q := range questions {
+		properties = append(properties, Member{q.ID, m.answer(q)})
+	}
+	return closedObject(properties, nil, m.defs)
+}
+
+// answer is the schema of the answer to one question.
+func (m *composer) answer(q plan.Question) any {
+	var value any = anyText
+	if q.Schema != nil {
+		schema := ordered(q.Schema)
+		value = (&scope{composer: m, name: q.ID, root: schema}).moved(schema)
+	}
+	if len(q.Alternatives) < 2 {
+		return value
+	}
+	failure := closedObject(Object{{"message", anyText}}, nil, nil)
+	var branches []any
+	for i, to := range q.Alternatives {
+		given := value
+		if i == len(q.Alternatives)-1 {
+			given = failure
+		}
+		branches = append(branches, closedObject(Object{{"to", Object{{"const", to}}}, {"value", given}}, nil, nil))
+	}
+	return Object{{"anyOf", branches}}
+}

@@ -1,0 +1,227 @@
+package model_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/host/model"
+	"obelus/store"
+)
+
+// decoded reads JSON text.
+func decoded(t testing.TB, text string) any {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func offer(t testing.TB, name, text string, latent bool) plan.Offer {
+	t.Helper()
+	if _, err := plan.NewTool(name, decoded(t, text)); err != nil {
+		t.Fatal(err)
+	}
+	return plan.Offer{Name: name, Schema: decoded(t, text).(map[string]any), Latent: latent}
+}
+
+// appendix is the request of the design's example.
+func appendix(t testing.TB) plan.Proposal {
+	return plan.Proposal{
+		Tools: []plan.Offer{
+			offer(t, "judge", `{"properties": {"what": {"type": "string"}, "_output": {"type": "object", "properties": {"good": {"type": "boolean"}}, "required": ["good"]}}, "required": ["what"]}`, true),
+			offer(t, "decide", `{"type": "object", "properties": {"note": {"type": "string"}, "amount": {"type": "number", "minimum": 0}}, "required": ["amount"]}`, false),
+		},
+		Schema: decoded(t, `{"type": "object", "properties": {"letter": {"type": "string"}}, "required": ["letter"]}`),
+		Mode:   plan.ModeEager,
+	}
+}
+
+func text(t testing.TB, v any) string {
+	t.Helper()
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestSolutionSchema_Whole(t *testing.T) {
+	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
+		`{"type":"object","properties":{"_tool":{"const":"decide"},"_reasoningForCall":{"type":"string"},` +
+		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"}},` +
+		`"required":["_tool","_reasoningForCall","amount"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"_tool":{"const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"},` +
+		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["_tool","_reasoningForCall","what","_output"],"additionalProperties":false}]}},` +
+		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
+		`"required":["calls","output"],"additionalProperties":false,` +
+		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
+	if diff := cmp.Diff(want, text(t, model.SolutionSchema(appendix(t), model.Config{}))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLooseSchema_Whole(t *testing.T) {
+	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"type":"object","properties":{"_tool":{"enum":["decide","judge"]},"_reasoningForCall":{"type":"string"},` +
+		`"args":{"type":"string","description":"JSON text of an object: the tool's parameters, _outputPath and the like"}},"required":["_tool","_reasoningForCall","args"],"additionalProperties":false}},` +
+		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
+		`"required":["calls","output"],"additionalProperties":false,` +
+		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
+	if diff := cmp.Diff(want, text(t, model.LooseSchema(appendix(t), model.Config{}))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSolutionSchema_Call compares the schema of one call of a tool, less its _tool.
+func TestSolutionSchema_Call(t *testing.T) {
+	for _, test := range []struct {
+		name, tool string
+		latent     bool
+		proposal   plan.Proposal
+		config     model.Config
+		want       string // properties, required
+	}{
+		{
+			name: "a const is left out", tool: `{"properties": {"a": {"const": 5}, "b": {"type": "string"}, "_outputPath": {"const": "†x.y"}}, "required": ["a"]}`,
+			want: `{"b":{"type":"string"}} []`,
+		},
+		{
+			name: "meta-properties beside properties", tool: `{"properties": {}, "additionalProperties": false, "_outputPath": "†x.y", "_scopes": ["state"]}`,
+			want: `{} []`,
+		},
+		{
+			name: "its own paths", tool: `{"additionalProperties": false, "_outputPath": {"enum": ["†a.x", "†b.y"]}, "required": ["_outputPath"]}`,
+			want: `{"_outputPath":{"enum":["†a.x","†b.y"]}} ["_outputPath"]`,
+		},
+		{
+			name: "a pattern of paths", tool: `{"additionalProperties": false, "_outputPath": {"pattern": "^†a"}}`,
+			want: `{"_outputPath":{"type":"string","pattern":"^†a"}} []`,
+		},
+		{
+			name: "declared meta-properties", tool: `{"additionalProperties": false, "_outputPath": "†a", "_outputMethod": {"enum": ["push", "set"]}, "_scopes": {"type": "array", "items": {"type": "string"}}, "_delegate": {"type": "string"}, "_model": {"enum": ["fast"]}, "_activity": "x"}`,
+			want: `{"_outputMethod":{"enum":["push","set"]},"_scopes":{"type":"array","items":{"type":"string"}},"_model":{"enum":["fast"]},"_delegate":{"type":"string"}} []`,
+		},
+		{
+			name: "instances", tool: `{"additionalProperties": false, "_outputPath": "†a"}`, proposal: plan.Proposal{Instances: []string{"①", "②"}},
+			want: `{"_instance":{"enum":["①","②","*"]}} []`,
+		},
+		{
+			name: "reasons", tool: `{"additionalProperties": false, "_outputPath": "†a"}`, config: model.Config{},
+			want: `{} []`,
+		},
+		{
+			name: "an order of required ones", tool: `{"properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}, "required": ["c", "b"], "_outputPath": "†a"}`,
+			want: `{"c":{"type":"string"},"b":{"type":"string"},"a":{"type":"string"}} ["c","b"]`,
+		},
+		{
+			name: "texts that are bounded", tool: `{"properties": {"a": {"type": "string", "enum": ["x"]}, "b": {"type": "string", "description": "B"}}, "_outputPath": "†a"}`,
+			want: `{"a":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"string","enum":["x"]}]},"b":{"type":"string","description":"B"}} []`,
+		},
+		{
+			name: "direct properties", tool: `{"properties": {"a": {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}, "k": {"const": 1}, "o": {"type": "object", "properties": {"d": {"type": "integer"}}}}}}, "_outputPath": "†a"}`,
+			want: `{"a":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"k":{"const":1},"n":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"integer"}]},` +
+				`"o":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"d":{"type":"integer"}}}]},"s":{"type":"string"}}}]}} []`,
+		},
+		{
+			name: "latent without a result", tool: `{"properties": {"a": {"type": "string"}}, "_outputPath": "†a"}`, latent: true,
+			want: `{"a":{"type":"string"},"_output":{"type":"string"}} ["_output"]`,
+		},
+		{
+			name: "latent and lazy", tool: `{"properties": {"a": {"type": "string"}}, "_outputPath": "†a", "_output": {"type": "integer"}}`, latent: true, proposal: plan.Proposal{Mode: plan.ModeLazy},
+			want: `{"a":{"type":"string"}} []`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, c := test.proposal, test.config
+			c.NoReasons = true
+			p.Tools = []plan.Offer{offer(t, "t", test.tool, test.latent)}
+			call := model.SolutionSchema(p, c).Get("properties").(model.Object).Get("calls").(model.Object).Get("items").(model.Object).Get("anyOf").([]any)[0].(model.Object)
+			properties := call.Get("properties").(model.Object)
+			if got := text(t, properties[0]); got != `{"Name":"_tool","Value":{"const":"t"}}` {
+				t.Errorf("it begins with %s", got)
+			}
+			required := call.Get("required").([]any)
+			if required[0] != "_tool" {
+				t.Errorf("required begins with %v", required[0])
+			}
+			if diff := cmp.Diff(test.want, text(t, properties[1:])+" "+text(t, required[1:])); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSolutionSchema_Definitions(t *testing.T) {
+	p := plan.Proposal{
+		Tools: []plan.Offer{
+			offer(t, "a/b", `{"properties": {"order": {"$ref": "#/$defs/Order"}, "tree": {"$ref": "#"}, "again": {"$ref": "#/properties/n"}, "n": {"type": "integer"}}, "additionalProperties": true,
+				"$defs": {"Order": {"type": "object", "properties": {"lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}}}}, "Line": {"type": "integer"}}}`, false),
+			offer(t, "c", `{"properties": {"line": {"$ref": "#/$defs/Line"}}, "$defs": {"Line": {"type": "string"}}, "_output": {"$ref": "#/$defs/Line", "$defs": {"Line": {"type": "boolean"}}}}`, true),
+		},
+		Schema: decoded(t, `{"$ref": "#/$defs/Line", "$defs": {"Line": {"type": "array", "items": {"$ref": "#/$defs/Line"}}}}`),
+	}
+	s := model.SolutionSchema(p, model.Config{NoReasons: true})
+	var names []string
+	for _, m := range s.Get("$defs").(model.Object) {
+		names = append(names, m.Name)
+	}
+	want := []string{"Ref", "Path", "a_b.whole", "a_b.Order", "a_b.Line", "c.Line", "c._output.Line", "output.Line"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	compiled, err := schema.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, right := range map[string]bool{
+		`{"calls": [{"_tool": "a/b", "order": {"lines": [1]}, "tree": {"n": 1}, "again": 2}, {"_tool": "c", "line": "x", "_output": true}], "output": [[], [[]]]}`: true,
+		`{"calls": [{"_tool": "a/b", "order": {"lines": ["x"]}}], "output": null}`:                                                                                 false,
+		`{"calls": [{"_tool": "a/b", "tree": {"n": "x"}}], "output": null}`:                                                                                        false,
+		`{"calls": [{"_tool": "c", "line": "x", "_output": "x"}], "output": null}`:                                                                                 false,
+		`{"calls": [{"_tool": "a/b", "order": "†state.order", "n": "†state.n"}], "output": "†state.x"}`:                                                            true,
+		`{"calls": [{"_tool": "a/b", "order": {"lines": "†state.lines"}}], "output": null}`:                                                                        true,
+		`{"calls": [], "output": [3]}`: false,
+	} {
+		if err := compiled.Validate(decoded(t, answer), ""); (err == nil) != right {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+func TestSolutionSchema_NoTools(t *testing.T) {
+	s, err := schema.New(model.SolutionSchema(plan.Proposal{}, model.Config{Think: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, right := range map[string]bool{
+		`{"thinking": "x", "calls": [], "output": {"any": 1}}`: true,
+		`{"thinking": "x", "calls": [{}], "output": null}`:     false,
+		`{"calls": [], "output": null}`:                        false,
+	} {
+		if err := s.Validate(decoded(t, answer), ""); (err == nil) != right {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+func TestAnswersSchema_Alternatives(t *testing.T) {
+	questions := []plan.Question{
+		{ID: "1.2", Schema: decoded(t, `{"$ref": "#/$defs/N", "$defs": {"N": {"type": "integer"}}}`), Alternatives: []string{"†a.x && †log.x", "†a.y"}},
+		{ID: "1.10"},
+	}
+	const want = `{"type":"object","properties":{"1.2":{"anyOf":[` +
+		`{"type":"object","properties":{"to":{"const":"†a.x && †log.x"},"value":{"$ref":"#/$defs/1.2.N"}},"required":["to","value"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"to":{"const":"†a.y"},"value":{"type":"object","properties":{"message":{"type":"string"}},"required":["message"],"additionalProperties":false}},"required":["to","value"],"additionalProperties":false}]},` +
+		`"1.10":{"type":"string"}},"required":["1.2","1.10"],"additionalProperties":false,"$defs":{"1.2.N":{"type":"integer"}}}`
+	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
+		t.Error(diff)
+	}
+}

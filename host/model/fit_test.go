@@ -1,0 +1,234 @@
+package model_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine/plan"
+	"obelus/host/model"
+)
+
+func dialect(t testing.TB, name string) model.Dialect {
+	t.Helper()
+	d, ok := model.DialectOf(name)
+	if !ok {
+		t.Fatalf("there is no dialect %s", name)
+	}
+	return d
+}
+
+func fit(t testing.TB, schema any, name string) model.Fitted {
+	t.Helper()
+	fitted, err := model.Fit(schema, dialect(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fitted
+}
+
+func TestFit_PlanForOpenAI(t *testing.T) {
+	fitted := fit(t, model.SolutionSchema(appendix(t), model.Config{}), "openai")
+	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
+		`{"type":"object","properties":{"_tool":{"type":"string","const":"decide"},"_reasoningForCall":{"type":"string"},` +
+		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
+		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
+		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
+		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
+		`"required":["calls","output"],"additionalProperties":false,` +
+		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
+	if diff := cmp.Diff(want, text(t, fitted.Schema)); diff != "" {
+		t.Error(diff)
+	}
+	if fitted.Size != len(want) || fitted.Excess != "" || len(fitted.Notes) > 0 {
+		t.Errorf("size %d, want %d; excess %q; notes %q", fitted.Size, len(want), fitted.Excess, fitted.Notes)
+	}
+	answer := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","note":null,"_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
+	undone, err := fitted.Undo(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want2 := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
+	if diff := cmp.Diff(want2, undone); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFit_PlanForLlama(t *testing.T) {
+	fitted := fit(t, model.SolutionSchema(appendix(t), model.Config{}), "llama")
+	want := `"$defs":{"Ref":{"type":"string","pattern":"^†[^\"\\\\]+$"},"Path":{"type":"string","pattern":"^\\(?†[^\"\\\\]+$"}}}`
+	if got := text(t, fitted.Schema); !strings.HasSuffix(got, want) {
+		t.Errorf("the definitions are not %s in %s", want, got)
+	}
+	if got := text(t, fitted.Schema); !strings.Contains(got, `"required":["_tool","_reasoningForCall","amount"]`) || !strings.Contains(got, `{"type":"number","description":"{minimum: 0}"}`) {
+		t.Error(got)
+	}
+}
+
+// TestFit_Keywords compares how each dialect takes one schema, as the property p of an object.
+func TestFit_Keywords(t *testing.T) {
+	for _, test := range []struct {
+		schema string
+		want   map[string]string // by dialect; "*" for those not named
+	}{
+		{`{"type": "string", "minLength": 2, "pattern": "^a+$", "format": "email", "default": "a", "x-note": 5}`, map[string]string{
+			"openai":    `{"type":"string","format":"email","pattern":"^a+$","description":"{default: \"a\", minLength: 2}"}`,
+			"anthropic": `{"type":"string","format":"email","pattern":"^a+$","description":"{default: \"a\", minLength: 2}"}`,
+			"gemini":    `{"type":"string","description":"{default: \"a\", format: \"email\", minLength: 2, pattern: \"^a+$\"}"}`,
+			"plain":     `{"type":"string","minLength":2,"description":"{default: \"a\", format: \"email\", pattern: \"^a+$\"}"}`,
+			"*":         `{"type":"string","minLength":2,"pattern":"^a+$","description":"{default: \"a\", format: \"email\"}"}`,
+		}},
+		{`{"type": "integer", "minimum": 0, "exclusiveMaximum": 9, "multipleOf": 3, "description": "N"}`, map[string]string{
+			"openai":    `{"type":"integer","exclusiveMaximum":9,"minimum":0,"multipleOf":3,"description":"N"}`,
+			"plain":     `{"type":"integer","exclusiveMaximum":9,"minimum":0,"multipleOf":3,"description":"N"}`,
+			"anthropic": `{"type":"integer","description":"N {exclusiveMaximum: 9, minimum: 0, multipleOf: 3}"}`,
+			"gemini":    `{"type":"integer","minimum":0,"description":"N {exclusiveMaximum: 9, multipleOf: 3}"}`,
+			"*":         `{"type":"integer","exclusiveMaximum":9,"minimum":0,"description":"N {multipleOf: 3}"}`,
+		}},
+		{`{"type": "string", "pattern": "^a.*$"}`, map[string]string{
+			"openai": `{"type":"string","pattern":"^a.*$"}`, "anthropic": `{"type":"string","pattern":"^a.*$"}`, "*": `{"type":"string","description":"{pattern: \"^a.*$\"}"}`,
+		}},
+		{`{"const": 5}`, map[string]string{
+			"openai": `{"type":"number","const":5}`, "gemini": `{"type":"number","enum":[5]}`, "*": `{"const":5}`,
+		}},
+		{`{"enum": ["a", null]}`, map[string]string{
+			"openai": `{"type":["string","null"],"enum":["a",null]}`, "gemini": `{"type":["string","null"],"enum":["a",null]}`, "*": `{"enum":["a",null]}`,
+		}},
+		{`{"enum": [{"a": 1}]}`, map[string]string{
+			"openai":    `{"type":"string","enum":["{\"a\":1}"],"description":"JSON text."}`,
+			"gemini":    `{"type":"string","enum":["{\"a\":1}"],"description":"JSON text."}`,
+			"anthropic": `{"type":"string","enum":["{\"a\":1}"],"description":"JSON text."}`,
+			"*":         `{"enum":[{"a":1}]}`,
+		}},
+		{`{"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3, "uniqueItems": true}`, map[string]string{
+			"anthropic": `{"type":"array","items":{"type":"integer"},"minItems":1,"description":"{maxItems: 3, uniqueItems: true}"}`,
+			"*":         `{"type":"array","items":{"type":"integer"},"maxItems":3,"minItems":1,"description":"{uniqueItems: true}"}`,
+		}},
+		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}"}`,
+			"*":         `{"type":"object","additionalProperties":{"type":"integer"}}`,
+		}},
+		{`{"description": "D"}`, map[string]string{
+			"openai": `{"type":"string","description":"D JSON text"}`, "anthropic": `{"type":"string","description":"D JSON text"}`, "*": `{"description":"D"}`,
+		}},
+		{`{"type": "array", "prefixItems": [{"type": "string"}], "items": false}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
+			"*":         `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"null"}}`,
+		}},
+		{`{"oneOf": [{"type": "integer"}, {"type": "string"}]}`, map[string]string{"*": `{"anyOf":[{"type":"integer"},{"type":"string"}]}`}},
+		{`{"type": "integer", "not": {"const": 3}}`, map[string]string{"*": `{"type":"integer","description":"{not: {\"const\":3}}"}`}},
+		{`{"allOf": [{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "integer"}}, "required": ["b"]}]}`, map[string]string{
+			"openai":    `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`,
+			"anthropic": `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`,
+			"*":         `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a","b"]}`,
+		}},
+		{`{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "additionalProperties": false}`, map[string]string{
+			"openai": `{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["a","b"],"additionalProperties":false},` +
+				`{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"string"}},"required":["a","b"],"additionalProperties":false}]}`,
+			"*": `{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a"],"additionalProperties":false},` +
+				`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"],"additionalProperties":false}]}`,
+		}},
+		{`{"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": true}]}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"additionalProperties\":true}]}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"additionalProperties\":true}]}"}`,
+			"*":         `{"anyOf":[{"type":"string"},{"type":"object","additionalProperties":true}]}`,
+		}},
+	} {
+		for _, name := range model.Dialects() {
+			want, ok := test.want[name]
+			if !ok {
+				want = test.want["*"]
+			}
+			whole := decoded(t, `{"type": "object", "properties": {"p": `+test.schema+`}, "required": ["p"], "additionalProperties": false}`)
+			fitted := fit(t, whole, name)
+			if diff := cmp.Diff(want, text(t, fitted.Schema.(model.Object).Get("properties").(model.Object).Get("p"))); diff != "" {
+				t.Errorf("%s in %s: %s", test.schema, name, diff)
+			}
+		}
+	}
+}
+
+func TestFit_Undo(t *testing.T) {
+	for _, test := range []struct{ schema, dialect, given, want string }{
+		{`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}}`, "openai", `{"a": null, "b": null}`, `{"a": null}`},
+		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, "openai", `{"value": "{\"x\": 1}"}`, `{"x": 1}`},
+		{`{"type": "object", "properties": {"m": {"type": "object"}}}`, "openai", `{"m": {"x": 1}}`, `{"m": {"x": 1}}`},
+		{`{"type": "object", "properties": {"any": {}}}`, "openai", `{"any": "plain words"}`, `{"any": "plain words"}`},
+		{`{"type": "object", "properties": {"any": {}}}`, "openai", `{"any": "[1, \"x\"]"}`, `{"any": [1, "x"]}`},
+		{`{"type": "integer"}`, "openai", `{"value": 5}`, `5`},
+		{`{"type": "integer"}`, "llama", `5`, `5`},
+		{`{"type": "integer"}`, "openai", `5`, `5`},
+		{`{"anyOf": [{"type": "null"}, {"type": "string", "pattern": "^†"}, {}]}`, "openai", `{"value": "†input.a"}`, `"†input.a"`},
+		{`{"anyOf": [{"type": "null"}, {"type": "string", "pattern": "^†"}, {}]}`, "openai", `{"value": "{\"a\": 1}"}`, `{"a": 1}`},
+		{`{"anyOf": [{"type": "object", "properties": {"k": {"const": "a"}, "v": {"type": "string"}}, "required": ["k"]},
+			{"type": "object", "properties": {"k": {"const": "b"}, "v": {"type": "object"}}, "required": ["k", "v"]}]}`, "openai", `{"value": {"k": "b", "v": "{}"}}`, `{"k": "b", "v": {}}`},
+		{`{"anyOf": [{"type": "object", "properties": {"k": {"const": "a"}, "v": {"type": "string"}}, "required": ["k"]},
+			{"type": "object", "properties": {"k": {"const": "b"}, "v": {"type": "object"}}, "required": ["k", "v"]}]}`, "openai", `{"value": {"k": "a", "v": null}}`, `{"k": "a"}`},
+		{`{"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]}`, "gemini", `{"n": 1, "next": {"n": 2, "next": {"n": 3, "next": "{\"n\": 4}"}}}`, `{"n": 1, "next": {"n": 2, "next": {"n": 3, "next": {"n": 4}}}}`},
+		// What does not fit stays as it is.
+		{`{"anyOf": [{"type": "integer"}, {"type": "string"}]}`, "openai", `{"value": [1]}`, `[1]`},
+	} {
+		fitted := fit(t, decoded(t, test.schema), test.dialect)
+		got, err := fitted.Undo(decoded(t, test.given))
+		if err != nil {
+			t.Errorf("%s of %s: %v", test.given, test.schema, err)
+		} else if diff := cmp.Diff(decoded(t, test.want), got); diff != "" {
+			t.Errorf("%s of %s: %s", test.given, test.schema, diff)
+		}
+	}
+}
+
+func TestFit_UndoErrors(t *testing.T) {
+	fitted := fit(t, decoded(t, `{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object"}}}}`), "openai")
+	_, err := fitted.Undo(decoded(t, `{"list": ["{}", "{"]}`))
+	if err == nil || !strings.HasPrefix(err.Error(), "list[1]: the text is not JSON: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFit_Excess(t *testing.T) {
+	p := plan.Proposal{}
+	for i := range 40 {
+		p.Tools = append(p.Tools, offer(t, fmt.Sprintf("tool%d", i), `{"properties": {"first": {"type": "integer"}, "second": {"type": "boolean"}, "third": {"enum": ["x", "y"]}}}`, false))
+	}
+	exact, loose := model.SolutionSchema(p, model.Config{}), model.LooseSchema(p, model.Config{})
+	for name, over := range map[string]bool{"anthropic": true, "openai": false, "ollama": true, "gemini": false} {
+		if got := fit(t, exact, name).Excess; over != strings.Contains(got, " bytes, and "+name+" takes ") || !over && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := fit(t, loose, name).Excess; got != "" {
+			t.Errorf("%s, loose: %q", name, got)
+		}
+	}
+}
+
+func TestFit_Broken(t *testing.T) {
+	for _, schema := range []any{nil, 5, "x", []any{}, map[string]any{"properties": map[string]any{"a": 5}}} {
+		if _, err := model.Fit(schema, dialect(t, "plain")); err == nil {
+			t.Errorf("%v was fitted", schema)
+		}
+	}
+}
+
+// TestFit_HoldsItself fits schemas that refer to themselves in every way.
+func TestFit_HoldsItself(t *testing.T) {
+	for _, schema := range []string{
+		`{"$ref": "#"}`, `{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}`,
+		`{"anyOf": [{"$ref": "#"}, {"type": "string"}]}`, `{"allOf": [{"$ref": "#"}, {"$ref": "#"}]}`,
+		`{"type": "object", "properties": {"a": {"$ref": "#", "required": ["a"]}, "b": {"$ref": "#", "required": ["b"]}}}`,
+		`{"type": "array", "items": {"allOf": [{"$ref": "#"}, {"minItems": 1}]}}`, `{"$ref": "#/nowhere"}`, `{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}, {"type": "string"}]}}}`,
+		`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}, {"$ref": "#/$defs/x"}, {}]}, "y": {"oneOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}]}}}`, `{"$ref": "#anchor"}`,
+	} {
+		for _, name := range model.Dialects() {
+			fitted := fit(t, decoded(t, schema), name)
+			for _, v := range []string{`{"a": {"b": null}}`, `[[], [[]]]`, `"x"`, `null`, `{"value": "[1]"}`} {
+				_, _ = fitted.Undo(decoded(t, v))
+			}
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"obelus/engine/plan"
+)
+
+// Defaults of [Config].
+const (
+	DefaultBatch     = 16
+	DefaultRepairs   = 2
+	DefaultMaxTokens = 8192
+)
+
+// Model answers latent calls and makes plans by asking a provider. It is safe for concurrent use if
+// its [Asker] is.
+type Model struct {
+	config Config
+	asker  Asker
+}
+
+// The interfaces that a model implements.
+var (
+	_ plan.Batcher   = (*Model)(nil)
+	_ plan.PlanModel = (*Model)(nil)
+	_ plan.Timed     = (*Model)(nil)
+)
+
+// New makes a model that asks by an asker.
+func New(c Config, asker Asker) *Model {
+	if c.MaxTokens == 0 {
+		c.MaxTokens = DefaultMaxTokens
+	}
+	return &Model{config: c, asker: asker}
+}
+
+// Config returns the settings of the model, with those defaults that its requests hold.
+func (m *Model) Config() Config { return m.config }
+
+// Timeout implements [plan.Timed].
+func (m *Model) Timeout() time.Duration {
+	if m.config.Timeout > 0 {
+		return m.config.Timeout
+	}
+	return plan.DefaultModelTimeout
+}
+
+// Batch implements [plan.Batcher].
+func (m *Model) Batch() (limit int, acrossInstances bool) {
+	if limit = m.config.Batch; limit <= 0 {
+		limit = DefaultBatch
+	}
+	return limit, m.config.AcrossInstances
+}
+
+// repairs is how often a model is asked again about an answer that breaks the schema.
+func (m *Model) repairs() int {
+	switch {
+	case m.config.Repairs < 0:
+		return 0
+	case m.config.Repairs == 0:
+		return DefaultRepairs
+	}
+	return m.config.Repairs
+}
+
+// AnswerRequest returns the request that asks for the answers to latent calls, at least one. It
+// asks nothing.
+func (m *Model) AnswerRequest(questions []plan.Question) *Request {
+	common, calls := answerBlocks(questions)
+	return &Request{
+		Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
+		System: systemText(withThinking(answerPrimer, m.config.Think), questions[0].Prose),
+		Blocks: append(common, calls...), Stable: len(common),
+		Schema: AnswersSchema(questions, m.config),
+	}
+}
+
+// PlanRequest returns the request that asks for a plan. It asks nothing.
+func (m *Model) PlanRequest(p plan.Proposal) *Request {
+	r := m.planRequest(p, false)
+	if len(p.Tools) > 0 {
+		r.Loose = m.planRequest(p, true)
+	}
+	return r
+}
+
+func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
+	blocks, stable := planBlocks(p, loose)
+	return &Request{
+		Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
+		System: systemText(planRules(p.Mode, loose, m.config.Think), p.Prose),
+		Blocks: blocks, Stable: stable,
+		Schema: solutionSchema(p, m.config, loose),
+	}
+}
+
+// Tokens estimates how many tokens the prompt of a request has: its bytes, with those of its
+// schema, divided by three, which is more than most models count.
+func (r *Request) Tokens() int {
+	n := len(r.System) + sizeOf(r.Schema)
+	for _, block := range r.Blocks {
+		n += len(block)
+	}
+	return (n + 2) / 3
+}
+
+// maxNamed is how many kinds an error names.
+const maxNamed = 3
+
+// fitsWindow refuses a request whose prompt is larger than the model's window.
+func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error {
+	tokens := r.Tokens()
+	if m.config.Window <= 0 || tokens <= m.config.Window {
+		return nil
+	}
+	type sized struct {
+		name string
+		size int
+	}
+	var sizes []sized
+	for _, kind := range kinds {
+		name := strings.TrimSpace(dagger + kind.Kind + " " + kind.Instance)
+		sizes = append(sizes, sized{name, len(dataBlock(kind, planning))})
+	}
+	slices.SortStableFunc(sizes, func(a, b sized) int { return b.size - a.size })
+	var named []string
+	for _, s := range sizes[:min(len(sizes), maxNamed)] {
+		named = append(named, fmt.Sprintf("%s with %s", s.name, byteSize(s.size)))
+	}
+	text := fmt.Sprintf("the prompt has about %d tokens (its bytes divided by 3), and the window of the model is %d", tokens, m.config.Window)
+	if len(named) > 0 {
+		text += ": the largest kinds are " + strings.Join(named, ", ")
+	}
+	return plan.Faultf("window", "%s: keep less in the context, or raise window if the model takes more", text)
+}
+
+// Fault codes of answers.
+const (
+	codeRefused   = "refused"
+	codeMaxTokens = "max_tokens"
+)
+
+// refused is the failure for an answer in which the model refuses.
+func refused(answer *Answer) error {
+	return &plan.Failure{Fields: map[string]any{"message": "the model refused: " + plan.ValidText(answer.Refusal), "code": codeRefused}}
+}
+
+// cutOff is the fault for an answer that ended at the limit of tokens.
+func (m *Model) cutOff() error {
+	return plan.Faultf(codeMaxTokens, "the model's answer was cut off at max_tokens = %d: raise max_tokens, or ask for less at once", m.config.MaxTokens)
+}
+
+// maxShown bounds, in bytes, how much of an answer an error holds.
+const maxShown = 2 << 10
+
+// unfit is the text for an answer that breaks the schema to the end.
+func unfit(problem error, last string, repairs int) string {
+	again := ""
+	if repairs > 0 {
+		again = fmt.Sprintf(", also when it was asked again (%d of %d repairs)", repairs, repairs)
+	}
+	return fmt.Sprintf("the model's answer is not what was asked for%s: %s; its last answer: %s", again, problem, cutText(plan.ValidText(last), maxShown))
+}
+
+// problemOf is why an answer has no value.
+func problemOf(answer *Answer) string {
+	if answer.Problem != "" {
+		return answer.Problem
+	}
+	return "the answer is not JSON"
+}
+
+// repairBlock shows a model what was wrong with its answer.
+func repairBlock(heading, last string, problem error) string {
+	return heading + "\n" + cutText(last, maxShown) + "\nIt was refused: " + problem.Error() + "\nAnswer again, so that it is right."
+}
+
+// ask asks until an answer can be read, or there are no more repairs. It returns what is still
+// wrong as problem, with the last answer.
+func (m *Model) ask(ctx context.Context, r *Request, meter *plan.Meter, read func(*Answer) error) (last string, problem, err error) {
+	given := r
+	for round := 0; ; round++ {
+		answer, err := m.asker.Ask(ctx, r, meter)
+		switch {
+		case err != nil:
+			return "", nil, err
+		case answer.Refusal != "":
+			return "", nil, refused(answer)
+		case answer.CutOff:
+			return "", nil, m.cutOff()
+		}
+		if problem = read(answer); problem == nil {
+			return "", nil, nil
+		}
+		if last = answer.Text; last == "" {
+			last = jsonText(answer.Value.Value)
+		}
+		if round >= m.repairs() {
+			return last, problem, nil
+		}
+		r = given.with(repairBlock("## Your last answer", last, problem))
+	}
+}
+
+// with returns the request with a further block.
+func (r *Request) with(block string) *Request {
+	made := *r
+	made.Blocks = append(slices.Clone(r.Blocks), block)
+	if r.Loose != nil {
+		made.Loose = r.Loose.with(block)
+	}
+	return &made
+}

@@ -1,0 +1,167 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Propose implements [plan.PlanModel]. What the model answers to the end without being a plan is a
+// [*plan.PlanError].
+func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
+	r := m.PlanRequest(p)
+	if err := m.fitsWindow(r, p.Kinds, true); err != nil {
+		return nil, err
+	}
+	var solution *plan.Solution
+	last, problem, err := m.ask(ctx, r, p.Meter, func(answer *Answer) (wrong error) {
+		if !answer.Value.Set {
+			return errors.New(problemOf(answer))
+		}
+		solution, wrong = solutionOf(answer.Value.Value, answer.Loose)
+		return wrong
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case problem != nil:
+		return nil, &plan.PlanError{Problems: []plan.Problem{{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: unfit(problem, last, m.repairs())}}}
+	}
+	return solution, nil
+}
+
+// chosen are the meta-properties that a model may leave out by null.
+var chosen = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
+
+// solutionOf reads the answer to a question for a plan. Its calls are checked when they are
+// compiled.
+func solutionOf(value any, loose bool) (*plan.Solution, error) {
+	answer, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf(`expected {"calls": […], "output": …}, found %s`, store.Describe(value))
+	}
+	given, hasCalls := answer["calls"]
+	output, hasOutput := answer["output"]
+	if !hasCalls && !hasOutput {
+		return nil, errors.New(`the answer has neither "calls" nor "output"`)
+	}
+	list, ok := given.([]any)
+	if !ok && given != nil {
+		return nil, fmt.Errorf("calls: expected a list, found %s", store.Describe(given))
+	}
+	solution := &plan.Solution{Output: output}
+	for i, each := range list {
+		call, ok := each.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("calls[%d]: expected an object with _tool, found %s", i, store.Describe(each))
+		}
+		if loose {
+			var err error
+			if call, err = tightened(call); err != nil {
+				return nil, fmt.Errorf("calls[%d]: %w", i, err)
+			}
+		}
+		solution.Calls = append(solution.Calls, plan.Source{Call: withoutNulls(call)})
+	}
+	return solution, nil
+}
+
+// tightened is a call whose arguments were one JSON text. A call that has them beside _tool stays
+// as it is.
+func tightened(call map[string]any) (map[string]any, error) {
+	args, ok := call["args"]
+	if !ok {
+		return call, nil
+	}
+	if text, isText := args.(string); isText {
+		var err error
+		if args, err = decodeText(text); err != nil {
+			return nil, fmt.Errorf("args: the text is not JSON: %w", err)
+		}
+	}
+	arguments, ok := args.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("args: expected the JSON text of an object, found %s", store.Describe(args))
+	}
+	made := maps.Clone(arguments)
+	for name, v := range call {
+		if name != "args" {
+			made[name] = v
+		}
+	}
+	return made, nil
+}
+
+// withoutNulls is a call without the meta-properties that are null.
+func withoutNulls(call map[string]any) map[string]any {
+	made := maps.Clone(call)
+	for _, name := range chosen {
+		if v, ok := made[name]; ok && v == nil {
+			delete(made, name)
+		}
+	}
+	return made
+}
+
+// AskInput is a question of a script.
+type AskInput struct {
+	Prompt string
+	Data   any // shown as data; nil for none
+	Schema any // of the answer; nil for a text
+}
+
+// AskRequest returns the request that asks a question of a script. It asks nothing.
+func (m *Model) AskRequest(in AskInput) *Request {
+	r := &Request{
+		Purpose: "ask", Model: m.config.Name, Params: m.config.Params,
+		System: withThinking(askPrimer, m.config.Think), Schema: anyText,
+	}
+	if in.Data != nil {
+		r.Blocks = append(r.Blocks, "## Data\n"+jsonText(in.Data))
+	}
+	r.Blocks = append(r.Blocks, in.Prompt)
+	if in.Schema != nil {
+		r.Schema = ordered(in.Schema)
+	}
+	if m.config.Think {
+		c := &composer{names: map[string]string{}}
+		value := (&scope{composer: c, name: wrapper, root: r.Schema}).moved(r.Schema)
+		r.Schema = closedObject(Object{{"thinking", anyText}, {wrapper, value}}, nil, c.defs)
+	}
+	return r
+}
+
+// Ask asks a question of a script, and returns an answer that fits its schema. Its error is a
+// [*plan.Failure] where the model refuses.
+func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, error) {
+	r := m.AskRequest(in)
+	if err := m.fitsWindow(r, nil, false); err != nil {
+		return nil, err
+	}
+	var value any
+	last, problem, err := m.ask(ctx, r, meter, func(answer *Answer) error {
+		if !answer.Value.Set {
+			return errors.New(problemOf(answer))
+		}
+		if value = answer.Value.Value; m.config.Think {
+			object, _ := value.(map[string]any)
+			inner, ok := object[wrapper]
+			if !ok {
+				return fmt.Errorf(`expected {"thinking": …, "%s": …}`, wrapper)
+			}
+			value = inner
+		}
+		return breaks(in.Schema, value, "the answer")
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case problem != nil:
+		return nil, plan.Faultf(plan.CodeSchema, "%s", unfit(problem, last, m.repairs()))
+	}
+	return value, nil
+}

@@ -1,0 +1,313 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"obelus/store"
+)
+
+// Forms of what a keyword of JSON Schema holds, where it holds schemas.
+const (
+	oneSchema = iota + 1
+	schemaList
+	schemaMap
+)
+
+// subschemas are the keywords whose values are schemas.
+var subschemas = map[string]int{
+	"additionalProperties": oneSchema, "items": oneSchema, "not": oneSchema, "if": oneSchema, "then": oneSchema, "else": oneSchema,
+	"contains": oneSchema, "propertyNames": oneSchema, "unevaluatedItems": oneSchema, "unevaluatedProperties": oneSchema, "contentSchema": oneSchema,
+	"anyOf": schemaList, "oneOf": schemaList, "allOf": schemaList, "prefixItems": schemaList,
+	"properties": schemaMap, "patternProperties": schemaMap, "dependentSchemas": schemaMap, "$defs": schemaMap, "definitions": schemaMap,
+}
+
+// keywordOrder is the order of a schema's keywords where a Go map has lost it. Others follow,
+// sorted.
+var keywordOrder = []string{"$ref", "type", "const", "enum", "title", "description", "properties", "required", "additionalProperties", "prefixItems", "items", "anyOf", "oneOf", "allOf"}
+
+// orderSchema returns a schema in which each schema that is an object is an [Object]. Members of
+// maps are put in order: the required properties before the others, each sorted.
+func orderSchema(schema any) (any, error) {
+	switch s := schema.(type) {
+	case bool:
+		return s, nil
+	case Object:
+		return orderMembers(s)
+	case map[string]any:
+		members := make(Object, 0, len(s))
+		for _, name := range sortedKeywords(s) {
+			value := s[name]
+			if properties, ok := value.(map[string]any); ok && name == "properties" {
+				value = orderProperties(properties, s["required"])
+			}
+			members = append(members, Member{name, value})
+		}
+		return orderMembers(members)
+	case nil:
+		return nil, errors.New("a schema is an object, not null")
+	}
+	made, err := store.FromGo(schema, "")
+	if err != nil {
+		return nil, err
+	}
+	switch made.(type) {
+	case map[string]any, bool:
+		return orderSchema(made)
+	}
+	return nil, fmt.Errorf("a schema is an object, not %s", store.Describe(made))
+}
+
+// ordered is [orderSchema] for a schema that has been compiled: one that is broken takes any value.
+func ordered(schema any) any {
+	made, err := orderSchema(schema)
+	if err != nil {
+		return Object{}
+	}
+	return made
+}
+
+// orderMembers orders the schemas within a schema, and makes JSON of its other values.
+func orderMembers(schema Object) (any, error) {
+	var failed error
+	keep := func(made any, err error) any {
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return made
+	}
+	ordered := mapSchemas(schema, func(inner any) any { return keep(orderSchema(inner)) })
+	for i, m := range ordered {
+		if subschemas[m.Name] == 0 {
+			ordered[i].Value = keep(store.FromGo(m.Value, m.Name))
+		}
+	}
+	return ordered, failed
+}
+
+// mapSchemas returns a schema with each schema directly within it replaced. What is no schema where
+// one is expected stays as it is.
+func mapSchemas(schema Object, replace func(any) any) Object {
+	made := make(Object, 0, len(schema))
+	for _, m := range schema {
+		switch subschemas[m.Name] {
+		case oneSchema:
+			m.Value = replace(m.Value)
+		case schemaList:
+			if list, ok := m.Value.([]any); ok {
+				replaced := make([]any, len(list))
+				for i, inner := range list {
+					replaced[i] = replace(inner)
+				}
+				m.Value = replaced
+			}
+		case schemaMap:
+			replaced := Object{}
+			for _, p := range membersOf(m.Value) {
+				replaced = append(replaced, Member{p.Name, replace(p.Value)})
+			}
+			m.Value = replaced
+		}
+		made = append(made, m)
+	}
+	return made
+}
+
+// membersOf returns the members of an object, those of a map sorted; nil for any other value.
+func membersOf(v any) Object {
+	switch v := v.(type) {
+	case Object:
+		return v
+	case map[string]any:
+		members := make(Object, 0, len(v))
+		for _, name := range sortedKeys(v) {
+			members = append(members, Member{name, v[name]})
+		}
+		return members
+	}
+	return nil
+}
+
+// orderProperties puts the required properties first, in the order of their list.
+func orderProperties(properties map[string]any, required any) Object {
+	made := make(Object, 0, len(properties))
+	for _, name := range textsOf(required) {
+		if value, ok := properties[name]; ok && !made.has(name) {
+			made = append(made, Member{name, value})
+		}
+	}
+	for _, name := range sortedKeys(properties) {
+		if !made.has(name) {
+			made = append(made, Member{name, properties[name]})
+		}
+	}
+	return made
+}
+
+func sortedKeywords(schema map[string]any) []string {
+	names := sortedKeys(schema)
+	rank := func(name string) int {
+		if name == "$defs" {
+			return len(keywordOrder) + 1
+		}
+		if i := slices.Index(keywordOrder, name); i >= 0 {
+			return i
+		}
+		return len(keywordOrder)
+	}
+	sort.SliceStable(names, func(i, j int) bool { return rank(names[i]) < rank(names[j]) })
+	return names
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// has reports whether the object has a member of a name.
+func (o Object) has(name string) bool {
+	return slices.ContainsFunc(o, func(m Member) bool { return m.Name == name })
+}
+
+// with returns the object with a member set: in its place, or at the end.
+func (o Object) with(name string, value any) Object {
+	made := slices.Clone(o)
+	for i := range made {
+		if made[i].Name == name {
+			made[i].Value = value
+			return made
+		}
+	}
+	return append(made, Member{name, value})
+}
+
+// without returns the object without the members of some names.
+func (o Object) without(names ...string) Object {
+	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
+}
+
+// object returns the value of a name as an object; nil if it is none.
+func (o Object) object(name string) Object {
+	inner, _ := o.Get(name).(Object)
+	return inner
+}
+
+// list returns the value of a name as a list; nil if it is none.
+func (o Object) list(name string) []any {
+	inner, _ := o.Get(name).([]any)
+	return inner
+}
+
+// text returns the value of a name as a text; empty if it is none.
+func (o Object) text(name string) string {
+	inner, _ := o.Get(name).(string)
+	return inner
+}
+
+// textsOf returns the texts of a list.
+func textsOf(v any) []string {
+	switch v := v.(type) {
+	case []string:
+		return v
+	case []any:
+		var texts []string
+		for _, e := range v {
+			if text, ok := e.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	}
+	return nil
+}
+
+// listOf makes a list of JSON out of any list.
+func listOf[V any](values []V) []any {
+	list := make([]any, len(values))
+	for i, v := range values {
+		list[i] = v
+	}
+	return list
+}
+
+// typesOf returns the types that a schema's type names.
+func typesOf(schema Object) []string {
+	if text, ok := schema.Get("type").(string); ok {
+		return []string{text}
+	}
+	return textsOf(schema.Get("type"))
+}
+
+// pointerSteps takes the pointer of a reference within its document apart; ok is false for any
+// other reference.
+func pointerSteps(ref string) (steps []string, ok bool) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok || pointer != "" && pointer[0] != '/' {
+		return nil, false
+	}
+	if pointer == "" {
+		return nil, true
+	}
+	for _, step := range strings.Split(pointer[1:], "/") {
+		steps = append(steps, unescapeStep(step))
+	}
+	return steps, true
+}
+
+func unescapeStep(step string) string {
+	if decoded, err := url.PathUnescape(step); err == nil {
+		step = decoded
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
+
+// resolvePointer returns what stands at a place in a schema.
+func resolvePointer(root any, steps []string) (any, bool) {
+	at := root
+	for _, step := range steps {
+		switch v := at.(type) {
+		case Object:
+			if !v.has(step) {
+				return nil, false
+			}
+			at = v.Get(step)
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// cutText returns the beginning of a text, of at most some bytes, with a mark where it is cut.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return validPrefix(text, most) + "…"
+}
+
+// validPrefix is the longest beginning of at most some bytes that cuts no character.
+func validPrefix(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
+	}
+	return text[:most]
+}
