@@ -64,9 +64,6 @@ are now; a note says whether the recorded request was the same.`,
 	return c
 }
 
-// errCaptured ends the run that was to show a question.
-var errCaptured = errors.New("the question is known")
-
 // capture is what answers in place of models: it keeps the first request, and ends the run.
 type capture struct {
 	config  model.Config
@@ -76,33 +73,40 @@ type capture struct {
 }
 
 // Ask implements [model.Asker].
-func (c *capture) Ask(_ context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
+func (c *capture) Ask(ctx context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.request == nil {
 		c.request = r
 		c.stop()
 	}
-	return nil, errCaptured
+	c.mu.Unlock()
+	<-ctx.Done() // so that the call is cut off, and has not failed
+	return nil, ctx.Err()
+}
+
+// begin returns a context for a run, which ends with the next request.
+func (c *capture) begin(ctx context.Context) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.request = nil
+	ctx, c.stop = context.WithCancel(ctx)
+	return ctx
 }
 
 // openCapturing loads the project with models that keep what they are asked.
-func openCapturing(ctx context.Context, a *app, planFile string) (*capture, context.Context, error) {
-	ctx, stop := context.WithCancel(ctx)
-	kept := &capture{stop: stop}
+func openCapturing(a *app, planFile string) (*capture, error) {
+	kept := &capture{stop: func() {}}
 	a.wrapAsker = func(c model.Config, _ model.Asker) model.Asker {
 		kept.config = c
 		return kept
 	}
 	if err := a.openProject(planFile); err != nil {
-		stop()
-		return nil, nil, err
+		return nil, err
 	}
 	if !a.host.Generation().Registry().HasModel() {
-		stop()
-		return nil, nil, exit.Usage(errNoModels.Error())
+		return nil, exit.Usage(errNoModels.Error())
 	}
-	return kept, ctx, nil
+	return kept, nil
 }
 
 // idle returns a registry whose activities do nothing: a run stops where it would need one.
@@ -123,11 +127,11 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 	if err := checkPlanExists(a, file); err != nil {
 		return err
 	}
-	kept, running, err := openCapturing(ctx, a, file)
+	kept, err := openCapturing(a, file)
 	if err != nil {
 		return err
 	}
-	defer kept.stop()
+	defer func() { kept.stop() }()
 	name, err := a.nameInProject(file)
 	if err != nil {
 		return err
@@ -152,7 +156,8 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 	}
 	request.Mode = ""
 	runner := a.host.Generation().Settings().Runner(log, idle(registry))
-	if _, err := runner.Run(running, start); err != nil && kept.request == nil {
+	runner.Drain = -1
+	if _, err := runner.Run(kept.begin(ctx), start); err != nil && kept.request == nil {
 		return err
 	}
 	if kept.request == nil {
@@ -163,11 +168,11 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 
 // promptOfCall prints the request about a call, or for the plan of a tick.
 func promptOfCall(ctx context.Context, a *app, call string) error {
-	kept, running, err := openCapturing(ctx, a, "")
+	kept, err := openCapturing(a, "")
 	if err != nil {
 		return err
 	}
-	defer kept.stop()
+	defer func() { kept.stop() }()
 	log, done, err := a.copyOfLog(ctx)
 	if err != nil {
 		return err
@@ -193,10 +198,10 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 	if unread != nil {
 		return unread
 	}
-	resume := engine.Resume{Context: fork, Request: request, From: at.rerun}
 	runner := a.host.Generation().Settings().Runner(log, idle(registry))
+	runner.Drain = -1
 	runner.Approve = neverHold
-	if _, err := runner.Resume(running, resume); err != nil && kept.request == nil {
+	if err := at.ask(ctx, kept, runner, fork, request); err != nil && kept.request == nil {
 		return err
 	}
 	if kept.request == nil {
@@ -209,9 +214,30 @@ var neverHold = plan.Policy{Never: true}
 
 // asked is a question to a model that the log has.
 type asked struct {
-	seq   int64  // the context's message before it; 0 for the newest
-	rerun string // the call to run again; empty for a plan
-	hash  string // of the recorded request; empty if there is none
+	seq   int64    // the context's message before it; 0 for the newest
+	first bool     // it was for the first plan of a run
+	calls []string // that the request was about; empty for a plan
+	hash  string   // of the recorded request; empty if there is none
+}
+
+// ask has a run in a fork come to the question. Calls that one request answered run again one after
+// the other, each until it asks: those before it have no outcome then, and ask with it.
+func (q *asked) ask(ctx context.Context, kept *capture, runner *engine.Runner, fork string, request *plan.Request) error {
+	var err error
+	switch {
+	case q.first && request != nil:
+		again := *request
+		again.Context, again.Mode = nil, "" // its messages are there
+		_, err = runner.Run(kept.begin(ctx), engine.Start{Context: fork, Request: &again})
+	case len(q.calls) == 0:
+		_, err = runner.Resume(kept.begin(ctx), engine.Resume{Context: fork, Request: request})
+	}
+	for _, call := range q.calls {
+		if _, err = runner.Resume(kept.begin(ctx), engine.Resume{Context: fork, Request: request, From: call}); kept.request == nil {
+			return err
+		}
+	}
+	return err
 }
 
 // findAsked finds the question about a call or a tick of a context; the latest one for an empty text.
@@ -228,7 +254,7 @@ func findAsked(ctx context.Context, log store.Log, name, call string) (asked, er
 	var found *asked
 	for _, p := range plans {
 		if p.ByModel && (call == "" || call == strconv.Itoa(p.Tick)) {
-			found = &asked{seq: p.Start}
+			found = &asked{seq: p.Start, first: p.Tick == p.First}
 			if p.Model != nil {
 				found.hash = p.Model.Request
 			}
@@ -236,10 +262,7 @@ func findAsked(ctx context.Context, log store.Log, name, call string) (asked, er
 	}
 	for _, r := range records {
 		if call == r.Call || call == "" && r.Model != nil {
-			found = &asked{rerun: r.Call}
-			if r.Model != nil && r.Model.Group == "" {
-				found.hash = r.Model.Request
-			}
+			found = askedAbout(r, records)
 		}
 	}
 	if found != nil {
@@ -253,6 +276,25 @@ func findAsked(ctx context.Context, log store.Log, name, call string) (asked, er
 		known = append(known, r.Call)
 	}
 	return asked{}, exit.Usagef("context %s has no call %s%s", name, human.Printable(call), strings.TrimSuffix(" ("+hint(call, known, "obelus calls lists them")+")", " ()"))
+}
+
+// askedAbout is the question about a call, and about those that the same request answered.
+func askedAbout(r journal.Record, records []journal.Record) *asked {
+	if r.Model == nil {
+		return &asked{calls: []string{r.Call}}
+	}
+	first := cmp.Or(r.Model.Group, r.Call)
+	q := &asked{}
+	for _, other := range records {
+		if other.Model == nil || cmp.Or(other.Model.Group, other.Call) != first {
+			continue
+		}
+		q.calls = append(q.calls, other.Call)
+		if other.Call == first {
+			q.hash = other.Model.Request
+		}
+	}
+	return q
 }
 
 // copyOfLog copies the log to a file of its own, which is removed by done. Without a log the copy
@@ -278,7 +320,7 @@ func (a *app) copyOfLog(ctx context.Context) (log *sqlite.Log, done func(), err 
 		}
 	}
 	if err == nil {
-		log, err = sqlite.Open(path, sqlite.Options{Synchronous: "off"})
+		log, err = sqlite.Open(path, sqlite.Options{Synchronous: "normal"})
 	}
 	if err != nil {
 		remove()

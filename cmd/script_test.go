@@ -3,12 +3,14 @@ package cmd
 import (
 	"encoding/binary"
 	"os"
+	"strings"
 	"testing"
 	"unicode/utf16"
 
-	"obelus/host"
-
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"obelus/host"
+	"obelus/host/model/modeltest"
 )
 
 // atOnce as GORACE lets a process end without the second for which it else
@@ -35,13 +37,46 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "status": status, "wide": encode},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "provider": provider(t), "status": status, "wide": encode},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GORACE", atOnce)
 			return nil
 		},
 	})
+}
+
+// provider starts a provider of models, "provider ANSWERS", and puts its address into obelus.lua,
+// where that has URL. It answers by the lines of the file, each a JSON value, one after the other; a
+// line that begins with ! is something that goes wrong, see [modeltest.Fault].
+func provider(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: provider answers")
+		}
+		lines := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
+		faults := map[string]modeltest.Fault{"!schema": modeltest.RefusesSchema, "!unauthorized": modeltest.Unauthorized, "!refuses": modeltest.Refuses}
+		server := modeltest.NewServer(t)
+		line := func(r *modeltest.Request) string {
+			if r.Number > len(lines) {
+				return "!error"
+			}
+			return lines[r.Number-1]
+		}
+		server.Fault = func(r *modeltest.Request) modeltest.Fault {
+			if text := line(r); text == "!error" {
+				return modeltest.QuotaUsedUp
+			} else {
+				return faults[text]
+			}
+		}
+		server.Answer = func(r *modeltest.Request) modeltest.Reply {
+			return modeltest.Reply{Text: line(r), Input: 100, Output: 10}
+		}
+		settings := ts.MkAbs("obelus.lua")
+		text := strings.ReplaceAll(ts.ReadFile(settings), "URL", server.URL)
+		ts.Check(os.WriteFile(settings, []byte(text), 0o600))
+	}
 }
 
 // encode copies a text file in another encoding: "wide utf16 TO FROM", or mark for UTF-8 with a

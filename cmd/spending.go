@@ -79,7 +79,7 @@ func printUsage(ctx context.Context, a *app, by, since string, csv bool) error {
 		where = " AND date >= " + quoteSQL(store.FormatDate(began))
 	}
 	query := fmt.Sprintf(`WITH RECURSIVE own(context) AS (%s)
-SELECT %s AS "%s", sum(requests) AS requests, sum(input) AS input, sum(output) AS output, sum(cache_read) AS cached, sum(cost) AS cost
+SELECT %s AS "%s", sum(requests) AS requests, sum(input) AS input, sum(output) AS output, sum(cache_read) AS cached, round(sum(cost), 9) AS cost
 FROM spending WHERE context IN (SELECT context FROM own)%s GROUP BY 1 ORDER BY 1`, of, column, by, where)
 	out := answers.New(a.term, a.json, csv)
 	if err := log.Query(ctx, query, out.Columns, out.Row); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,10 +21,11 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/host"
 	"obelus/host/luatest"
+	"obelus/host/model"
 )
 
 func testCommand(a *app) *cobra.Command {
-	pattern := ""
+	var o testOptions
 	c := &cobra.Command{
 		Use:   "test [FILE|DIR…]",
 		Short: "run Lua tests",
@@ -36,6 +38,12 @@ plan, sets the clock, and answers requests:
   test.activity("pay", { amount = 3 }, { state = { … } })
   test.plan("plans/pay.lua", { input = { … }, tools = { pay = function(call) … end } })
   test.clock(1700000000)   test.http(function(request) return { body = { … } } end)
+  test.model(function(question) return … end)   test.cassette("refund")
+
+No model is asked. test.model answers for it; test.cassette has it answer as recorded
+in tests/cassettes/NAME.json, and what is not recorded fails the test. --record asks
+for that, and records it; --record=all asks for everything anew; --prune drops what
+no test has used.
 
 What goes wrong in such a function of test.http fails the test, and what it answers
 is not followed elsewhere, as a redirect is otherwise.
@@ -50,24 +58,55 @@ Assertions; each takes a message behind its arguments, and "not":
 Exit status: 0, or 1 if a test failed.`,
 		Example: `  obelus test
   obelus test tests/pay_test.lua --run 'refuses .* twice'`,
-		RunE: func(c *cobra.Command, args []string) error { return runTests(c.Context(), a, args, pattern) },
+		RunE: func(c *cobra.Command, args []string) error { return runTests(c.Context(), a, args, o) },
 		Args: cobra.ArbitraryArgs,
 	}
-	c.Flags().StringVar(&pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
+	c.Flags().StringVar(&o.pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
+	c.Flags().StringVar(&o.record, "record", "", "ask models for what cassettes lack, or with =all for `ALL` that tests ask")
+	c.Flags().Lookup("record").NoOptDefVal = "missing"
+	c.Flags().BoolVar(&o.prune, "prune", false, "drop the recorded answers that no test has used")
 	a.allow.register(c)
 	return c
 }
 
+// testOptions holds the flags of test.
+type testOptions struct {
+	pattern string
+	record  string
+	prune   bool
+}
+
+// recording is what --record says.
+func (o testOptions) recording() (model.Recording, error) {
+	switch o.record {
+	case "":
+		return model.ReplayOnly, nil
+	case "missing":
+		return model.RecordMissing, nil
+	case "all":
+		return model.RecordAll, nil
+	}
+	return 0, exit.Usagef("--record=%s: it is --record, or --record=all", o.record)
+}
+
 // runTests runs the tests of files whose names match a pattern.
-func runTests(ctx context.Context, a *app, files []string, pattern string) error {
-	wanted, err := regexp.Compile(pattern)
+func runTests(ctx context.Context, a *app, files []string, o testOptions) error {
+	wanted, err := regexp.Compile(o.pattern)
 	if err != nil {
-		return exit.Usagef("--run %s: it is no regular expression", pattern)
+		return exit.Usagef("--run %s: it is no regular expression", o.pattern)
+	}
+	recording, err := o.recording()
+	if err != nil {
+		return err
+	}
+	if o.prune && (o.pattern != "" || len(files) > 0) {
+		return exit.Usage("--prune drops what no test has used: run all tests, without names and --run")
 	}
 	tests, err := openTests(a, files)
 	if err != nil {
 		return err
 	}
+	tests.Record(recording)
 	files, named, err := testFiles(a, tests, files)
 	if err != nil {
 		return err
@@ -94,7 +133,30 @@ func runTests(ctx context.Context, a *app, files []string, pattern string) error
 			}
 		}
 	}
-	return tally.end(pattern)
+	if err := saveCassettes(a, tests, o, tally.failed == 0 && o.pattern == "" && len(named) == 0); err != nil {
+		return err
+	}
+	return tally.end(o.pattern)
+}
+
+// saveCassettes writes what was recorded. complete says that all tests ran and passed, so that
+// what none has used is of no use.
+func saveCassettes(a *app, tests *luatest.Tests, o testOptions, complete bool) error {
+	cassettes := tests.Cassettes()
+	for _, name := range slices.Sorted(maps.Keys(cassettes)) {
+		c := cassettes[name]
+		switch unused := c.Unused(); {
+		case len(unused) == 0 || !complete:
+		case o.prune:
+			a.term.Infof("%s: dropped %s", name, human.Count(c.Prune(), "answer"))
+		default:
+			a.term.Noticef("%s: no test has used %s (--prune drops them)", name, strings.Join(unused, ", "))
+		}
+		if err := c.Save(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openTests loads the project that the test files are in.
