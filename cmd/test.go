@@ -148,9 +148,9 @@ func saveCassettes(a *app, tests *luatest.Tests, o testOptions, complete bool) e
 		switch unused := c.Unused(); {
 		case len(unused) == 0 || !complete:
 		case o.prune:
-			a.term.Infof("%s: dropped %s", name, human.Count(c.Prune(), "answer"))
+			a.term.Infof("%s: dropped %s", c.Name, human.Count(c.Prune(), "answer"))
 		default:
-			a.term.Noticef("%s: no test has used %s (--prune drops them)", name, strings.Join(unused, ", "))
+			a.term.Noticef("%s: no test has used %s (--prune drops them)", c.Name, strings.Join(unused, ", "))
 		}
 		if err := c.Save(); err != nil {
 			return err

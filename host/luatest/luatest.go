@@ -40,6 +40,8 @@ type Tests struct {
 	tape  *model.Cassette            // has the answers of models; set by a test
 	tapes map[string]*model.Cassette // that tests have used, by name
 
+	missed error // the first request of the test to a model that nothing answered
+
 	dir       string // of the project on disk; empty if there is none
 	recording model.Recording
 }
@@ -87,6 +89,7 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	t.clock.set(nil)
 	t.setHTTP(nil)
 	t.setModels(nil, nil)
+	t.takeMissed()
 	sc, err := t.script(test.File)
 	if err != nil {
 		return &Failure{ScriptError: luaerr.From(err)}
@@ -109,6 +112,9 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	}
 	if err := runHooks(run, c.after); failed == nil { // even after a failure
 		failed = err
+	}
+	if missed := t.takeMissed(); missed != nil {
+		return &Failure{ScriptError: &luaerr.ScriptError{File: test.File, Line: test.Line, Message: missed.Error()}}
 	}
 	if failed == nil {
 		return nil

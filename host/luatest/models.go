@@ -1,6 +1,7 @@
 package luatest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,15 @@ func (t *Tests) setModels(m *scriptedModel, tape *model.Cassette) {
 	t.model, t.tape = m, tape
 }
 
+// takeMissed returns the error of a request of the test that nothing answered, nil for none.
+func (t *Tests) takeMissed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	missed := t.missed
+	t.missed = nil
+	return missed
+}
+
 // cassette returns a cassette, from its beginning.
 func (t *Tests) cassette(name string) (*model.Cassette, error) {
 	t.mu.Lock()
@@ -98,9 +108,23 @@ func (a *testAsker) Ask(ctx context.Context, r *model.Request, meter *plan.Meter
 	tape := a.tests.tape
 	a.tests.mu.Unlock()
 	if tape == nil {
-		return nil, fmt.Errorf("a test asks no model: answer %s by test.model(fn) or test.cassette(name)", r.Model)
+		err := fmt.Errorf("a test asks no model: answer %s by test.model(fn) or test.cassette(name)", r.Model)
+		a.tests.miss(err)
+		return nil, err
 	}
-	return tape.Asker(a.client, a.tests.recording).Ask(ctx, r, meter)
+	answer, err := tape.Asker(a.client, a.tests.recording).Ask(ctx, r, meter)
+	if _, spent := errors.AsType[*plan.Fault](err); err != nil && !spent && ctx.Err() == nil {
+		a.tests.miss(err)
+	}
+	return answer, err
+}
+
+// miss keeps the first error of a request that nothing answers: it fails the test, whatever the plan
+// makes of it.
+func (t *Tests) miss(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.missed = cmp.Or(t.missed, err)
 }
 
 // withModel returns a registry in which a function of the test answers in place of every model; the
