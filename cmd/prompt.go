@@ -240,7 +240,8 @@ func (q *asked) ask(ctx context.Context, kept *capture, runner *engine.Runner, f
 	return err
 }
 
-// findAsked finds the question about a call or a tick of a context; the latest one for an empty text.
+// findAsked finds the question about a call or a tick of a context; the latest one for an empty
+// text.
 func findAsked(ctx context.Context, log store.Log, name, call string) (asked, error) {
 	in := journal.In(log, name)
 	records, err := in.Records(ctx)

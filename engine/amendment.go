@@ -95,7 +95,7 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 		a.recordCall(i)
 	default:
 		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
-		c.Record.Before, c.Record.SupersededUpTo = record.Before, record.SupersededUpTo
+		c.Record.Before, c.Record.SupersededUpTo, c.Record.Model = record.Before, record.SupersededUpTo, record.Model
 		c.Before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
 			c.Record.At = record.At
@@ -264,7 +264,9 @@ func (a *amendment) retry(ctx context.Context, i int) (runs bool, err error) {
 func (a *amendment) requeueFresh(i int) {
 	c := &a.state.Calls[i]
 	was := c.Record
+	used := c.Record.Model
 	c.Record, c.Reported = a.newRecord(i), false
+	c.Record.Model = used
 	c.Record.Attempts, c.Record.Child, c.Record.Retry = was.Attempts, was.Child, was.Child != ""
 	c.Record.Before, c.Record.SupersededUpTo = was.Before, was.SupersededUpTo
 	if was.Status == journal.Failed {

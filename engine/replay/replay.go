@@ -37,9 +37,10 @@ type Difference struct {
 
 // Run replays the newest run of a context in memory, with every activity answered from the record,
 // and compares the result with the log. A function that planned is asked again, by the request; a
-// model is not: its recorded plans are run, as all plans are without a request. Foreign messages are injected where they were. Nothing outside is
-// touched, and nothing is written. Its error is an [*engine.UnfinishedError] for a run that has not
-// ended, and an [*engine.NoPlannerError] for one whose planner the request no longer has.
+// model is not: its recorded plans are run, as all plans are without a request. Foreign messages
+// are injected where they were. Nothing outside is touched, and nothing is written. Its error is an
+// [*engine.UnfinishedError] for a run that has not ended, and an [*engine.NoPlannerError] for one
+// whose planner the request no longer has.
 func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
 	return run(ctx, r, name, request, false)
 }

@@ -119,8 +119,8 @@ func (a *testAsker) Ask(ctx context.Context, r *model.Request, meter *plan.Meter
 	return answer, err
 }
 
-// miss keeps the first error of a request that nothing answers: it fails the test, whatever the plan
-// makes of it.
+// miss keeps the first error of a request that nothing answers: it fails the test, whatever the
+// plan makes of it.
 func (t *Tests) miss(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

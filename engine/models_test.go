@@ -1,0 +1,346 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// countingModel answers and plans, and counts what it is asked.
+type countingModel struct {
+	mu        sync.Mutex
+	requests  []string // the calls of each request for answers; "plan N" for plans
+	solutions []plan.Solution
+	answer    func(ctx context.Context, q plan.Question) plan.Reply // nil answers "yes"
+	limit     int                                                   // of a group; 0 for 16
+	timeout   time.Duration
+}
+
+func (m *countingModel) Timeout() time.Duration { return m.timeout }
+
+func (m *countingModel) Batch() (int, bool) {
+	if m.limit > 0 {
+		return m.limit, false
+	}
+	return 16, false
+}
+
+func (m *countingModel) Answer(ctx context.Context, q plan.Question) (any, error) {
+	reply := m.AnswerAll(ctx, []plan.Question{q})[0]
+	return reply.Result, reply.Err
+}
+
+func (m *countingModel) AnswerAll(ctx context.Context, questions []plan.Question) []plan.Reply {
+	var ids []string
+	replies := make([]plan.Reply, len(questions))
+	for i, q := range questions {
+		ids = append(ids, q.ID)
+		replies[i] = plan.Reply{Result: plan.Result{Value: "yes"}}
+	}
+	if err := questions[0].Meter.Allow(); err != nil {
+		for i := range replies {
+			replies[i] = plan.Reply{Err: err}
+		}
+		return replies
+	}
+	m.mu.Lock()
+	m.requests = append(m.requests, strings.Join(ids, " "))
+	m.mu.Unlock()
+	questions[0].Meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 10, Output: 1})
+	if m.answer != nil {
+		for i, q := range questions {
+			replies[i] = m.answer(ctx, q)
+		}
+	}
+	return replies
+}
+
+func (m *countingModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution, error) {
+	if err := p.Meter.Allow(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.requests = append(m.requests, fmt.Sprintf("plan %d", p.Tick))
+	m.mu.Unlock()
+	p.Meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 100, Output: 10})
+	if p.Tick > len(m.solutions) {
+		return &plan.Solution{}, nil
+	}
+	return &m.solutions[p.Tick-1], nil
+}
+
+// askedTimes is how many requests were about a call.
+func (m *countingModel) askedTimes(call string) (n int) {
+	for _, request := range m.requests {
+		for _, id := range strings.Fields(request) {
+			if id == call {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// latentTools registers tools that no activity runs.
+func latentTools(t testing.TB, r *engine.Runner, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		tool, err := plan.NewTool(name, map[string]any{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Registry.Tools[name] = tool
+	}
+}
+
+// TestModel_CrashBetweenAnswerAndCommit ends the process before and after each append of a run whose
+// calls a model answers: a call with a recorded outcome is never asked about again, any other at most
+// once more, and the run ends as if nothing had happened.
+func TestModel_CrashBetweenAnswerAndCommit(t *testing.T) {
+	const text = `{"calls": [
+		{"_tool": "judge", "n": 1, "_outputPath": "†state.a"},
+		{"_tool": "judge", "n": 2, "_outputPath": "†state.b"},
+		{"_tool": "judge", "n": "†state.a", "_outputPath": "†state.c"}
+	], "output": ["†state.a", "†state.b", "†state.c"]}`
+	for n, crashed := 0, true; crashed; n++ {
+		for _, after := range []bool{false, true} {
+			inner, model := memory.New(), &countingModel{}
+			r := newRunner(&crashing{Log: inner, left: n, after: after}, nil)
+			latentTools(t, r, "judge")
+			r.Registry.Model = model
+			_, err := r.Run(t.Context(), start(t, text))
+			if crashed = err != nil; !crashed {
+				continue
+			}
+			recorded, err := journal.In(inner, "c").Records(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := map[string]int{}
+			for _, record := range recorded {
+				before[record.Call] = model.askedTimes(record.Call)
+			}
+			r.Log = inner
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+			if errors.As(err, new(*journal.NoSuchCallError)) {
+				continue // nothing had been recorded
+			}
+			if err != nil || string(store.EncodeJSON(outcome.Output)) != `["yes","yes","yes"]` {
+				t.Fatalf("crash %d, after %t: %+v, %v", n, after, outcome, err)
+			}
+			for _, record := range recorded {
+				again := model.askedTimes(record.Call) - before[record.Call]
+				if record.Status == journal.Done && again > 0 || again > 1 {
+					t.Errorf("crash %d, after %t: call %s, %s when it crashed, was asked about %d times more", n, after, record.Call, record.Status, again)
+				}
+			}
+			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
+				t.Errorf("crash %d, after %t: replayed: %+v, %v", n, after, replayed, err)
+			}
+		}
+	}
+}
+
+// TestModel_BudgetOverResume: what a run had spent before it was resumed counts.
+func TestModel_BudgetOverResume(t *testing.T) {
+	log := memory.New()
+	model := &countingModel{solutions: []plan.Solution{
+		{Calls: []plan.Source{{Call: map[string]any{"_tool": "judge", "n": "†input.more", "_outputPath": "†state.a"}}}},
+	}}
+	r := newRunner(log, nil)
+	latentTools(t, r, "judge")
+	r.Registry.Model, r.Budget = model, plan.Budget{Requests: 2}
+	request := &plan.Request{Planner: &plan.Planning{}}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+	if err != nil || outcome.Status != journal.RunWaiting {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"more": 1})}}); err != nil {
+		t.Fatal(err)
+	}
+	again := newRunner(log, nil) // another process
+	again.Registry, again.Budget = r.Registry, r.Budget
+	outcome, err = again.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+	if err != nil || outcome.Status != journal.RunFailed || !strings.Contains(outcome.Error, "budget for models is spent: it has sent 2 requests, and may send 2") {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if got := strings.Join(model.requests, ", "); got != "plan 1, 1.1" {
+		t.Errorf("asked: %s", got)
+	}
+	spent, err := journal.SpentOn(t.Context(), journal.In(log, "c"), 1)
+	if err != nil || spent.Requests != 2 || spent.Input != 110 || spent.Output != 11 {
+		t.Errorf("spent %+v, %v", spent, err)
+	}
+}
+
+// TestModel_BudgetIsAFault: no alternative takes a call that the budget does not allow.
+func TestModel_BudgetIsAFault(t *testing.T) {
+	model := &countingModel{limit: 1}
+	r := newRunner(memory.New(), nil)
+	latentTools(t, r, "judge")
+	r.Registry.Model, r.Budget, r.Parallel = model, plan.Budget{Tokens: 5}, 1
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "_outputPath": "†state.a || †state.b"}, {"_tool": "judge", "n": "†state.a", "_outputPath": "†state.c || †state.d"}]`))
+	if err != nil || outcome.Status != journal.RunFailed {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if r := outcome.Calls[1]; r.Error["code"] != "budget" || len(r.Writes) > 0 {
+		t.Errorf("the second call: %+v", r)
+	}
+}
+
+// TestModel_GroupTakesOneSlot: calls that one request answers begin together, whatever the limit on
+// calls at work is, and leave the others their room.
+func TestModel_GroupTakesOneSlot(t *testing.T) {
+	release, begun := make(chan struct{}), make(chan struct{})
+	model := &countingModel{answer: func(context.Context, plan.Question) plan.Reply {
+		<-release
+		return plan.Reply{Result: plan.Result{Value: "yes"}}
+	}}
+	r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
+		close(begun)
+		return plan.Result{Value: 1}, nil
+	}})
+	latentTools(t, r, "judge")
+	r.Registry.Model, r.Parallel = model, 2
+	done := make(chan error, 1)
+	go func() {
+		outcome, err := r.Run(context.Background(), start(t, `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "judge", "_outputPath": "†state.b"},
+			{"_tool": "judge", "_outputPath": "†state.c"}, {"_tool": "value", "_outputPath": "†state.d"}]`))
+		if err == nil && outcome.Status != journal.RunDone {
+			err = errors.New(outcome.Error)
+		}
+		done <- err
+	}()
+	<-begun // beside the three
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(model.requests, ", "); got != "1.1 1.2 1.3" {
+		t.Errorf("asked: %s", got)
+	}
+}
+
+// TestModel_BrokenGroups: a model that breaks down, gives too few answers, or does not answer in
+// time fails each call of the group; an answer that it has given by then counts.
+func TestModel_BrokenGroups(t *testing.T) {
+	const text = `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "judge", "_outputPath": "†state.b"}]`
+	late := func(ctx context.Context, q plan.Question) plan.Reply {
+		if q.ID == "1.2" {
+			return plan.Reply{Result: plan.Result{Value: "yes"}}
+		}
+		<-ctx.Done()
+		return plan.Reply{Err: ctx.Err()}
+	}
+	for _, test := range []struct {
+		name  string
+		model plan.Model
+		want  string
+	}{
+		{"breaks down", &countingModel{answer: func(context.Context, plan.Question) plan.Reply { panic("no luck") }}, "the model broke down at models_test.go:252: no luck; the model broke down at models_test.go:252: no luck"},
+		{"too few", fewAnswers{&countingModel{}}, "the model gave 1 answers to 2 questions; the model gave 1 answers to 2 questions"},
+		{"too late", &countingModel{answer: late, timeout: time.Second}, "timed out after 1s; done"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRunner(memory.New(), nil)
+				latentTools(t, r, "judge")
+				r.Registry.Model = test.model
+				outcome, err := r.Run(t.Context(), start(t, text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, record := range outcome.Calls {
+					said := string(record.Status)
+					if message, ok := record.Error["message"].(string); ok {
+						said, _, _ = strings.Cut(message, "\n")
+					}
+					got = append(got, said)
+				}
+				if text := strings.Join(got, "; "); text != test.want {
+					t.Errorf("got %s, want %s", text, test.want)
+				}
+			})
+		})
+	}
+}
+
+// fewAnswers loses all answers but the first.
+type fewAnswers struct{ *countingModel }
+
+func (m fewAnswers) AnswerAll(ctx context.Context, questions []plan.Question) []plan.Reply {
+	return m.countingModel.AnswerAll(ctx, questions)[:1]
+}
+
+// TestModel_InterruptedGroup: a run that is stopped while a group is asked about asks again when it
+// is resumed, once for all of them.
+func TestModel_InterruptedGroup(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	model := &countingModel{}
+	model.answer = func(ctx context.Context, q plan.Question) plan.Reply {
+		if len(model.requests) > 1 {
+			return plan.Reply{Result: plan.Result{Value: "yes"}}
+		}
+		stop()
+		<-ctx.Done()
+		return plan.Reply{Err: ctx.Err()}
+	}
+	log := memory.New()
+	r := newRunner(log, nil)
+	latentTools(t, r, "judge")
+	r.Registry.Model, r.Drain = model, -1
+	outcome, err := r.Run(ctx, start(t, `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "judge", "_outputPath": "†state.b"}]`))
+	if err != nil || outcome.Status != journal.RunInterrupted {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || outcome.Status != journal.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if got := strings.Join(model.requests, ", "); got != "1.1 1.2, 1.1 1.2" {
+		t.Errorf("asked: %s", got)
+	}
+	spent, err := journal.SpentOn(t.Context(), journal.In(log, "c"), 1)
+	if err != nil || spent.Requests != 2 {
+		t.Errorf("spent %+v, %v: the request that was cut off counts", spent, err)
+	}
+}
+
+// TestModel_ReplayAsks: a replay takes the plans of a model from the record, and asks it again only
+// where it is told to.
+func TestModel_ReplayAsks(t *testing.T) {
+	log := memory.New()
+	call := func(n int) []plan.Source {
+		return []plan.Source{{Call: map[string]any{"_tool": "value", "value": n, "_outputPath": "†state.a"}}}
+	}
+	model := &countingModel{solutions: []plan.Solution{{Calls: call(1)}, {Output: "†state.a"}}}
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Registry.Model = model
+	request := &plan.Request{Planner: &plan.Planning{}}
+	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 || len(model.requests) != 2 {
+		t.Errorf("%+v, %v, asked %v", replayed, err, model.requests)
+	}
+	if replayed, err := replay.Ask(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 || len(model.requests) != 4 {
+		t.Errorf("%+v, %v, asked %v", replayed, err, model.requests)
+	}
+	model.solutions[0].Calls = call(2)
+	if replayed, err := replay.Ask(t.Context(), r, "c", request); err != nil || len(replayed.Differences) == 0 {
+		t.Errorf("another plan made no difference: %+v, %v", replayed, err)
+	}
+}
