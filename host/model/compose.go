@@ -272,19 +272,31 @@ func (s *scope) withReferences(schema any) any {
 		}
 		properties = append(properties, p)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if branches := o.list(keyword); branches != nil {
-			made := make([]any, len(branches))
-			for i, branch := range branches {
-				made[i] = s.withReferences(branch)
-			}
-			return s.movedKeeping(o, keyword, made).without(definitionKeywords...)
+	if !o.has("anyOf") && o.has("oneOf") { // a reference may be of several branches
+		o = renamed(o, "oneOf", "anyOf")
+	}
+	if branches := o.list("anyOf"); branches != nil {
+		made := make([]any, len(branches))
+		for i, branch := range branches {
+			made[i] = s.withReferences(branch)
 		}
+		return s.movedKeeping(o, "anyOf", made).without(definitionKeywords...)
 	}
 	if properties == nil {
 		return s.moved(o)
 	}
 	return s.movedKeeping(o, "properties", properties).without(definitionKeywords...)
+}
+
+// renamed returns an object with a member under another name.
+func renamed(o Object, from, to string) Object {
+	made := slices.Clone(o)
+	for i := range made {
+		if made[i].Name == from {
+			made[i].Name = to
+		}
+	}
+	return made
 }
 
 // definitionKeywords hold definitions, which become those of the composed schema.

@@ -131,6 +131,10 @@ func TestSolutionSchema_Call(t *testing.T) {
 				`"o":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"d":{"type":"integer"}}}]},"s":{"type":"string"}}}]}} []`,
 		},
 		{
+			name: "oneOf, of which a reference may be several", tool: `{"properties": {"a": {"oneOf": [{"type": "object", "properties": {"n": {"type": "integer"}}}, {"type": "null"}]}}, "_outputPath": "†a"}`,
+			want: `{"a":{"anyOf":[{"$ref":"#/$defs/Ref"},{"anyOf":[{"type":"object","properties":{"n":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"integer"}]}}},{"type":"null"}]}]}} []`,
+		},
+		{
 			name: "latent without a result", tool: `{"properties": {"a": {"type": "string"}}, "_outputPath": "†a"}`, latent: true,
 			want: `{"a":{"type":"string"},"_output":{"type":"string"}} ["_output"]`,
 		},
@@ -191,6 +195,28 @@ func TestSolutionSchema_Definitions(t *testing.T) {
 		`{"calls": [], "output": [3]}`: false,
 	} {
 		if err := compiled.Validate(decoded(t, answer), ""); (err == nil) != right {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// TestSolutionSchema_NamesOfDefinitions holds that definitions of tools with names that are alike stay
+// apart.
+func TestSolutionSchema_NamesOfDefinitions(t *testing.T) {
+	var p plan.Proposal
+	for name, typ := range map[string]string{"a/b": "string", "a b": "integer"} {
+		p.Tools = append(p.Tools, offer(t, name, `{"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {"type": "`+typ+`"}}}`, false))
+	}
+	s, err := schema.New(model.SolutionSchema(p, model.Config{NoReasons: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, right := range map[string]bool{
+		`{"calls": [{"_tool": "a/b", "x": "x"}, {"_tool": "a b", "x": 5}], "output": null}`: true,
+		`{"calls": [{"_tool": "a/b", "x": 5}], "output": null}`:                             false,
+		`{"calls": [{"_tool": "a b", "x": "x"}], "output": null}`:                           false,
+	} {
+		if err := s.Validate(decoded(t, answer), ""); (err == nil) != right {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}

@@ -26,9 +26,9 @@
 // answer in the order of the properties, so the tool comes first and the result last.
 //
 // Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes,
-// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both: [Answer.Value]
-// is undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or not heed it,
-// and [Request.Loose] is the same question with a smaller one.
+// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both:
+// [Answer.Value] is undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or
+// not heed it, and [Request.Loose] is the same question with a smaller one.
 //
 // # Answers
 //

@@ -91,6 +91,12 @@ func TestFit_Keywords(t *testing.T) {
 		{`{"type": "string", "pattern": "^a.*$"}`, map[string]string{
 			"openai": `{"type":"string","pattern":"^a.*$"}`, "anthropic": `{"type":"string","pattern":"^a.*$"}`, "*": `{"type":"string","description":"{pattern: \"^a.*$\"}"}`,
 		}},
+		{`{"type": "string", "pattern": "^\"[^x]+$"}`, map[string]string{
+			"openai": `{"type":"string","pattern":"^\"[^x]+$"}`, "anthropic": `{"type":"string","pattern":"^\"[^x]+$"}`, "*": `{"type":"string","description":"{pattern: \"^\\\"[^x]+$\"}"}`,
+		}},
+		{`{"allOf": [{"type": "integer", "minimum": 0, "maximum": 9}, {"minimum": 3}, {"type": "number", "maximum": 5}, {"maximum": 7}]}`, map[string]string{
+			"anthropic": `{"type":"integer","description":"{maximum: 5, minimum: 3}"}`, "*": `{"type":"integer","maximum":5,"minimum":3}`,
+		}},
 		{`{"const": 5}`, map[string]string{
 			"openai": `{"type":"number","const":5}`, "gemini": `{"type":"number","enum":[5]}`, "*": `{"const":5}`,
 		}},
@@ -170,6 +176,9 @@ func TestFit_Undo(t *testing.T) {
 		{`{"anyOf": [{"type": "object", "properties": {"k": {"const": "a"}, "v": {"type": "string"}}, "required": ["k"]},
 			{"type": "object", "properties": {"k": {"const": "b"}, "v": {"type": "object"}}, "required": ["k", "v"]}]}`, "openai", `{"value": {"k": "a", "v": null}}`, `{"k": "a"}`},
 		{`{"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]}`, "gemini", `{"n": 1, "next": {"n": 2, "next": {"n": 3, "next": "{\"n\": 4}"}}}`, `{"n": 1, "next": {"n": 2, "next": {"n": 3, "next": {"n": 4}}}}`},
+		{`{"anyOf": [{"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}, "o": {"type": "string"}}, "required": ["n"]},
+			{"type": "object", "properties": {"n": {"type": "integer"}, "o": {"type": ["string", "null"]}}, "required": ["n"]}]}`, "openai", `{"value": {"n": 9, "o": null}}`, `{"n": 9, "o": null}`},
+		{`{"type": "object", "properties": {"a": {"oneOf": [{"type": "null"}, {"enum": [null, 1]}]}, "b": {"oneOf": [{"type": "null"}, {"type": "integer"}]}}}`, "openai", `{"a": null, "b": null}`, `{"b": null}`},
 		// What does not fit stays as it is.
 		{`{"anyOf": [{"type": "integer"}, {"type": "string"}]}`, "openai", `{"value": [1]}`, `[1]`},
 	} {

@@ -51,9 +51,10 @@ func (f *fitter) properties(n *node, s Object, at string) (fitted Object, must [
 		if child.never && !needed {
 			continue
 		}
-		n.properties[m.Name], n.optional[m.Name] = child, !needed && !f.writesNull(child, 0)
+		null := f.writesNull(child, 0)
+		n.properties[m.Name], n.optional[m.Name] = child, !needed && !(null && f.takesType(m.Value, "null", 0))
 		schema := child.schema
-		if f.dialect.AllRequired && n.optional[m.Name] {
+		if f.dialect.AllRequired && n.optional[m.Name] && !null {
 			schema = nullable(schema)
 		}
 		fitted = append(fitted, Member{m.Name, schema})
@@ -103,8 +104,12 @@ func (f *fitter) takesType(source any, typ string, depth int) bool {
 		return false
 	}
 	takes := func(part any) bool { return f.takesType(part, typ, depth+1) }
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if branches := o.list(keyword); branches != nil && !slices.ContainsFunc(branches, takes) {
+	if branches := o.list("anyOf"); branches != nil && !slices.ContainsFunc(branches, takes) {
+		return false
+	}
+	if branches := o.list("oneOf"); branches != nil {
+		n := len(slices.DeleteFunc(slices.Clone(branches), func(branch any) bool { return !takes(branch) }))
+		if n == 0 || n > 1 && typ == "null" { // there is only one null, and it must be of one branch
 			return false
 		}
 	}
