@@ -73,8 +73,8 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		}
 		if len(found) == 0 {
 			ok := "ok"
-			if asked {
-				ok = "ok so far: it is a function, whose calls are known as it runs"
+			if asked != "" {
+				ok = "ok so far: " + asked + ", whose calls are known as it runs"
 			}
 			a.term.Infof("%s: %s", planLabel(a, plan), ok)
 		}
@@ -123,19 +123,19 @@ func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	return a.log, name, err
 }
 
-// checkPlan returns the problems of a plan. asked reports whether the plan is a function, which can
-// be checked fully only while it runs.
-func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked bool, err error) {
+// checkPlan returns the problems of a plan. asked says
+// what gives its calls as it runs, so that they can be checked only then; empty if they are known.
+func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked string, err error) {
 	file, err := a.nameInProject(path)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	request, registry, err := a.host.Plan(file)
 	if problems, ok := host.Problems(err); ok {
-		return problems, false, nil
+		return problems, "", nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
 	var policy *plan.PolicyError
@@ -143,15 +143,21 @@ func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (f
 	var message *plan.MessageError
 	switch {
 	case errors.As(err, &refused):
-		return refused.Problems, false, nil
+		return refused.Problems, "", nil
 	case errors.As(err, &policy):
-		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, "", nil
 	case errors.As(err, &message):
-		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, "", nil
 	case err != nil:
-		return nil, false, err
+		return nil, "", err
 	}
-	return checked.Warnings, request.Planner != nil, nil
+	switch {
+	case request.IsModelPlanned():
+		asked = "it is the plan of a model"
+	case request.Planner != nil:
+		asked = "it is a function"
+	}
+	return checked.Warnings, asked, nil
 }
 
 func printProblems(a *app, problems []plan.Problem) error {

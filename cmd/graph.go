@@ -89,7 +89,11 @@ func graphPlan(ctx context.Context, a *app, file string, draw view.Format) error
 		return err
 	}
 	if request.Planner != nil {
-		return exit.Usagef("%s gives its calls by a function, one tick after another: there is no graph before it is asked", file)
+		by := "gives its calls by a function"
+		if request.IsModelPlanned() {
+			by = "has its calls given by a model"
+		}
+		return exit.Usagef("%s %s, one tick after another: there is no graph before it is asked", file, by)
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {

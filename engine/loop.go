@@ -420,7 +420,7 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 	}
 	if event.Planner {
 		event.Saw = l.plannerSaw
-		if _, event.ByModel = request.Planner.(*plan.Planning); event.ByModel {
+		if event.ByModel = request.IsModelPlanned(); event.ByModel {
 			event.Model = l.planUsage
 		}
 	}

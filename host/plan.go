@@ -445,9 +445,8 @@ func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (
 		}
 	}
 	scopes, scoped := fields["scopes"]
-	_, byModel := r.Planner.(*plan.Planning)
 	switch {
-	case r.Output.Set && byModel:
+	case r.Output.Set && r.IsModelPlanned():
 		return p.fail(p.fieldLine("output"), "the model that plans it gives the output: schema says what it must be")
 	case r.Planner != nil && r.Output.Set:
 		return p.fail(p.fieldLine("output"), "output belongs into what the function returns, beside the calls")

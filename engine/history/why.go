@@ -55,8 +55,9 @@ type Origin struct {
 	Planned *Planned `json:"planned,omitempty"` // of a call that a planner issued
 }
 
-// Planned describes arguments of a call that the plan's function computed.
+// Planned describes arguments of a call that the plan's function computed, or a model.
 type Planned struct {
+	ByModel bool `json:"by_model,omitempty"` // a model did, not a function
 	Tick      int      `json:"tick"` // the tick that it planned
 	Arguments []string `json:"arguments"`
 	// The values granted to it then; empty in logs of older versions.
@@ -240,7 +241,7 @@ func (x *explainer) planned(name string, record journal.Record, producer map[str
 	if err != nil || !plan.Planner {
 		return nil, err
 	}
-	p := &Planned{Tick: record.Tick}
+	p := &Planned{Tick: record.Tick, ByModel: plan.ByModel}
 	given := map[string]any{} // without the properties that the tool filled in
 	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.Seq); err == nil && record.Position <= len(calls) {
 		given, _ = calls[record.Position-1].(map[string]any)

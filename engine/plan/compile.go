@@ -253,8 +253,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 
 // isKnown reports whether the request can be checked before it runs: not where a function plans it.
 func (r *Request) isKnown() bool {
-	_, byModel := r.Planner.(*Planning)
-	return r.Planner == nil || byModel
+	return r.Planner == nil || r.IsModelPlanned()
 }
 
 // warnings finds what may be meant, but often is not.

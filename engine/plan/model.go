@@ -333,6 +333,12 @@ type Planning struct {
 // DefaultRefusals is how many solutions of a model may be refused in a row.
 const DefaultRefusals = 3
 
+// IsModelPlanned reports whether a model plans the request.
+func (r *Request) IsModelPlanned() bool {
+	_, ok := r.Planner.(*Planning)
+	return ok
+}
+
 // Plan implements [Planner]: only a run asks a model, which it finds in its registry.
 func (*Planning) Plan(context.Context, Ask) (*Solution, error) {
 	return nil, errors.New("a model plans this request: only a run can ask it")

@@ -82,7 +82,7 @@ func (r *recorded) choose(ctx context.Context, name string, last journal.Run, ow
 		return nil, err
 	}
 	switch {
-	case start.Request.Planner == nil || own == nil || !r.ask && byModel(own):
+	case start.Request.Planner == nil || own == nil || !r.ask && own.IsModelPlanned():
 		own = start.Request
 	case own.Planner == nil:
 		return nil, &engine.NoPlannerError{Context: name}
@@ -92,12 +92,6 @@ func (r *recorded) choose(ctx context.Context, name string, last journal.Run, ow
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
 	run.Context = nil // it is there already
 	return &run, nil
-}
-
-// byModel reports whether a model plans a request.
-func byModel(request *plan.Request) bool {
-	_, ok := request.Planner.(*plan.Planning)
-	return ok
 }
 
 // recorded is the script of a run that is replayed: it answers calls from their records, one
@@ -262,7 +256,7 @@ func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	if err != nil {
 		return &run
 	}
-	if recorded, err := r.request(ctx, name, last, plans); err == nil && run.Planner != nil && (r.recordedPlans || !r.ask && byModel(&run)) {
+	if recorded, err := r.request(ctx, name, last, plans); err == nil && run.Planner != nil && (r.recordedPlans || !r.ask && run.IsModelPlanned()) {
 		run.Planner = recorded.Planner
 	}
 	return &run

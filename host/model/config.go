@@ -33,7 +33,6 @@ type Config struct {
 	// Size of a schema, in bytes, up to which it is sent in its exact form; 0 for the dialect's.
 	MaxSchema int
 	Insecure  bool   // http is allowed beyond this machine
-	Keep      bool   // requests and answers are stored
 	Price     *Price // nil if it is not known
 }
 

@@ -83,7 +83,11 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 
 // writePlanned draws the arguments that a plan's function computed, with the data that it saw.
 func writePlanned(b *strings.Builder, p history.Planned, first, rest string, width int) {
-	text := strings.Join(p.Arguments, ", ") + " given by the plan's function"
+	by := "the plan's function"
+	if p.ByModel {
+		by = "the model that planned"
+	}
+	text := strings.Join(p.Arguments, ", ") + " given by " + by
 	if len(p.Saw) > 0 {
 		text += ", which saw"
 	}
