@@ -115,7 +115,7 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 		err = c.Check()
 	}
 	if _, ok := err.(*settingError); err != nil && !ok {
-		err = &settingError{nil, place + ": " + err.Error()}
+		err = &settingError{nil, err.Error()} // it names the model
 	}
 	return c, err
 }
@@ -148,7 +148,7 @@ func (s *Settings) addInline() error {
 	if provider, name, ok := strings.Cut(s.Model, "/"); ok && provider != "" && name != "" {
 		c := model.Config{Name: s.Model, Provider: provider, Model: name}
 		if err := c.Check(); err != nil {
-			return fmt.Errorf("model %q: %w", s.Model, err)
+			return err
 		}
 		s.Models = append(s.Models, c)
 		return nil

@@ -57,8 +57,8 @@ type Origin struct {
 
 // Planned describes arguments of a call that the plan's function computed, or a model.
 type Planned struct {
-	ByModel bool `json:"by_model,omitempty"` // a model did, not a function
-	Tick      int      `json:"tick"` // the tick that it planned
+	ByModel   bool     `json:"by_model,omitempty"` // a model did, not a function
+	Tick      int      `json:"tick"`               // the tick that it planned
 	Arguments []string `json:"arguments"`
 	// The values granted to it then; empty in logs of older versions.
 	Saw []Why `json:"saw,omitempty"`

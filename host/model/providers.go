@@ -134,6 +134,9 @@ func (c Config) checkURL() string {
 		if c.Provider == "azure" {
 			return "url is missing: azure has one for each resource, such as https://NAME.openai.azure.com/openai/v1"
 		}
+		if c.Provider != "" {
+			return "" // the provider is not known, which is said
+		}
 		return "provider or url is missing: where is the model?"
 	}
 	u, err := url.Parse(c.URL)

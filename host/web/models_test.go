@@ -1,0 +1,106 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/host/model"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// slowAsker answers once it may, and writes its answer in two pieces.
+type slowAsker struct{ answer chan struct{} }
+
+func (a slowAsker) Ask(ctx context.Context, _ *model.Request, meter *plan.Meter) (*model.Answer, error) {
+	select {
+	case <-a.answer:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	meter.Delta(`{"1.1":`)
+	meter.Delta(`"fine"}`)
+	meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 120, Output: 7, Took: time.Second})
+	return &model.Answer{Value: store.Some(map[string]any{"1.1": "fine"})}, nil
+}
+
+// TestEvents_OfModels: who follows a context sees what a model writes, without ids, and the metrics
+// count what it used.
+func TestEvents_OfModels(t *testing.T) {
+	asker := slowAsker{make(chan struct{})}
+	s := &site{t: t, dir: t.TempDir()}
+	s.write("obelus.lua", `return { model = "m", models = { m = { provider = "ollama", model = "x" } } }`)
+	s.write("activities/t.lua", `Tool.register("judge", {})`)
+	s.write("plans/p.lua", `return { calls = { { _tool = "judge", _outputPath = "†state.a" } }, output = "†state.a" }`)
+	var err error
+	s.host, err = host.Open(host.Config{FS: os.DirFS(s.dir), Dir: s.dir, Asker: func(model.Config, model.Asker) model.Asker { return asker }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := New(Config{Host: s.host, Log: memory.New()})
+	defer func() { _ = server.Drain(context.Background()) }()
+	web := httptest.NewServer(server)
+	defer web.Close()
+	response, err := http.Post(web.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/p.lua","context":"c"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	events, err := http.Get(web.URL + "/v1/contexts/c/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = events.Body.Close() }()
+	lines := bufio.NewScanner(events.Body)
+	lines.Scan() // the stream has begun
+	close(asker.answer)
+	var got []string
+	for lines.Scan() {
+		if line := lines.Text(); line == "event: model" {
+			before := got[len(got)-1]
+			if strings.HasPrefix(before, "id:") {
+				t.Errorf("a model event has an id: %s", before)
+			}
+			lines.Scan()
+			got = append(got, lines.Text())
+		} else {
+			got = append(got, line)
+		}
+		if strings.Contains(got[len(got)-1], `"output":"fine"`) { // the run has ended
+			break
+		}
+	}
+	all := strings.Join(got, "\n")
+	for _, want := range []string{`data: {"call":"1.1","context":"c","delta":"{\"1.1\":"}`, `data: {"call":"1.1","context":"c","delta":"\"fine\"}"}`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the stream lacks %s:\n%s", want, all)
+		}
+	}
+	metrics, err := http.Get(web.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = metrics.Body.Close() }()
+	text, err := io.ReadAll(metrics.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`gen_ai_client_token_usage_sum{gen_ai_request_model="m",gen_ai_token_type="input"} 120`,
+		`gen_ai_client_token_usage_sum{gen_ai_request_model="m",gen_ai_token_type="output"} 7`,
+		`gen_ai_client_operation_duration_seconds_sum{gen_ai_request_model="m"} 1`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
