@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"obelus/host/model/modeltest"
 	"obelus/store"
 )
 
@@ -81,6 +82,7 @@ func TestDatabase_CommandAndQueryAgree(t *testing.T) {
 	obelusOutput(t, 1, "run", "-q", "-c", "order-7", filepath.Join(dir, "plan.json"))
 	obelusOutput(t, 1, "-C", dir, "resume", "-q", "-c", "order-7", "--skip", "1.6")
 	obelusOutput(t, 1, "run", "-q", "-c", "order-8", filepath.Join(dir, "plan.json"))
+	askModel(t, filepath.Join(dir, ".obelus", "log.db"))
 	_, err := exec.LookPath("sqlite3")
 	stock := err == nil
 	if !stock {
@@ -115,6 +117,21 @@ func TestDatabase_CommandAndQueryAgree(t *testing.T) {
 			}
 		})
 	}
+}
+
+// askModel runs a plan of one call that a model answers, in a log.
+func askModel(t *testing.T, db string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"obelus.lua": `return { model = "m", models = { m = { url = "` + modeltest.NewServer(t).URL + `", model = "x", price = { input = 1, output = 2 } } } }`,
+		"plan.lua":   `return { tools = { judge = {} }, calls = { { _tool = "judge", _outputPath = "†state.a" } } }`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	obelusOutput(t, 0, "run", "-q", "-c", "asked", "--db", db, filepath.Join(dir, "plan.lua"))
 }
 
 // records reads JSON values, those of arrays each for itself. Numbers keep

@@ -269,7 +269,7 @@ func TestLog_OlderBroughtUpToDate(t *testing.T) {
 		}
 		defer db.Close()
 		// What else makes it the newest version can be done again.
-		if _, err := db.Exec("PRAGMA user_version = 12; DROP VIEW decisions"); err != nil {
+		if _, err := db.Exec("PRAGMA user_version = 13; DROP VIEW spending"); err != nil {
 			t.Fatal(err)
 		}
 	}
