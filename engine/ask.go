@@ -212,16 +212,6 @@ func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
 	}
 }
 
-// modelTicks is how often a model that plans is asked in a run, unless the runner says otherwise.
-const modelTicks = 20
-
-// repeatedError ends a run whose model makes no progress.
-type repeatedError struct{ first, second int }
-
-func (e *repeatedError) Error() string {
-	return fmt.Sprintf("the model repeats itself: ticks %d and %d have the same calls, and the second brought nothing new", e.first, e.second)
-}
-
 // askForPlan asks a model for the calls of a tick.
 func (l solver) askForPlan(ctx context.Context, number int, request *plan.Request, planning *plan.Planning) (*plan.Solution, error) {
 	l.planUsage = nil
@@ -241,12 +231,10 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 			return nil, logerr.Wrap(err)
 		}
 	}
-	if repeats, err := from.Repeats(ctx); err != nil {
-		return nil, logerr.Wrap(err)
-	} else if repeats {
-		return nil, &repeatedError{number - 2, number - 1}
-	}
 	p, err := from.Build(ctx)
+	if repeated, ok := errors.AsType[*proposal.RepeatedError](err); ok {
+		return nil, repeated
+	}
 	if err != nil {
 		return nil, logerr.Wrap(err)
 	}
@@ -287,9 +275,6 @@ func (l *loop) countSpent(ctx context.Context, first int) error {
 		return nil
 	}
 	spent, err := journal.SpentOn(ctx, journal.In(l.runner.Log, l.context), first)
-	if err != nil && !errors.Is(err, store.ErrNoContext) {
-		return err
-	}
 	l.runner.account = plan.NewAccount(l.runner.Budget, spent, l.runner.Spent)
-	return nil
+	return err
 }

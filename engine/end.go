@@ -115,7 +115,7 @@ func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEven
 	var broken *plannerError
 	limit, most := 0, DefaultTicks
 	if problem = e.boundRefusals(problem); e.event.ByModel {
-		most = modelTicks
+		most = plan.DefaultTicks
 	}
 	if e.event.Planner && end.Output == nil && !errors.As(problem, &broken) {
 		limit = positive(e.runner.Ticks, most)

@@ -51,14 +51,14 @@ type Runner struct {
 	// [plan.Speculative].
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
-	// Budget bounds what a run, with its delegates, may have models do.
+	// Budget bounds the use of models by a run and its delegates together.
 	Budget plan.Budget
 
 	// Spent, if it is set, is called with what each request to a model used, once it has been
 	// answered or has failed. It is called from several goroutines at once.
 	Spent func(plan.Usage)
 
-	// Watch, if it is set, is called with what a model is writing: for a call, or for the plan of a
+	// Watch, if it is set, is called with text as a model writes it: for a call, or for the plan of a
 	// tick, which is named by the tick's number alone. It is for display: nothing of it is recorded,
 	// and an answer may be refused or begin anew. It is called from several goroutines at once.
 	Watch func(context, call, text string)
@@ -80,7 +80,7 @@ type Runner struct {
 	// Ends when the calls around it are cut off; nil at the top.
 	cut  context.Context
 	pool *slots.Pool // slots for activities of the whole run, at any depth
-	// What the run and its delegates spend on models; nil outside of runs, and where there is none.
+	// Counts the use of models by the run and its delegates; nil outside of runs, and without models.
 	account plan.Ledger
 	clock   *lease.Clock // gives the dates of the run; nil outside of runs
 }

@@ -254,8 +254,8 @@ func joinTask(tasks []task, s start, group []int) bool {
 // members are the starts of the task: one, unless a request answers several calls.
 func (j *task) members() []start { return append([]start{j.start}, j.others...) }
 
-// askModel asks the model about the calls of the task. The results of the others come with that of
-// the first. What the model used is the first one's.
+// askModel asks the model about the calls of the task. The result of the first has those of the
+// others, and all of the usage.
 func (j *task) askModel(ctx context.Context) result {
 	meter := plan.NewMeter(j.tick.runner.account, j.tick.runner.watchModel(j.tick.context, j.invocation.Question.ID))
 	var questions []plan.Question
@@ -267,7 +267,7 @@ func (j *task) askModel(ctx context.Context) result {
 	do := j.activity.Activity.Run
 	if batcher, ok := j.tick.plan.Calls[j.index].Model.(plan.Batcher); ok {
 		do = func(ctx context.Context, _ plan.Invocation) (_ plan.Result, err error) {
-			if replies, err = answerAll(ctx, batcher, questions); err != nil {
+			if replies, err = plan.AnswerAll(ctx, batcher, questions); err != nil {
 				return plan.Result{}, err
 			}
 			return replies[0].Result, replies[0].Err
@@ -301,20 +301,6 @@ func (j *task) replyTo(ctx context.Context, reply plan.Reply, first error) (plan
 	return plan.NormalizeResult(j.doer, reply.Result, reply.Err)
 }
 
-// answerAll asks a model several questions at once. Its error is about all of them.
-func answerAll(ctx context.Context, model plan.Batcher, questions []plan.Question) (replies []plan.Reply, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = crash.PanicError("the model broke down", panicked)
-		}
-	}()
-	replies = model.AnswerAll(ctx, questions)
-	if len(replies) != len(questions) {
-		return nil, fmt.Errorf("the model gave %d answers to %d questions", len(replies), len(questions))
-	}
-	return replies, nil
-}
-
 // resultsOfOthers gives the other calls of a group the error of the first, where nothing was asked.
 func (j *task) resultsOfOthers(first *result) {
 	if len(first.others) > 0 {
@@ -325,7 +311,7 @@ func (j *task) resultsOfOthers(first *result) {
 	}
 }
 
-// watchModel returns a function that hands on what a model is writing; nil if nothing watches.
+// watchModel returns a function that hands on text as a model writes it; nil if nothing watches.
 func (r *Runner) watchModel(context, call string) func(text string) {
 	if r.Watch == nil {
 		return nil
@@ -333,37 +319,28 @@ func (r *Runner) watchModel(context, call string) func(text string) {
 	return func(text string) { r.Watch(context, call, text) }
 }
 
-// noteUsage adds what a model used for a call to the call's record.
+// noteUsage adds the usage of a model for a call to the call's record.
 func (t *tick) noteUsage(res *result) {
 	if res.usage == nil {
 		return
 	}
 	r := &t.state.Change(res.index).Record
-	used := *res.usage
-	if r.Model != nil {
-		before := *r.Model
-		before.Add(used)
-		before.Group = used.Group
-		used = before
-	}
-	r.Model = &used
+	r.Model = r.Model.And(*res.usage)
 }
 
 // readMessages fills in the messages that the model sees, for each call of the task.
-func (j *task) readMessages(ctx context.Context) error {
+func (j *task) readMessages(ctx context.Context) (err error) {
 	seen := map[string][]*store.Message{} // by instance: the calls of a group wait for the same calls
 	for _, m := range j.members() {
 		call, q := j.tick.plan.Calls[m.index], m.invocation.Question
 		messages, ok := seen[call.Instance]
 		if !ok {
-			var err error
 			if messages, err = j.messagesFor(ctx, m.index); err != nil {
 				return err
 			}
 			seen[call.Instance] = messages
 		}
 		q.Messages = plan.ModelView(messages, call.ScopePaths, call.Instance)
-		var err error
 		if q.Kinds, q.Prose, err = (plan.Audience{Instance: call.Instance, Scopes: call.ScopePaths}).Show(ctx, messages); err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ type Account struct {
 	allowed int // requests that were allowed and have not been counted yet
 }
 
-// NewAccount is an account from which something has been spent already. notify, which may be nil,
-// is called with what each request used.
+// NewAccount is an account with a usage so far. notify, which may be nil, is called with the usage
+// of each request.
 func NewAccount(budget Budget, spent Usage, notify func(Usage)) *Account {
 	if budget.Requests == 0 {
 		budget.Requests = DefaultRequests

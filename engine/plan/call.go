@@ -471,8 +471,8 @@ func (c *Call) WithMeta(params map[string]any) map[string]any {
 // latent reports whether no activity runs the call.
 func (c *Call) latent() bool { return c.Activity == nil || c.AsksModel }
 
-// Alternatives are those of the call's output path, each as written: its paths with && between
-// them.
+// Alternatives returns the alternatives of the call's output path, each as written: its paths with
+// && between them.
 func (c *Call) Alternatives() []string {
 	if c.Output == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Usage is what one request to a model used, failed and repeated ones included, or several of them
-// together.
+// Usage is the usage of a model by one request, or by several of them together, failed and repeated
+// ones included.
 type Usage struct {
 	Model    string `json:"model,omitempty"`   // its name in the settings
 	Served   string `json:"served,omitempty"`  // the model that the provider says answered
@@ -15,7 +15,7 @@ type Usage struct {
 	Finish   string `json:"finish,omitempty"`  // why the last answer ended, as the provider says
 	Request  string `json:"request,omitempty"` // SHA-256 of the neutral request, in hex
 
-	// Tokens. Input includes those of the cache, Output those of the reasoning.
+	// Tokens. Input includes the cache's, Output the reasoning's.
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read,omitempty"`
@@ -26,13 +26,13 @@ type Usage struct {
 	Estimated bool          `json:"estimated,omitempty"` // the provider did not say: tokens are a guess
 	Took      time.Duration `json:"-"`
 
-	// Group is, of a call that was answered together with others, the first of them, which alone has
-	// what they used together.
+	// Group is, for a call that was answered together with others, the first of them, which alone has
+	// the usage of them all.
 	Group string  `json:"group,omitempty"`
 	MS    float64 `json:"ms,omitempty"` // Took, in milliseconds
 }
 
-// Add adds what another request used. What is told of one request alone is the other's.
+// Add adds the usage of another request. Texts about a single request become the other's.
 func (u *Usage) Add(v Usage) {
 	u.Requests += v.Requests
 	u.Input += v.Input
@@ -60,7 +60,18 @@ func (u *Usage) Add(v Usage) {
 	}
 }
 
-// Meter counts what a model uses for one call or one plan. A nil Meter counts nothing and stops
+// And returns the usage with another's, which is the later one; u may be nil.
+func (u *Usage) And(v Usage) *Usage {
+	if u == nil {
+		return &v
+	}
+	sum := *u
+	sum.Add(v)
+	sum.Group = v.Group
+	return &sum
+}
+
+// Meter counts the usage of a model for one call or one plan. A nil Meter counts nothing and stops
 // nothing. It is safe for concurrent use.
 type Meter struct {
 	ledger Ledger
@@ -76,7 +87,7 @@ type Ledger interface {
 	// "budget".
 	Allow() error
 
-	// Spend counts what a request has used.
+	// Spend counts the usage of a request.
 	Spend(Usage)
 }
 
@@ -95,7 +106,7 @@ func (m *Meter) Allow() error {
 	return m.ledger.Allow()
 }
 
-// Spend counts what a request has used, once it has been answered or has failed.
+// Spend counts the usage of a request that has been answered or has failed.
 func (m *Meter) Spend(u Usage) {
 	if m == nil {
 		return
@@ -116,7 +127,7 @@ func (m *Meter) Delta(text string) {
 	}
 }
 
-// Used returns what has been spent so far, and nil where nothing was asked.
+// Used returns the usage so far, and nil without any request.
 func (m *Meter) Used() *Usage {
 	if m == nil {
 		return nil

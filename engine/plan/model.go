@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine/internal/crash"
 	"obelus/engine/spell"
 	"obelus/store"
 )
@@ -38,6 +39,21 @@ type Batcher interface {
 	AnswerAll(ctx context.Context, questions []Question) []Reply
 }
 
+// AnswerAll asks a model several questions at once. Its error is about all of them: the model broke
+// down, or lost replies.
+func AnswerAll(ctx context.Context, model Batcher, questions []Question) (replies []Reply, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = crash.PanicError("the model broke down", panicked)
+		}
+	}()
+	replies = model.AnswerAll(ctx, questions)
+	if len(replies) != len(questions) {
+		return nil, fmt.Errorf("the model gave %d answers to %d questions", len(replies), len(questions))
+	}
+	return replies, nil
+}
+
 // Reply is the answer to one question of several.
 type Reply struct {
 	Result Result
@@ -51,7 +67,7 @@ type PlanModel interface {
 
 	// Propose returns the calls of the next tick, and the output once the task is done. A
 	// [*PlanError] becomes error messages, and the model is asked again; any other error ends the
-	// run. The solution is compiled, and refused like that of any planner.
+	// run. The solution is compiled, and refused like any planner's.
 	Propose(ctx context.Context, p Proposal) (*Solution, error)
 }
 
@@ -122,7 +138,7 @@ type Question struct {
 	Messages []map[string]any
 
 	// Kinds and Prose are the same messages: the kinds each once, in the order of their last
-	// messages, those of the scopes last; and the texts.
+	// messages, scoped ones last; and the texts.
 	Kinds []Shown
 	Prose []Prose
 
@@ -136,14 +152,14 @@ type Question struct {
 	Key    string         // context/tick.position
 	ID     string         // tick.position
 
-	// Alternatives are those of the call's output path, as "†state.a && †log.a": a Result that names
+	// Alternatives of the call's output path, such as "†state.a && †log.a": a Result that names
 	// a path of one chooses it. One or none leaves no choice.
 	Alternatives []string
 
 	// Scopes are the call's, as paths: those to use above all.
 	Scopes []store.Path
 
-	// Meter counts what the model uses, and may stop it. It may be nil.
+	// Meter counts the model's usage, and may stop it. It may be nil.
 	Meter *Meter
 }
 
@@ -163,7 +179,7 @@ type Proposal struct {
 	Last   []LastCall       // the calls of the tick before; empty at the first
 	Errors []map[string]any // data of the tick's error messages, in order
 
-	Meter *Meter // counts what the model uses; may be nil
+	Meter *Meter // counts the model's usage; may be nil
 }
 
 // Offer is a tool that a model may plan with.
@@ -330,8 +346,11 @@ type Planning struct {
 	Refusals int      // solutions refused in a row that end the run; 0 for DefaultRefusals
 }
 
-// DefaultRefusals is how many solutions of a model may be refused in a row.
-const DefaultRefusals = 3
+// Defaults of requests that a model plans.
+const (
+	DefaultRefusals = 3  // solutions refused in a row that end the run
+	DefaultTicks    = 20 // how often the model is asked in a run, unless the runner says otherwise
+)
 
 // IsModelPlanned reports whether a model plans the request.
 func (r *Request) IsModelPlanned() bool {

@@ -16,7 +16,7 @@ type Policy struct {
 	Never  bool // hold none, which a start says where the runner has a policy
 	Always bool // every call
 	Scopes bool // hold calls that request scopes, beside those that their tool prescribes
-	// Hold calls of plans that a model made, but for those that a model answers.
+	// Hold calls of plans that a model made, except calls that a model answers.
 	Planned bool
 	Tools   []string // hold calls of these tools, and calls that activities of these names run
 }

@@ -17,7 +17,7 @@ type Audience struct {
 }
 
 // Show folds messages, the oldest first, into the kinds that a model is shown: in the order of
-// their last messages, those of the scopes last. It also returns the texts for models among them.
+// their last messages, scoped ones last. It also returns the texts for models among them.
 func (a Audience) Show(ctx context.Context, messages []*store.Message) (kinds []Shown, prose []Prose, err error) {
 	messages = slices.Clone(messages)
 	messages = slices.DeleteFunc(messages, func(m *store.Message) bool { return !VisibleToModel(m.Instance, a.Instance) })

@@ -46,8 +46,8 @@ func (l *Lease) Close() {
 	}
 }
 
-// Append adds a batch, and keeps the lease for a while; for none it gives it back. Its error is
-// that of Busy where another holds the context.
+// Append adds a batch, and keeps the lease for a while; for none it gives it back. Where another
+// holds the context, its error is made by Busy.
 func (l *Lease) Append(ctx context.Context, b store.Batch, hold time.Duration) error {
 	if err := l.Address(&b, hold); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"obelus/store"
 )
 
-// Source is what a question is made of.
+// Source holds the parts that a question is made from.
 type Source struct {
 	Context journal.Context
 	View    *store.View // of the context, staged messages included
@@ -21,8 +21,21 @@ type Source struct {
 	Plans   []journal.PlanEvent // of the run's ticks so far
 }
 
-// Build returns the question, without the tools on offer and the meter.
+// RepeatedError ends a run whose model makes no progress.
+type RepeatedError struct{ First, Second int } // ticks
+
+func (e *RepeatedError) Error() string {
+	return fmt.Sprintf("the model repeats itself: ticks %d and %d have the same calls, and the second brought nothing new", e.First, e.Second)
+}
+
+// Build returns the question, without the tools on offer and the meter. Its error is a
+// [*RepeatedError] where the model is not to be asked again.
 func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
+	if repeats, err := s.repeats(ctx); err != nil {
+		return plan.Proposal{}, err
+	} else if repeats {
+		return plan.Proposal{}, &RepeatedError{s.Tick - 2, s.Tick - 1}
+	}
 	p := plan.Proposal{
 		Context: s.Context.Name, Tick: s.Tick, Key: fmt.Sprintf("%s/%d", s.Context.Name, s.Tick),
 		Schema: s.Request.Schema, Mode: s.Request.Mode,
@@ -45,7 +58,7 @@ func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
 	}
 	p.Prose = prose
 	for _, k := range kinds {
-		if k.Kind != store.KindError { // those of the tick before are shown apart
+		if k.Kind != store.KindError { // errors of the last tick are shown apart
 			p.Kinds = append(p.Kinds, k)
 		}
 	}
@@ -110,9 +123,9 @@ func (s Source) messages(ctx context.Context) (all []*store.Message, err error) 
 	return all, nil
 }
 
-// Repeats reports whether the last two ticks had the same calls, and the second brought nothing
+// repeats reports whether the last two ticks had the same calls, and the second brought nothing
 // new: every kind except the errors is as it was before.
-func (s Source) Repeats(ctx context.Context) (bool, error) {
+func (s Source) repeats(ctx context.Context) (bool, error) {
 	if len(s.Plans) < 2 {
 		return false, nil
 	}
