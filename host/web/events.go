@@ -88,7 +88,10 @@ func (st *stream) run(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-st.news:
+		case <-st.news: // whatever was written came before
+			if err := st.sendPieces(); err != nil {
+				return err
+			}
 		case d := <-st.pieces:
 			if err := st.sendWritten(d); err != nil {
 				return err

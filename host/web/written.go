@@ -60,3 +60,17 @@ func (st *stream) sendWritten(d delta) error {
 	data := store.EncodeJSON(map[string]any{"context": d.context, "call": d.call, "delta": d.text})
 	return st.flush(fmt.Appendf(nil, "event: model\ndata: %s\n\n", data))
 }
+
+// sendPieces sends the pieces that wait.
+func (st *stream) sendPieces() error {
+	for {
+		select {
+		case d := <-st.pieces:
+			if err := st.sendWritten(d); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
