@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -72,11 +73,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			return err
 		}
 		if len(found) == 0 {
-			ok := "ok"
-			if asked {
-				ok = "ok so far: it is a function, whose calls are known as it runs"
-			}
-			a.term.Infof("%s: %s", planLabel(a, plan), ok)
+			a.term.Infof("%s: %s", planLabel(a, plan), cmp.Or(asked, "ok"))
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // problems of settings and tools are found with every plan
@@ -123,19 +120,19 @@ func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	return a.log, name, err
 }
 
-// checkPlan returns the problems of a plan. asked reports whether the plan is a function, which can
-// be checked fully only while it runs.
-func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked bool, err error) {
+// checkPlan returns the problems of a plan. asked says why it can be checked fully only while it
+// runs: it is a function, or a model is asked for it.
+func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked string, err error) {
 	file, err := a.nameInProject(path)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	request, registry, err := a.host.Plan(file)
 	if problems, ok := host.Problems(err); ok {
-		return problems, false, nil
+		return problems, "", nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
 	var policy *plan.PolicyError
@@ -143,15 +140,20 @@ func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (f
 	var message *plan.MessageError
 	switch {
 	case errors.As(err, &refused):
-		return refused.Problems, false, nil
+		return refused.Problems, "", nil
 	case errors.As(err, &policy):
-		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, "", nil
 	case errors.As(err, &message):
-		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, "", nil
 	case err != nil:
-		return nil, false, err
+		return nil, "", err
 	}
-	return checked.Warnings, request.Planner != nil, nil
+	if _, byModel := request.Planner.(*plan.Planning); byModel {
+		asked = "ok so far: a model plans it, and its calls are known as it runs"
+	} else if request.Planner != nil {
+		asked = "ok so far: it is a function, whose calls are known as it runs"
+	}
+	return checked.Warnings, asked, nil
 }
 
 func printProblems(a *app, problems []plan.Problem) error {

@@ -68,7 +68,7 @@ func TestExamples_Record(t *testing.T) {
 			if text, err = os.ReadFile(filepath.Join(dir, cassette)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(examples+example, cassette), text, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(examples+example, cassette), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		})
