@@ -153,10 +153,17 @@ func TestExamples_Models(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if example == "triage" { // of which a person rejects a call there
+				want = nil
+			}
 			for _, parallel := range []string{"1", "2", "64"} {
 				name := "at-" + parallel
 				c := program(t, dir, "run", "-q", "plans/"+example+".lua", "-c", name, "--parallel", parallel, "--approve", "never", "--cassette", "tests/cassettes/"+example+".json")
-				if got, err := c.Output(); err != nil || example != "triage" && string(got) != string(want) {
+				got, err := c.Output()
+				if want == nil {
+					want = got
+				}
+				if err != nil || string(got) != string(want) {
 					t.Errorf("%s calls at once: %v\n%s", parallel, err, got)
 				}
 				if out, err := program(t, dir, "replay", name).CombinedOutput(); err != nil || !strings.Contains(string(out), "the same came out") {
@@ -213,19 +220,20 @@ func TestReadme_Examples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`(?m)^(?:    go run ./cmd/|/tmp/|\$ )obelus ((?:run|test) .*examples/.*)$`).FindAllStringSubmatch(string(text), -1)
+	found := regexp.MustCompile(`(?m)^ *(?:go run \./cmd/|\$ )obelus (.*examples/(\w+).*)$`).FindAllStringSubmatch(string(text), -1)
 	if len(found) < 4 {
-		t.Fatalf("the README runs %d examples", len(found))
+		t.Fatalf("the README runs %d commands", len(found))
 	}
+	copies := map[string]string{}
 	for _, match := range found {
 		command, _, _ := strings.Cut(match[1], "  #")
-		example := regexp.MustCompile(`examples/(\w+)`).FindStringSubmatch(command)[1]
-		t.Run(example, func(t *testing.T) {
-			dir := filepath.ToSlash(copied(t, example))
-			c := program(t, dir, strings.Fields(strings.ReplaceAll(command, "examples/"+example, dir))...)
-			if out, err := c.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", command, err, out)
-			}
-		})
+		example := match[2]
+		if copies[example] == "" {
+			copies[example] = filepath.ToSlash(copied(t, example))
+		}
+		c := program(t, copies[example], strings.Fields(strings.ReplaceAll(command, "examples/"+example, copies[example]))...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
 	}
 }

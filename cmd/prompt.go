@@ -264,6 +264,10 @@ func findAsked(ctx context.Context, log store.Log, name, call string) (asked, er
 	for _, r := range records {
 		if call == r.Call || call == "" && r.Model != nil {
 			found = askedAbout(r, records)
+			// Calls of an earlier tick are run again where that tick had ended.
+			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); found != nil && next >= 0 {
+				found.seq = plans[next].Start
+			}
 		}
 	}
 	if found != nil {
