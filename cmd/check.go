@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -72,11 +73,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			return err
 		}
 		if len(found) == 0 {
-			ok := "ok"
-			if asked != "" {
-				ok = "ok so far: " + asked + ", whose calls are known as it runs"
-			}
-			a.term.Infof("%s: %s", planLabel(a, plan), ok)
+			a.term.Infof("%s: %s", planLabel(a, plan), cmp.Or(asked, "ok"))
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // problems of settings and tools are found with every plan
@@ -123,8 +120,8 @@ func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	return a.log, name, err
 }
 
-// checkPlan returns the problems of a plan. asked says
-// what gives its calls as it runs, so that they can be checked only then; empty if they are known.
+// checkPlan returns the problems of a plan. asked says why it can be checked fully only while it
+// runs: it is a function, or a model is asked for it.
 func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked string, err error) {
 	file, err := a.nameInProject(path)
 	if err != nil {
@@ -151,11 +148,10 @@ func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (f
 	case err != nil:
 		return nil, "", err
 	}
-	switch {
-	case request.IsModelPlanned():
-		asked = "it is the plan of a model"
-	case request.Planner != nil:
-		asked = "it is a function"
+	if request.IsModelPlanned() {
+		asked = "ok so far: a model plans it, and its calls are known as it runs"
+	} else if request.Planner != nil {
+		asked = "ok so far: it is a function, whose calls are known as it runs"
 	}
 	return checked.Warnings, asked, nil
 }

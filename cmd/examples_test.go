@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,8 @@ func copied(t *testing.T, example string) string {
 // TestExamples_Run runs every example, in a copy of its folder, and compares what
 // it prints: plans/NAME.lua gives expected.json, from input.json if there is
 // one; and for each expected/PLAN.json or expected/PLAN-and-more.json there is
-// such a plan, with an input of that name if it needs one.
+// such a plan, with an input of that name if it needs one. A plan that asks a model
+// has a cassette, tests/cassettes/NAME.json.
 func TestExamples_Run(t *testing.T) {
 	folders, err := os.ReadDir(examples)
 	if err != nil {
@@ -37,7 +39,7 @@ func TestExamples_Run(t *testing.T) {
 		t.Run(e.Name(), func(t *testing.T) {
 			dir := copied(t, e.Name())
 			obelusOutput(t, exitDone, "check", "-q", "-C", dir)
-			if e.Name() == "expenses" { // which needs a person
+			if e.Name() == "expenses" || e.Name() == "triage" { // which need a person
 				return
 			}
 			cases, _ := filepath.Glob(filepath.Join(dir, "expected", "*.json"))
@@ -73,6 +75,10 @@ func runExample(t *testing.T, plan, input, expected string) {
 	args := []string{"run", "-q", plan}
 	if _, err := os.Stat(input); err == nil {
 		args = append(args, "-i", "@"+input)
+	}
+	cassette := filepath.Join(filepath.Dir(plan), "..", "tests", "cassettes", strings.TrimSuffix(filepath.Base(plan), ".lua")+".json")
+	if _, err := os.Stat(cassette); err == nil {
+		args = append(args, "--cassette", cassette)
 	}
 	if got := obelusOutput(t, exitDone, args...); got != string(want) {
 		t.Errorf("%s prints\n%s\nand not\n%s", filepath.Base(plan), got, want)
@@ -127,5 +133,107 @@ func TestExamples_Expenses(t *testing.T) {
 				t.Errorf("it gives %s, not %s", got, test.want)
 			}
 		})
+	}
+}
+
+// withModels are the examples that ask a model, by answers that are recorded.
+var withModels = []string{"analyst", "translator", "triage"}
+
+// TestExamples_Models: the tests of an example that asks a model pass without one and use all that is
+// recorded; what it prints does not depend on how many calls run at once; and a replay gives the same.
+func TestExamples_Models(t *testing.T) {
+	for _, example := range withModels {
+		t.Run(example, func(t *testing.T) {
+			dir := copied(t, example)
+			c := program(t, dir, "test")
+			if out, err := c.CombinedOutput(); err != nil || strings.Contains(string(out), "no test has used") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			want, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if example == "triage" { // of which a person rejects a call there
+				want = nil
+			}
+			for _, parallel := range []string{"1", "2", "64"} {
+				name := "at-" + parallel
+				c := program(t, dir, "run", "-q", "plans/"+example+".lua", "-c", name, "--parallel", parallel, "--approve", "never", "--cassette", "tests/cassettes/"+example+".json")
+				got, err := c.Output()
+				if want == nil {
+					want = got
+				}
+				if err != nil || string(got) != string(want) {
+					t.Errorf("%s calls at once: %v\n%s", parallel, err, got)
+				}
+				if out, err := program(t, dir, "replay", name).CombinedOutput(); err != nil || !strings.Contains(string(out), "the same came out") {
+					t.Errorf("replay: %v\n%s", err, out)
+				}
+			}
+		})
+	}
+}
+
+// TestExamples_Readmes runs the commands that the READMEs of the examples with models show, one after
+// the other. One whose comment says so ends with exit status 3. What the last run or resume prints is
+// expected.json.
+func TestExamples_Readmes(t *testing.T) {
+	words := regexp.MustCompile(`"[^"]*"|\S+`)
+	for _, example := range withModels {
+		t.Run(example, func(t *testing.T) {
+			dir := copied(t, example)
+			text, err := os.ReadFile(filepath.Join(dir, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed := ""
+			for _, line := range regexp.MustCompile(`(?m)^obelus .*$`).FindAllString(string(text), -1) {
+				command, comment, _ := strings.Cut(line, "  #")
+				args := words.FindAllString(command, -1)[1:]
+				for i := range args {
+					args[i] = strings.Trim(args[i], `"`)
+				}
+				c := program(t, dir, args...)
+				out, _ := c.Output()
+				want := exitDone
+				if strings.Contains(comment, "exit status 3") {
+					want = exitWaiting
+				}
+				if got := c.ProcessState.ExitCode(); got != want {
+					t.Fatalf("%s: exit status %d, not %d", command, got, want)
+				}
+				if args[0] == "run" || args[0] == "resume" {
+					printed = string(out)
+				}
+			}
+			want, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+			if err != nil || printed != string(want) {
+				t.Errorf("the commands of the README print\n%s\nand not\n%s\n%v", printed, want, err)
+			}
+		})
+	}
+}
+
+// TestReadme_Examples runs the commands by which the README runs examples, in copies of their folders.
+func TestReadme_Examples(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^ *(?:go run \./cmd/|\$ )obelus (.*examples/(\w+).*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(found) < 4 {
+		t.Fatalf("the README runs %d commands", len(found))
+	}
+	copies := map[string]string{}
+	for _, match := range found {
+		command, _, _ := strings.Cut(match[1], "  #")
+		example := match[2]
+		if copies[example] == "" {
+			copies[example] = filepath.ToSlash(copied(t, example))
+		}
+		c := program(t, copies[example], strings.Fields(strings.ReplaceAll(command, "examples/"+example, copies[example]))...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
 	}
 }

@@ -66,7 +66,7 @@ are now; a note says whether the recorded request was the same.`,
 
 // capture is what answers in place of models: it keeps the first request, and ends the run.
 type capture struct {
-	config  model.Config
+	configs map[string]model.Config // by the models' names
 	stop    context.CancelFunc
 	mu      sync.Mutex
 	request *model.Request
@@ -95,9 +95,9 @@ func (c *capture) begin(ctx context.Context) context.Context {
 
 // openCapturing loads the project with models that keep what they are asked.
 func openCapturing(a *app, planFile string) (*capture, error) {
-	kept := &capture{stop: func() {}}
+	kept := &capture{stop: func() {}, configs: map[string]model.Config{}}
 	a.wrapAsker = func(c model.Config, _ model.Asker) model.Asker {
-		kept.config = c
+		kept.configs[c.Name] = c
 		return kept
 	}
 	if err := a.openProject(planFile); err != nil {
@@ -264,6 +264,10 @@ func findAsked(ctx context.Context, log store.Log, name, call string) (asked, er
 	for _, r := range records {
 		if call == r.Call || call == "" && r.Model != nil {
 			found = askedAbout(r, records)
+			// Calls of an earlier tick are run again where that tick had ended.
+			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); found != nil && next >= 0 {
+				found.seq = plans[next].Start
+			}
 		}
 	}
 	if found != nil {
@@ -346,7 +350,7 @@ func printPrompt(a *app, kept *capture, recorded string) error {
 	}
 	parts := slices.Concat([]string{r.System}, r.Blocks, []string{"## Schema of the answer\n" + string(schema)})
 	if a.verbose {
-		dialect, _ := model.DialectOf(kept.config.WithDefaults().Dialect)
+		dialect, _ := model.DialectOf(kept.configs[r.Model].WithDefaults().Dialect)
 		fitted, err := model.Fit(r.Schema, dialect)
 		if err != nil {
 			return err

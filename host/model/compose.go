@@ -30,6 +30,7 @@ type composer struct {
 	instances       []string
 	defs            Object
 	names           map[string]string // of definitions, by scope and reference
+	shared          map[string]string // of definitions of results, by the text of their schema
 }
 
 // SolutionSchema returns the schema of what a model answers that plans with some tools: the calls
@@ -381,12 +382,15 @@ func escapeSteps(steps []string) []string {
 }
 
 // AnswersSchema returns the schema of the answers to latent calls: an object with an answer for
-// each, by its ID.
+// each, by its ID. The schema of a result that several of them have is there once.
 func AnswersSchema(questions []plan.Question, c Config) Object {
-	m := &composer{names: map[string]string{}}
+	m := &composer{names: map[string]string{}, shared: map[string]string{}}
 	properties := Object{}
 	if c.Think {
 		properties = append(properties, Member{"thinking", anyText})
+	}
+	for _, q := range questions {
+		m.share(q, questions)
 	}
 	for _, q := range questions {
 		properties = append(properties, Member{q.ID, m.answer(q)})
@@ -394,10 +398,34 @@ func AnswersSchema(questions []plan.Question, c Config) Object {
 	return closedObject(properties, nil, m.defs)
 }
 
+// minShared is the size from which the schema of a result becomes a definition, where several
+// questions have it.
+const minShared = 100
+
+// share makes the schema of a question's result a definition if another question has it too.
+func (m *composer) share(q plan.Question, all []plan.Question) {
+	text := jsonText(q.Schema)
+	same := func(other plan.Question) bool { return other.ID != q.ID && jsonText(other.Schema) == text }
+	if m.shared[text] != "" || len(text) < minShared || !slices.ContainsFunc(all, same) {
+		return
+	}
+	tool, _ := q.Call["_tool"].(string)
+	name := safeName(tool)
+	for m.defs.has(name) {
+		name += "_"
+	}
+	m.shared[text] = name
+	m.defs = append(m.defs, Member{name, nil})
+	schema := ordered(q.Schema)
+	m.defs = m.defs.with(name, (&scope{composer: m, name: name, root: schema}).moved(schema))
+}
+
 // answer is the schema of the answer to one question.
 func (m *composer) answer(q plan.Question) any {
 	var value any = anyText
-	if q.Schema != nil {
+	if name := m.shared[jsonText(q.Schema)]; name != "" {
+		value = Object{{"$ref", "#/$defs/" + name}}
+	} else if q.Schema != nil {
 		schema := ordered(q.Schema)
 		value = (&scope{composer: m, name: q.ID, root: schema}).moved(schema)
 	}

@@ -251,3 +251,21 @@ func TestAnswersSchema_Alternatives(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAnswersSchema_SharesResults: the schema of a result that several calls have is there once, with
+// its own definitions.
+func TestAnswersSchema_SharesResults(t *testing.T) {
+	shared := `{"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"], "additionalProperties": false, "$defs": {"N": {"type": "integer"}}}`
+	judge := map[string]any{"_tool": "judge"}
+	questions := []plan.Question{
+		{ID: "1.1", Call: judge, Schema: decoded(t, shared)},
+		{ID: "1.2", Call: judge, Schema: decoded(t, shared)},
+		{ID: "1.3", Call: judge, Schema: decoded(t, `{"type": "integer"}`)},
+	}
+	const want = `{"type":"object","properties":{"1.1":{"$ref":"#/$defs/judge"},"1.2":{"$ref":"#/$defs/judge"},"1.3":{"type":"integer"}},` +
+		`"required":["1.1","1.2","1.3"],"additionalProperties":false,"$defs":{` +
+		`"judge":{"type":"object","properties":{"n":{"$ref":"#/$defs/judge.N"}},"required":["n"],"additionalProperties":false},"judge.N":{"type":"integer"}}}`
+	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,26 @@
+local test = require("test")
+
+describe("the translator", function()
+  it("translates each text by itself", function()
+    test.cassette("translator")
+    local run = test.plan("plans/translator.lua")
+    assert.equal("done", run.status)
+    assert.equal("Ihr Warenkorb ist leer.", run.output.de["cart.empty"])
+    assert.equal("Please note: delivery until {hour} o'clock only.", run.output.en["note.kew"])
+  end)
+
+  it("has a place that was lost put back", function()
+    test.cassette("translator")
+    local run = test.plan("plans/translator.lua")
+    assert.equal("{name}, in Ihrem Warenkorb liegen {count} Artikel.", run.output.de["cart.count"])
+  end)
+
+  it("gives up on a text that is wrong twice", function()
+    test.model(function(question)
+      return question.call.text:match("{") and "nothing" or "fine"
+    end)
+    local run = test.plan("plans/translator.lua")
+    assert.same({ de = { ["cart.empty"] = "fine" } }, run.output)
+    assert.matches("the translation lacks {count}", run.calls[2].error.message)
+  end)
+end)
