@@ -138,6 +138,7 @@ func subcommands(a *app) []*cobra.Command {
 		serveCommand(a),
 		sqlCommand(a),
 		testCommand(a),
+		traceCommand(a),
 		typesCommand(a),
 		usageCommand(a),
 		versionCommand(a),

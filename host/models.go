@@ -138,7 +138,7 @@ func (s *Settings) checkModels(c *Config) []*settingError {
 	}
 	for _, name := range s.secrets() {
 		if slices.Contains(s.Allow.Env.List, name) {
-			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model, which no script may read", name)}}
+			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, which no script may read", name)}}
 		}
 	}
 	return nil
@@ -267,23 +267,29 @@ func readKey(v any) (string, error) {
 	return name, nil
 }
 
-func readHeaders(c *model.Config, v any) error {
+func readHeaders(c *model.Config, v any) (err error) {
+	c.Headers, err = readHeaderTable(v)
+	return err
+}
+
+// readHeaderTable reads headers by their names: texts, or environment variables.
+func readHeaderTable(v any) (headers []model.Header, err error) {
 	given, ok := v.(map[string]any)
 	if !ok {
-		return setting.WrongType("a table of headers by name", v)
+		return nil, setting.WrongType("a table of headers by name", v)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if text, ok := given[name].(string); ok {
-			c.Headers = append(c.Headers, model.Header{Name: name, Value: text})
+			headers = append(headers, model.Header{Name: name, Value: text})
 			continue
 		}
 		env, err := readKey(given[name])
 		if err != nil {
-			return &settingError{[]string{name}, "the header " + name + ` must be a text, or { env = "NAME" }`}
+			return nil, &settingError{[]string{name}, "the header " + name + ` must be a text, or { env = "NAME" }`}
 		}
-		c.Headers = append(c.Headers, model.Header{Name: name, Env: env})
+		headers = append(headers, model.Header{Name: name, Env: env})
 	}
-	return nil
+	return headers, nil
 }
 
 func readPrice(c *model.Config, v any) error {
@@ -299,11 +305,13 @@ func readPrice(c *model.Config, v any) error {
 	})
 }
 
-// secrets names the environment variables with keys of models, which no script and no worker sees.
+// secrets names the environment variables with keys of models and of the collector, which no script
+// and no worker sees.
 func (s Settings) secrets() (names []string) {
 	for _, c := range s.Models {
 		names = append(names, c.Secrets()...)
 	}
+	names = append(names, s.Serve.OTLP.Secrets()...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
