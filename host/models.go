@@ -136,6 +136,11 @@ func (s *Settings) checkModels(c *Config) []*settingError {
 	if err := s.checkBudget(); err != nil {
 		return []*settingError{{[]string{"budget"}, err.Error()}}
 	}
+	for _, name := range s.Allow.Model.List {
+		if !s.hasModel(name) && !strings.Contains(name, "/") { // which a flag may name
+			return []*settingError{{[]string{"allow", "model"}, fmt.Sprintf("allow.model: there is no model %q%s", name, luaerr.DidYouMean(name, s.modelNames()))}}
+		}
+	}
 	for _, name := range s.secrets() {
 		if slices.Contains(s.Allow.Env.List, name) {
 			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, which no script may read", name)}}
@@ -154,12 +159,15 @@ func (s *Settings) addInline() error {
 		s.Models = append(s.Models, c)
 		return nil
 	}
-	var names []string
+	return fmt.Errorf("model: there is no model %q%s: it is the name of one of models, or a text like %q",
+		s.Model, luaerr.DidYouMean(s.Model, s.modelNames()), "openai/gpt-5-mini")
+}
+
+func (s *Settings) modelNames() (names []string) {
 	for _, c := range s.Models {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("model: there is no model %q%s: it is the name of one of models, or a text like %q",
-		s.Model, luaerr.DidYouMean(s.Model, names), "openai/gpt-5-mini")
+	return names
 }
 
 func (s *Settings) hasModel(name string) bool {
@@ -376,6 +384,14 @@ func (l *loader) loadModels() {
 	if registry.Model = l.g.config.Model; registry.Model == nil && s.Model != "" {
 		registry.Model = registry.Models[s.Model]
 	}
+}
+
+// defaultModel is the name of the default model; empty for one that the embedding program brings.
+func (g *Generation) defaultModel() string {
+	if g.config.Model != nil {
+		return ""
+	}
+	return g.settings.Model
 }
 
 // readPlanning reads how a model plans a request that has neither calls nor a function.
