@@ -13,6 +13,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/host/model"
 	"obelus/luastd"
 	"obelus/store"
@@ -257,5 +258,35 @@ func TestAsk_Settings(t *testing.T) {
 	wide, narrow := luastd.Grants{Model: luastd.Grant{All: true}}, luastd.Grants{Model: luastd.Grant{List: []string{"fast"}}}
 	if !wide.Widens(narrow) || narrow.Widens(wide) || !slices.Equal(wide.Within(narrow).Model.List, []string{"fast"}) {
 		t.Error("a grant for all models is no wider than one for a model")
+	}
+}
+
+// TestAsk_Replayed holds that a replay never asks: neither does the one that asks the models about
+// plans and latent calls again.
+func TestAsk_Replayed(t *testing.T) {
+	a := &answerer{}
+	h, err := Open(Config{
+		FS: project(map[string]string{
+			"obelus.lua":       "return { " + askSettings + ", allow = { model = true } }",
+			"activities/a.lua": `Activity.register("a", function() return require("model").ask { prompt = "x" } end)`,
+		}),
+		Asker: func(model.Config, model.Asker) model.Asker { return a },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, g := memory.New(), h.Generation()
+	request := func() *plan.Request {
+		return &plan.Request{Calls: []plan.Source{{Call: map[string]any{"_tool": "a", "_outputPath": "†state.a"}}}, Output: store.Some(any("†state.a"))}
+	}
+	runner := g.Settings().Runner(log, g.Registry())
+	if _, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: request()}); err != nil {
+		t.Fatal(err)
+	}
+	for name, again := range map[string]func(context.Context, *engine.Runner, string, *plan.Request) (*replay.Replayed, error){"run": replay.Run, "ask": replay.Ask} {
+		replayed, err := again(t.Context(), g.Settings().Runner(log, g.Registry()), "c", request())
+		if err != nil || len(replayed.Differences) > 0 || len(a.requests) != 1 {
+			t.Errorf("%s: %+v, %v, and %d were asked", name, replayed, err, len(a.requests))
+		}
 	}
 }

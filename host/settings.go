@@ -141,7 +141,7 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 }
 
 func readAllow(s *Settings, v any) error {
-	if all, ok := v.(bool); ok { // of what costs nothing: models are named apart
+	if all, ok := v.(bool); ok { // models are not in it: they cost money
 		g := luastd.Grant{All: all}
 		s.Allow = luastd.Grants{Net: g, Read: g, Write: g, Env: g}
 		return nil

@@ -12,13 +12,13 @@ import (
 //	local model = require("model")
 //	local answer = assert(model.ask {
 //	  prompt = "Is this mail angry?", data = { mail = mail }, model = "fast",
-//	  schema = { type = "object", properties = { angry = { type = "boolean" } }, required = { "angry" } },
+//	  schema = { type = "object", properties = { angry = { type = "boolean" } } },
 //	})
 //
 // Each model needs the permission model: --allow-model=fast, or allow.model in obelus.lua; a
-// permission for everything does not cover it, since a question costs money and sends data out. What
-// is used counts for the call and for the budget of its run, so that only an activity that a run
-// calls can ask.
+// permission for everything does not cover it, since a question costs money and sends data out.
+// What is used counts for the call and for the budget of its run, so that only an activity that a
+// run calls can ask.
 var modelFuncs = []Func{
 	{"ask", modelAsk},
 }

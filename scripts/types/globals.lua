@@ -42,7 +42,7 @@
 
 ---What obelus.lua returns.
 ---@class obelus.Settings
----@field allow? boolean|{ env?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
+---@field allow? boolean|{ env?: boolean|string[], model?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
 ---@field approve? "never"|"always"|"planned"|"scopes"|string|string[] which calls are held for a person
 ---@field budget? { cost?: number, requests?: integer, tokens?: integer } of one run, for models
 ---@field db? string the log; .obelus/log.db

@@ -362,8 +362,8 @@ type Process struct {
 }
 
 // run sends a job and waits for its outcome. Meanwhile it passes on output and log records, and
-// answers questions to models. It also sends the first message, since a worker that has just started may be slow to read and only a
-// call has a deadline.
+// answers questions to models. It also sends the first message, since a worker that has just
+// started may be slow to read and only a call has a deadline.
 func (p *Process) run(j *job, project *sandbox.Project, ask func(q luastd.ModelQuestion) (any, error)) (answer, error) {
 	if p.setup != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setup))); err != nil {
