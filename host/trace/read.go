@@ -39,20 +39,21 @@ func readRun(ctx context.Context, in journal.Context, first int, content bool) (
 	if _, err := in.Log.Head(ctx, in.Name); err != nil {
 		return nil, err
 	}
+	entries, err := entriesSince(ctx, in, first)
+	if err != nil {
+		return nil, err
+	}
 	r := &recordedRun{status: journal.RunRunning}
 	plans := map[int]int64{} // seq of the plan message, by tick
-	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name}) {
-		if err == nil {
-			err = r.note(entry, first, plans)
-		}
-		if err != nil {
+	for _, entry := range entries {
+		if err := r.note(entry, first, plans); err != nil {
 			return nil, err
 		}
 	}
 	if len(plans) == 0 {
 		return nil, ErrNoRun
 	}
-	records, err := in.CurrentRecords(ctx, 0)
+	records, err := in.RecordsFrom(ctx, first, entries[0].N-1, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +66,25 @@ func readRun(ctx context.Context, in journal.Context, first int, content bool) (
 		return r, r.readContent(ctx, in, plans)
 	}
 	return r, nil
+}
+
+// entriesSince returns the entries of a journal from the beginning of a tick on. It reads no more of
+// it: a context may have many runs before.
+func entriesSince(ctx context.Context, in journal.Context, tick int) (entries []store.Entry, err error) {
+	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+		if entry.Event != journal.EventPlan {
+			continue
+		}
+		if event, err := journal.ReadPlanEvent(entry); err != nil || event.Tick == tick {
+			slices.Reverse(entries)
+			return entries, err
+		}
+	}
+	return nil, nil
 }
 
 // note reads an entry of the journal, if it is of the run whose first tick is first.
