@@ -194,7 +194,7 @@ func (o onlySettings) Open(name string) (fs.File, error) {
 
 // allowFlags holds the permissions that flags grant. Each flag may be given alone, for everything,
 // or with a list.
-type allowFlags struct{ env, net, read, write []string }
+type allowFlags struct{ env, model, net, read, write []string }
 
 func (f *allowFlags) register(c *cobra.Command) {
 	for _, flag := range []struct {
@@ -203,6 +203,7 @@ func (f *allowFlags) register(c *cobra.Command) {
 		what string
 	}{
 		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,...`"},
+		{&f.model, "allow-model", "let scripts ask models, or only `NAME,...`"},
 		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],...`"},
 		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,...`"},
 		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,...`"},
@@ -218,13 +219,13 @@ const everything = "*"
 // grants returns the grants of the settings, with those kinds replaced that flags name. Nil leaves
 // all to the settings.
 func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, error) {
-	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
+	if len(f.env)+len(f.model)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil
 	}
 	for _, flag := range []struct {
 		name string
 		list []string
-	}{{"env", f.env}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
+	}{{"env", f.env}, {"model", f.model}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
 		for _, entry := range flag.list {
 			if err := luastd.CheckGrant(flag.name, entry); err != nil && entry != everything {
 				return nil, exit.Usage("--allow-" + flag.name + ": " + err.Error())
@@ -239,7 +240,7 @@ func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, 
 	for _, g := range []struct {
 		grant *luastd.Grant
 		list  []string
-	}{{&grants.Env, f.env}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
+	}{{&grants.Env, f.env}, {&grants.Model, f.model}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
 		switch {
 		case slices.Contains(g.list, everything):
 			*g.grant = luastd.Grant{All: true}

@@ -95,7 +95,7 @@ func checkGlobals(a *app, c *cobra.Command) error {
 			return exit.Usage(f.message)
 		}
 	}
-	for _, name := range []string{"allow-env", "allow-net", "allow-read", "allow-write"} {
+	for _, name := range []string{"allow-env", "allow-model", "allow-net", "allow-read", "allow-write"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "[]" {
 			return exit.Usagef("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)
 		}
@@ -138,6 +138,7 @@ func subcommands(a *app) []*cobra.Command {
 		serveCommand(a),
 		sqlCommand(a),
 		testCommand(a),
+		traceCommand(a),
 		typesCommand(a),
 		usageCommand(a),
 		versionCommand(a),

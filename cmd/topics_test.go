@@ -95,7 +95,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 		told, are []string
 	}{
 		{"settings", terms(settings), annotated(t, "obelus.Settings")},
-		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "net", "read", "write"}},
+		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "model", "net", "read", "write"}},
 		{"limits", terms(section(t, topics.Settings, "LIMITS.")), fieldsOf(host.Limits{})},
 		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
 		{"models", terms(section(t, topics.Models, "FIELDS")), annotated(t, "obelus.Model")},

@@ -71,8 +71,24 @@ func (j *task) execute(working context.Context) result {
 		return j.speculate(working)
 	case j.invocation.Question != nil:
 		return j.askModel(working)
+	case j.tick.runner.account != nil:
+		return j.runWithModels(working)
 	}
 	return j.attempt(working, 0, j.activity.Activity.Run)
+}
+
+// runWithModels runs a call that may ask models itself. What they used is the call's.
+func (j *task) runWithModels(working context.Context) result {
+	t := j.tick
+	r, call := t.runner, ""
+	if r.Watch != nil {
+		call = journal.CallID(t.event.Tick, t.plan.Calls[j.index].Position)
+	}
+	meter := plan.NewMeter(r.account, r.watchModel(t.context, call))
+	j.invocation.Models = &plan.Models{Registry: r.Registry, Meter: meter}
+	res := j.attempt(working, 0, j.activity.Activity.Run)
+	res.usage = meter.Used()
+	return res
 }
 
 // executeAcquired runs the call once its resources are acquired.

@@ -37,7 +37,11 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 			}
 		}
 	}
-	result, err := runOnce(ctx, c.ActivityName, c.Activity.Timeout, 0, c.Activity.Activity.Run, plan.Invocation{Call: c.Issued, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1})
+	in := plan.Invocation{Call: c.Issued, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1}
+	if registry.HasModel() {
+		in.Models = &plan.Models{Registry: registry}
+	}
+	result, err := runOnce(ctx, c.ActivityName, c.Activity.Timeout, 0, c.Activity.Activity.Run, in)
 	if err == nil && result.Message == nil {
 		result.Value, err = c.CheckResult(result.Value, result.Loose)
 	}

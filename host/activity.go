@@ -96,6 +96,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Inv
 	}
 	s, run, kept := w.s, w.s.Run, false
 	s.Budget.Reach = reach
+	s.called, s.models = true, in.Models
 	defer func() {
 		if !kept { // another call may have a warm state by now
 			run.Stop()
@@ -125,6 +126,7 @@ func (a *activity) keep(w *warmState, err error) {
 	if _, raised := err.(*sandbox.Fault); raised {
 		return
 	}
+	w.s.models = nil
 	w.s.Rest()
 	select {
 	case a.warm <- w:
@@ -167,7 +169,7 @@ var _ plan.Activity = isolated{}
 
 // Run runs one call in a worker.
 func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout}, in)
+	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout, Ask: a.gen.askFor(in.Models)}, in)
 }
 
 // Worker lets this program run activities in processes of their own, for projects that set isolate
@@ -179,7 +181,7 @@ func Worker() { worker.Main(openWorker) }
 func openWorker(s worker.Setup) worker.Executor {
 	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
 	g := &Generation{config: c, project: newProject(c, s.Limits), registry: plan.NewRegistry()}
-	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts
+	g.project.Grants, g.project.Scripts, g.project.DefaultModel, g.askHost = s.Grants, s.Scripts, s.DefaultModel, s.Ask
 	return func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error) {
 		a := &activity{gen: g, script: script, name: name, timeout: timeout}
 		return a.Run(context.Background(), in)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type Generation struct {
 	states   sync.Pool    // of *session
 	plans    sync.Map     // *planFile of the newest text of each plan that was read, by its path
 	workers  *worker.Pool // nil if activities run in this process
+	// In a worker, puts questions to models by way of the process that started it; else nil.
+	askHost func(ctx context.Context, q luastd.ModelQuestion) (any, error)
 }
 
 // Registry returns the tools and activities that the project registers, which plans may name. It

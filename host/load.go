@@ -152,7 +152,7 @@ func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
 func (l *loader) loadSettings() {
 	g := l.g
 	defer func() {
-		g.project.Grants = g.effectiveGrants()
+		g.project.Grants, g.project.DefaultModel = g.effectiveGrants(), g.defaultModel()
 		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
 			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
 		}

@@ -135,9 +135,14 @@ func (s *Settings) checkModels(c *Config) []*settingError {
 	if err := s.checkBudget(); err != nil {
 		return []*settingError{{[]string{"budget"}, err.Error()}}
 	}
+	for _, name := range s.Allow.Model.List {
+		if !s.hasModel(name) && !strings.Contains(name, "/") { // which a flag may name
+			return []*settingError{{[]string{"allow", "model"}, fmt.Sprintf("allow.model: there is no model %q%s", name, luaerr.DidYouMean(name, s.modelNames()))}}
+		}
+	}
 	for _, name := range s.secrets() {
 		if slices.Contains(s.Allow.Env.List, name) {
-			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model, which no script may read", name)}}
+			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, which no script may read", name)}}
 		}
 	}
 	return nil
@@ -153,12 +158,15 @@ func (s *Settings) addInline() error {
 		s.Models = append(s.Models, c)
 		return nil
 	}
-	var names []string
+	return fmt.Errorf("model: there is no model %q%s: it is the name of one of models, or a text like %q",
+		s.Model, luaerr.DidYouMean(s.Model, s.modelNames()), "openai/gpt-5-mini")
+}
+
+func (s *Settings) modelNames() (names []string) {
 	for _, c := range s.Models {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("model: there is no model %q%s: it is the name of one of models, or a text like %q",
-		s.Model, luaerr.DidYouMean(s.Model, names), "openai/gpt-5-mini")
+	return names
 }
 
 func (s *Settings) hasModel(name string) bool {
@@ -266,23 +274,29 @@ func readKey(v any) (string, error) {
 	return name, nil
 }
 
-func readHeaders(c *model.Config, v any) error {
+func readHeaders(c *model.Config, v any) (err error) {
+	c.Headers, err = readHeaderTable(v)
+	return err
+}
+
+// readHeaderTable reads headers by their names: texts, or environment variables.
+func readHeaderTable(v any) (headers []model.Header, err error) {
 	given, ok := v.(map[string]any)
 	if !ok {
-		return setting.WrongType("a table of headers by name", v)
+		return nil, setting.WrongType("a table of headers by name", v)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if text, ok := given[name].(string); ok {
-			c.Headers = append(c.Headers, model.Header{Name: name, Value: text})
+			headers = append(headers, model.Header{Name: name, Value: text})
 			continue
 		}
 		env, err := readKey(given[name])
 		if err != nil {
-			return &settingError{[]string{name}, "the header " + name + ` must be a text, or { env = "NAME" }`}
+			return nil, &settingError{[]string{name}, "the header " + name + ` must be a text, or { env = "NAME" }`}
 		}
-		c.Headers = append(c.Headers, model.Header{Name: name, Env: env})
+		headers = append(headers, model.Header{Name: name, Env: env})
 	}
-	return nil
+	return headers, nil
 }
 
 func readPrice(c *model.Config, v any) error {
@@ -298,11 +312,13 @@ func readPrice(c *model.Config, v any) error {
 	})
 }
 
-// secrets names the environment variables with keys of models, which no script and no worker sees.
+// secrets names the environment variables with keys of models and of the collector, which no script
+// and no worker sees.
 func (s Settings) secrets() (names []string) {
 	for _, c := range s.Models {
 		names = append(names, c.Secrets()...)
 	}
+	names = append(names, s.Serve.OTLP.Secrets()...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -367,6 +383,14 @@ func (l *loader) loadModels() {
 	if registry.Model = l.g.config.Model; registry.Model == nil && s.Model != "" {
 		registry.Model = registry.Models[s.Model]
 	}
+}
+
+// defaultModel is the name of the default model; empty for one that the embedding program brings.
+func (g *Generation) defaultModel() string {
+	if g.config.Model != nil {
+		return ""
+	}
+	return g.settings.Model
 }
 
 // readPlanning reads how a model plans a request that has neither calls nor a function.

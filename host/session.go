@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/sandbox"
 )
@@ -14,10 +15,14 @@ type session struct {
 	*sandbox.State
 	gen   *Generation
 	found *registrations // nil if nothing is to be registered
+
+	called bool         // an activity runs
+	models *plan.Models // that it may ask; nil for none
 }
 
 func newSession(g *Generation) *session {
 	s := &session{State: sandbox.New(&g.project), gen: g}
+	s.Env.AskModel = s.askModel
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
 	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))
@@ -36,7 +41,7 @@ func (g *Generation) session() *session {
 // begin readies the session for one run of a script, of at most timeout. Registrations go into
 // found.
 func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
-	s.found = found
+	s.found, s.called, s.models = found, false, nil
 	s.State.Begin(ctx, timeout, sc)
 	s.Run.Again = found != nil && found.again
 }
@@ -44,6 +49,6 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.
 // end gives the session back for the next run. It must not be called if something was raised.
 func (s *session) end() {
 	s.State.End()
-	s.found = nil
+	s.found, s.called, s.models = nil, false, nil
 	s.gen.states.Put(s)
 }

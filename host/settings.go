@@ -141,7 +141,7 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 }
 
 func readAllow(s *Settings, v any) error {
-	if all, ok := v.(bool); ok {
+	if all, ok := v.(bool); ok { // models are not in it: they cost money
 		g := luastd.Grant{All: all}
 		s.Allow = luastd.Grants{Net: g, Read: g, Write: g, Env: g}
 		return nil
@@ -150,8 +150,8 @@ func readAllow(s *Settings, v any) error {
 	if !ok {
 		return setting.WrongType("true or a table like { read = {\"data\"} }", v)
 	}
-	kinds := []string{"env", "net", "read", "write"}
-	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
+	kinds := []string{"env", "model", "net", "read", "write"}
+	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Model, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(kinds, name)
 		if i < 0 {

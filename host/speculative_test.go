@@ -40,6 +40,7 @@ var beyond = map[string]string{
 	"http.get":     `require("http").get("http://127.0.0.1:1/")`,
 	"http.post":    `require("http").post("http://127.0.0.1:1/", {body = "x"})`,
 	"http.request": `require("http").request({url = "http://127.0.0.1:1/"})`,
+	"model.ask":    `require("model").ask({prompt = "x"})`,
 	"time.sleep":   `require("time").sleep(0.000001)`,
 }
 

@@ -35,13 +35,17 @@ func TestModules_Examples(t *testing.T) {
 				Dir: t.TempDir(),
 				Grants: &luastd.Grants{
 					Env: luastd.Grant{List: []string{"API_KEY", "REGION"}}, Net: luastd.Grant{List: []string{strings.TrimPrefix(server.URL, "http://")}},
-					Read: luastd.Grant{List: []string{"."}}, Write: luastd.Grant{List: []string{"."}},
+					Model: luastd.Grant{List: []string{"fast"}}, Read: luastd.Grant{List: []string{"."}}, Write: luastd.Grant{List: []string{"."}},
 				},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := plan.Invocation{Call: map[string]any{"server": server.URL}}
+			models := plan.NewRegistry()
+			models.Models = map[string]plan.Model{"fast": plan.ModelFunc(func(context.Context, plan.Question) (any, error) {
+				return map[string]any{"angry": true}, nil
+			})}
+			call := plan.Invocation{Call: map[string]any{"server": server.URL}, Models: &plan.Models{Registry: models}}
 			if _, err := h.Generation().Registry().Activities["example"].Activity.Run(context.Background(), call); err != nil {
 				t.Error(err)
 			}

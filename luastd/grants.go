@@ -20,6 +20,7 @@ type Grants struct {
 	Read  Grant // files and folders, with all that is in them
 	Write Grant
 	Env   Grant // names of variables
+	Model Grant // names of models
 
 	// Secrets are the variables that no script sees, whatever Env grants.
 	Secrets []string
@@ -36,11 +37,13 @@ type Grant struct {
 	List []string
 }
 
-// CheckGrant returns an error for a wrong entry of a permission: env, net, read or write.
+// CheckGrant returns an error for a wrong entry of a permission: env, model, net, read or write.
 func CheckGrant(permission, entry string) error {
 	switch permission {
 	case "env":
 		return checkEnv(entry)
+	case "model":
+		return checkModel(entry)
 	case "net":
 		return checkNet(entry)
 	}
@@ -147,7 +150,8 @@ func (g Grants) Within(bound Grants) Grants {
 		inner, _ := parseEndpoint(b)
 		return outer.covers(inner)
 	})
-	both.Env = intersect(g.Env, bound.Env, func(a, b string) bool { return a == b })
+	same := func(a, b string) bool { return a == b }
+	both.Env, both.Model = intersect(g.Env, bound.Env, same), intersect(g.Model, bound.Model, same)
 	folder := func(a, b string) bool {
 		outer, _ := g.resolve(a)
 		inner, _ := g.resolve(b)
@@ -190,7 +194,7 @@ func intersect(a, b Grant, covers func(outer, inner string) bool) Grant {
 // Widens reports whether the grants allow anything that others do not.
 func (g Grants) Widens(others Grants) bool {
 	both := g.Within(others)
-	for _, pair := range [][2]Grant{{g.Net, both.Net}, {g.Read, both.Read}, {g.Write, both.Write}, {g.Env, both.Env}} {
+	for _, pair := range [][2]Grant{{g.Net, both.Net}, {g.Read, both.Read}, {g.Write, both.Write}, {g.Env, both.Env}, {g.Model, both.Model}} {
 		if pair[0].All != pair[1].All || slices.ContainsFunc(pair[0].List, func(e string) bool { return !pair[1].Has(e) }) {
 			return true
 		}

@@ -90,6 +90,14 @@ type Env struct {
 	// error of it reaches the script as nil and the error's text.
 	HTTP func(ctx context.Context, r HTTPRequest) (HTTPResponse, error)
 
+	// AskModel puts a question to a model, and returns an answer that fits its schema. An error of it
+	// reaches the script as nil and the error's text. Nil is for a program without models.
+	AskModel func(ctx context.Context, q ModelQuestion) (answer any, err error)
+
+	// DefaultModel is the name of the model that is asked where a script names none; empty if it has
+	// no name.
+	DefaultModel string
+
 	patterns patternCache // of re
 	answers  *lua.LTable  // the metatable of what http gives
 }

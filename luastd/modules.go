@@ -16,6 +16,7 @@ var Modules = []Module{
 	{Name: "http", Funcs: httpFuncs},
 	{Name: "json", Funcs: jsonFuncs, Values: []Value{{"null", Null}}},
 	{Name: "log", Funcs: logFuncs},
+	{Name: "model", Funcs: modelFuncs},
 	{Name: "random", Funcs: randomFuncs},
 	{Name: "re", Funcs: reFuncs},
 	{Name: "str", Funcs: strFuncs},

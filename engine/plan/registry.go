@@ -73,6 +73,16 @@ type Invocation struct {
 	Attempt int
 
 	Question *Question // for a latent call that a model answers
+
+	// Models are for an activity that asks models itself; nil where the run has none.
+	Models *Models
+}
+
+// Models are the models of a run, as one of its calls may ask them. Nothing is asked by a run that
+// is replayed, or resumed behind the call: its outcome is in the log.
+type Models struct {
+	Registry *Registry // see [Registry.ModelNamed]
+	Meter    *Meter    // counts for the call and its run, and may stop it; hand it to the model
 }
 
 // WithInvocation returns a context from which [InvocationOf] gives an invocation.

@@ -43,7 +43,8 @@ func testCassette(r *testFile, L *lua.LState) int {
 // test.model(fn): fn(question) answers in place of every model. Of a call the question has tool,
 // call, context, schema and thoughts, and the function returns the result, or nil and a failure. Of
 // a plan it has plan = true, tick, mode, context, tools, schema, last and errors, and the function
-// returns a table with calls and output.
+// returns a table with calls and output. Of a script's question it has ask = true, prompt, data and
+// schema, and the function returns the answer, or nil and an error.
 func testModel(r *testFile, L *lua.LState) int {
 	r.tests.setModels(&scriptedModel{r, L, L.CheckFunction(1)}, nil)
 	return 0
@@ -174,6 +175,23 @@ func (m *scriptedModel) Answer(ctx context.Context, q plan.Question) (any, error
 		return err
 	})
 	return result, err
+}
+
+// Ask answers the question of a script.
+func (m *scriptedModel) Ask(ctx context.Context, in model.AskInput, _ *plan.Meter) (any, error) {
+	question := map[string]any{"ask": true, "prompt": in.Prompt}
+	if in.Data != nil {
+		question["data"] = in.Data
+	}
+	if in.Schema != nil {
+		question["schema"] = in.Schema
+	}
+	var result plan.Result
+	err := m.call(ctx, question, func(results []lua.LValue) (err error) {
+		result, err = luacall.Outcome(m.r.s, results, in.Schema)
+		return err
+	})
+	return result.Value, err
 }
 
 // Propose implements [plan.PlanModel].

@@ -45,7 +45,7 @@ func testActivity(r *testFile, L *lua.LState) int {
 	defer cancel()
 	var result plan.Result
 	var err error
-	r.tests.serve(func() { result, err = engine.Try(ctx, r.tests.gen.Registry(), call, kinds) })
+	r.tests.serve(func() { result, err = engine.Try(ctx, r.tests.withModel(r.tests.gen.Registry()), call, kinds) })
 	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):

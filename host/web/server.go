@@ -12,6 +12,7 @@ import (
 
 	"obelus/host"
 	"obelus/host/supervise"
+	"obelus/host/trace"
 	"obelus/store"
 )
 
@@ -73,7 +74,8 @@ type Server struct {
 	room       *answerRoom   // for answers that are being sent
 	streaming  *answerRoom   // the same for streams
 	metrics    *metrics
-	written    writing // by models at this moment
+	written    writing         // by models at this moment
+	exporter   *trace.Exporter // of runs; nil for none
 	timeouts   clientTimeouts
 }
 
@@ -95,9 +97,10 @@ func New(config Config) *Server {
 	}
 	s.streaming = s.room.forStreams()
 	s.metrics = newMetrics(s)
+	s.exporter = s.newExporter(serve.OTLP)
 	s.supervisor = supervise.New(supervise.Config{
 		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
-		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.metrics.run,
+		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
 	})
 	s.log = s.supervisor.Log()
 	s.handler = s.guard(s.routes())
@@ -109,7 +112,15 @@ func New(config Config) *Server {
 // gives up waiting when ctx is done. A program with an [http.Server] of its own drains first and
 // then shuts that down, which waits for requests: requests for streams and for runs end by the
 // drain alone.
-func (s *Server) Drain(ctx context.Context) error { return s.supervisor.Shutdown(ctx) }
+func (s *Server) Drain(ctx context.Context) error {
+	err := s.supervisor.Shutdown(ctx)
+	if s.exporter != nil {
+		sending, cancel := context.WithTimeout(ctx, traceGrace)
+		defer cancel()
+		s.exporter.Close(sending)
+	}
+	return err
+}
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

@@ -42,7 +42,7 @@
 
 ---What obelus.lua returns.
 ---@class obelus.Settings
----@field allow? boolean|{ env?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
+---@field allow? boolean|{ env?: boolean|string[], model?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
 ---@field approve? "never"|"always"|"planned"|"scopes"|string|string[] which calls are held for a person
 ---@field budget? { cost?: number, requests?: integer, tokens?: integer } of one run, for models
 ---@field db? string the log; .obelus/log.db
@@ -54,7 +54,7 @@
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8
----@field serve? { addr?: string, body?: integer|string, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
+---@field serve? { addr?: string, body?: integer|string, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"

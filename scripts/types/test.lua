@@ -42,9 +42,10 @@ function test.clock(seconds) end
 ---@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string|string[]>, body?: any }?, string?
 function test.http(fn) end
 
----Answers in place of models: calls that no activity runs, and plans that a model is to make
----(plan is true), for which it returns a table with calls and output.
----@param fn fun(question: { plan?: boolean, tool?: string, call?: table, context: table, schema?: any, thoughts?: table[], tick?: integer, mode?: string, tools?: string[], last?: table[], errors?: table[] }): any, any
+---Answers in place of models: calls that no activity runs; plans that a model is to make
+---(plan is true), for which it returns a table with calls and output; and what activities
+---ask by model.ask (ask is true, with prompt and data).
+---@param fn fun(question: { plan?: boolean, ask?: boolean, prompt?: string, data?: any, tool?: string, call?: table, context?: table, schema?: any, thoughts?: table[], tick?: integer, mode?: string, tools?: string[], last?: table[], errors?: table[] }): any, any
 function test.model(fn) end
 
 ---Runs a plan in a log of its own, until it ends or halts. Nothing is held for a

@@ -83,17 +83,18 @@ func arithmeticOfStrings(s *State) []Field {
 // newEnv returns the means of this state's modules.
 func newEnv(s *State) *luastd.Env {
 	return &luastd.Env{
-		Codec:     s.Codec,
-		Grants:    s.Project.Grants,
-		Clock:     s.Project.Clock,
-		Log:       s.Project.Log,
-		Effect:    s.Effect,
-		Outside:   s.Budget.Outside,
-		HTTP:      s.Project.HTTP,
-		Context:   s.Budget.WaitContext,
-		Charge:    s.Budget.Charge,
-		MaxString: s.Project.Limits.String,
-		MaxArray:  limits.MaxArray - 2,
+		Codec:        s.Codec,
+		Grants:       s.Project.Grants,
+		Clock:        s.Project.Clock,
+		Log:          s.Project.Log,
+		Effect:       s.Effect,
+		Outside:      s.Budget.Outside,
+		HTTP:         s.Project.HTTP,
+		Context:      s.Budget.WaitContext,
+		Charge:       s.Budget.Charge,
+		DefaultModel: s.Project.DefaultModel,
+		MaxString:    s.Project.Limits.String,
+		MaxArray:     limits.MaxArray - 2,
 	}
 }
 

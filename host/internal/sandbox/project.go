@@ -24,6 +24,8 @@ type Project struct {
 	Stderr io.Writer
 	// Answers requests in place of the network; nil for the network.
 	HTTP func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error)
+	// The name of the model that scripts ask where they name none; empty if it has none.
+	DefaultModel string
 	// Objects of the embedding program, by the names of their globals.
 	Objects map[string]any
 }

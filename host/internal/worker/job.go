@@ -22,6 +22,8 @@ type setupMessage struct {
 	Limits  limits.Limits
 	Scripts map[string]string              // sources of files that scripts may require, by path
 	Broken  map[string]*luaerr.ScriptError // errors of files that can't be read, by path
+
+	DefaultModel string
 }
 
 // job is one call for a worker.

@@ -74,6 +74,7 @@ type Call struct {
 	Script  *sandbox.Script
 	Name    string
 	Timeout time.Duration // 0 for the engine's default
+	Ask     AskFunc       // answers its questions to models; may be nil
 }
 
 // errorf returns an error about the call, at its script.
@@ -99,7 +100,9 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 			p.kill()
 		}
 	})
-	a, err := p.run(call.job(p, left, in), w.project)
+	asking, stop := context.WithTimeout(ctx, left)
+	defer stop()
+	a, err := p.run(call.job(p, left, in), w.project, func(q luastd.ModelQuestion) (any, error) { return call.Ask.put(asking, q) })
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
@@ -341,7 +344,9 @@ func (w *Pool) setupMessage() *setupMessage {
 			broken[file] = luaerr.From(err)
 		}
 	}
-	return &setupMessage{Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
+	return &setupMessage{
+		Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken, DefaultModel: w.project.DefaultModel,
+	}
 }
 
 // Process is one worker. It belongs to the call that runs in it.
@@ -356,10 +361,10 @@ type Process struct {
 	sent   map[string]bool // scripts whose source it has, by job.scriptID
 }
 
-// run sends a job and waits for its outcome, and passes on output and log records meanwhile. It
-// also sends the first message, since a worker that has just started may be slow to read and only a
-// call has a deadline.
-func (p *Process) run(j *job, project *sandbox.Project) (answer, error) {
+// run sends a job and waits for its outcome. Meanwhile it passes on output and log records, and
+// answers questions to models. It also sends the first message, since a worker that has just
+// started may be slow to read and only a call has a deadline.
+func (p *Process) run(j *job, project *sandbox.Project, ask func(q luastd.ModelQuestion) (any, error)) (answer, error) {
 	if p.setup != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setup))); err != nil {
 			return answer{}, err
@@ -379,8 +384,15 @@ func (p *Process) run(j *job, project *sandbox.Project) (answer, error) {
 			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
 		case []any:
 			logReceived(project.Log, v)
+		case map[string]any:
+			if v["ask"] == nil {
+				return readAnswer(v)
+			}
+			if err := send(p.in, answerQuestion(v, ask)); err != nil {
+				return answer{}, err
+			}
 		default:
-			return readAnswer(v)
+			return answer{}, errWire
 		}
 	}
 }

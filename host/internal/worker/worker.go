@@ -29,6 +29,9 @@ type Setup struct {
 	Scripts map[string]*sandbox.Script // by file
 	Stderr  io.Writer                  // receives the output of scripts
 	Log     *slog.Logger               // receives their log records
+	Ask     AskFunc                    // answers their questions to models
+
+	DefaultModel string // name of the model that they ask where they name none
 }
 
 // Executor runs one call of an activity in this process.
@@ -112,7 +115,8 @@ func runJobs(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 	debug.SetMemoryLimit(int64(s.Limits.Memory))
 	limitMemory(s.Limits.Memory)
 	out = sandbox.LockWriter(out)
-	w := newWorker(s, out, open)
+	models := &asker{out: out}
+	w := newWorker(s, out, models.ask, open)
 	jobs := make(chan *job)
 	go func() {
 		for j := range jobs {
@@ -125,6 +129,10 @@ func runJobs(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 		if err != nil {
 			return err
 		}
+		if answer, ok := v.(map[string]any); ok {
+			models.receive(answer)
+			continue
+		}
 		jobs <- readJob(v)
 	}
 }
@@ -135,7 +143,7 @@ type worker struct {
 	scripts map[string]*sandbox.Script // that hold activities, see job.scriptID
 }
 
-func newWorker(s setupMessage, out io.Writer, open func(Setup) Executor) *worker {
+func newWorker(s setupMessage, out io.Writer, ask AskFunc, open func(Setup) Executor) *worker {
 	scripts := map[string]*sandbox.Script{}
 	for file, source := range s.Scripts {
 		scripts[file] = sandbox.NewLazyScript(file, []byte(source), s.Limits.Source)
@@ -143,7 +151,10 @@ func newWorker(s setupMessage, out io.Writer, open func(Setup) Executor) *worker
 	for file, err := range s.Broken {
 		scripts[file] = sandbox.NewBrokenScript(file, err)
 	}
-	execute := open(Setup{Dir: s.Dir, Grants: s.Grants, Limits: s.Limits, Scripts: scripts, Stderr: outputSender{out}, Log: slog.New(logSender{out})})
+	execute := open(Setup{
+		Dir: s.Dir, Grants: s.Grants, Limits: s.Limits, Scripts: scripts, Stderr: outputSender{out}, Log: slog.New(logSender{out}),
+		Ask: ask, DefaultModel: s.DefaultModel,
+	})
 	return &worker{execute, s.Limits.Source, map[string]*sandbox.Script{}}
 }
 

@@ -1,0 +1,120 @@
+package luastd
+
+import (
+	"cmp"
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// model: questions to the language models of the project. In Lua:
+//
+//	local model = require("model")
+//	local answer = assert(model.ask {
+//	  prompt = "Is this mail angry?", data = { mail = mail }, model = "fast",
+//	  schema = { type = "object", properties = { angry = { type = "boolean" } } },
+//	})
+//
+// Each model needs the permission model: --allow-model=fast, or allow.model in obelus.lua; a
+// permission for everything does not cover it, since a question costs money and sends data out.
+// What is used counts for the call and for the budget of its run, so that only an activity that a
+// run calls can ask.
+var modelFuncs = []Func{
+	{"ask", modelAsk},
+}
+
+// ModelQuestion is a question that a script puts to a model.
+type ModelQuestion struct {
+	Model  string // its name in the settings; empty for the default one
+	Prompt string
+	Data   any // shown as data; nil for none
+	Schema any // of the answer; nil for a text
+}
+
+// checkModel returns an error for a wrong entry of the permission model.
+func checkModel(entry string) error {
+	if entry == "" {
+		return fmt.Errorf("%q is no model's name", entry)
+	}
+	return nil
+}
+
+// model.ask{prompt = …, data = …, schema = …, model = …} → answer | nil, err
+//
+// Without a schema the answer is a text. It fits the schema, and null alone is json.null. Waiting
+// for it takes of the call's time.
+func modelAsk(e *Env, L *lua.LState) int {
+	opts := L.CheckTable(1)
+	e.checkNames(L, 1, opts, "option", []string{"data", "model", "prompt", "schema"})
+	text := func(name string, must bool) string {
+		v := opts.RawGetString(name)
+		given, ok := v.(lua.LString)
+		if v == lua.LNil && !must {
+			return ""
+		}
+		if !ok || given == "" {
+			L.ArgError(1, name+" is a text that is not empty")
+		}
+		return string(given)
+	}
+	value := func(name string) any {
+		v := opts.RawGetString(name)
+		if v == lua.LNil {
+			return nil
+		}
+		made, err := e.Codec.FromLua(v, name)
+		if err != nil {
+			L.ArgError(1, err.Error())
+		}
+		return made
+	}
+	q := ModelQuestion{Prompt: text("prompt", true), Model: text("model", false), Data: value("data"), Schema: value("schema")}
+	switch q.Schema.(type) {
+	case nil, map[string]any:
+	default:
+		L.ArgError(1, "schema is a JSON Schema, a table by name")
+	}
+	e.Effect(L, "model.ask")
+	e.charge(L, 100+len(q.Prompt)/16+weight(q.Data))
+	if message := e.Grants.ModelRefusal(cmp.Or(q.Model, e.DefaultModel)); message != "" {
+		return failed(L, message)
+	}
+	return e.ask(L, q)
+}
+
+// ModelRefusal returns why scripts may not ask a model, and nothing if they may.
+func (g Grants) ModelRefusal(name string) string {
+	switch {
+	case g.Model.Has(name) && (name != "" || g.Model.All):
+		return ""
+	case name == "":
+		return "asking the default model is not allowed: run with --allow-model or set allow.model in obelus.lua"
+	}
+	return fmt.Sprintf("asking the model %q is not allowed: run with --allow-model=%s or set allow.model in obelus.lua", name, name)
+}
+
+// ask puts a question and pushes the answer. It raises if the call itself has no time left.
+func (e *Env) ask(L *lua.LState, q ModelQuestion) int {
+	if e.AskModel == nil {
+		return failed(L, "there are no models here")
+	}
+	ctx, cancel := e.Context()
+	defer cancel()
+	answer, err := e.AskModel(ctx, q)
+	if err != nil {
+		if ctx.Err() != nil {
+			e.interrupted(L)
+		}
+		return failed(L, err.Error())
+	}
+	if text, ok := answer.(string); ok {
+		e.limit(L, len(text))
+	}
+	e.charge(L, weight(answer))
+	if answer == nil {
+		L.Push(Null)
+	} else {
+		L.Push(e.Codec.ToLua(answer))
+	}
+	return 1
+}
