@@ -68,8 +68,8 @@ func readRun(ctx context.Context, in journal.Context, first int, content bool) (
 	return r, nil
 }
 
-// entriesSince returns the entries of a journal from the beginning of a tick on. It reads no more of
-// it: a context may have many runs before.
+// entriesSince returns the entries of a journal from the beginning of a tick on. It reads no more
+// of it: a context may have many runs before.
 func entriesSince(ctx context.Context, in journal.Context, tick int) (entries []store.Entry, err error) {
 	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, Newest: true}) {
 		if err != nil {
