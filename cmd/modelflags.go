@@ -66,6 +66,7 @@ func (f *modelFlags) apply(config *host.Config) error {
 	if f.tape, err = model.LoadCassette(f.cassette); err != nil {
 		return err
 	}
+	f.tape.How = "--record beside --cassette"
 	recording := model.ReplayOnly
 	if f.record {
 		recording = model.RecordMissing

@@ -149,7 +149,7 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 		return err
 	}
 	defer done()
-	if a.context != "" {
+	if a.context != "" && a.log != nil {
 		if start.Context, err = a.readContext(ctx); err != nil {
 			return err
 		}
@@ -173,6 +173,9 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 		return err
 	}
 	defer func() { kept.stop() }()
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
 	log, done, err := a.copyOfLog(ctx)
 	if err != nil {
 		return err
@@ -314,7 +317,10 @@ func (a *app) copyOfLog(ctx context.Context) (log *sqlite.Log, done func(), err 
 	source, err := a.dbPath()
 	if err == nil {
 		if _, missing := os.Stat(source); missing == nil {
-			if err = a.openExisting(sqlite.Options{ReadOnly: true}); err == nil {
+			if a.log == nil {
+				err = a.openExisting(sqlite.Options{ReadOnly: true})
+			}
+			if err == nil {
 				original, ok := a.log.(*sqlite.Log)
 				if !ok {
 					err = errors.New("this log can't be copied")

@@ -364,6 +364,9 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
+	if err := reportRefusedPlans(ctx, a, outcome.Context); err != nil {
+		return err
+	}
 	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
 	for i, r := range failed {
 		if i == maxEarlierFailures {
@@ -373,6 +376,37 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 	}
 	return err
+}
+
+// reportRefusedPlans prints which plans of a run were refused, after which its planner was asked
+// again.
+func reportRefusedPlans(ctx context.Context, a *app, name string) error {
+	in := journal.In(a.log, name)
+	last, err := in.LastRun(ctx)
+	if err != nil || !last.Planner {
+		return err
+	}
+	plans, err := in.Plans(ctx, last.Event.First)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if p.Refused == nil || p.Tick == last.Tick { // the last one is the run's own error
+			continue
+		}
+		m, err := in.MessageAt(ctx, p.Start+1)
+		if err != nil {
+			return err
+		}
+		why := ""
+		if m != nil {
+			data, _ := m.Data.Value.(map[string]any)
+			failure, _ := data["error"].(map[string]any)
+			why, _ = failure["message"].(string)
+		}
+		a.term.Error(fmt.Errorf("the plan of round %d was refused, and its planner asked again: %s", p.Tick, human.FirstLine(why)))
+	}
+	return nil
 }
 
 // explainOutcome prints for a person what failed, what waits, and what to do.

@@ -199,6 +199,9 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 			line += " | " + strings.Join(more, "; ")
 		}
 	}
+	if p.Refused != nil {
+		line += " | refused " + string(store.EncodeJSON(p.Refused))
+	}
 	m.c.proposed = append(m.c.proposed, line)
 	p.Meter.Spend(plan.Usage{Requests: 1, Input: 100, Output: 20})
 	if m.asked++; m.asked > len(m.proposals) {

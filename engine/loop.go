@@ -342,6 +342,9 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	}
 	event.Refused = refusalOf(problem, request, start)
 	event.Refused.Count(l.refused)
+	if event.Refused != nil && event.ByModel && request.Calls != nil {
+		event.Refused.Solution = store.EncodeJSON(map[string]any{"calls": plan.Message(request).Data.Value, "output": request.Output.Value})
+	}
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
 	t.appendEntry(event.Entry())

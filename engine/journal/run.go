@@ -83,6 +83,8 @@ type Refusal struct {
 	Next   int64  `json:"next"` // the seq after the messages about it
 	// How many solutions in a row were refused, this one included; 0 in older logs.
 	Times int `json:"times,omitempty"`
+	// The solution of a model, which is shown it when it is asked again; nil if there was none.
+	Solution json.RawMessage `json:"solution,omitempty"`
 }
 
 // DecodeTools decodes the definitions that the plan brought.

@@ -24,6 +24,9 @@ func SpentOn(ctx context.Context, in Context, first int) (spent plan.Usage, err 
 		return spent, err
 	}
 	for _, r := range records {
+		if r.Tick < first {
+			continue
+		}
 		if r.Model != nil {
 			spent.Add(*r.Model)
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -13,7 +14,7 @@ type Usage struct {
 	Requests int    `json:"requests"`          // number of requests that were sent
 	Mode     string `json:"mode,omitempty"`    // how the schema was given: schema, tools, json, text
 	Finish   string `json:"finish,omitempty"`  // why the last answer ended, as the provider says
-	Request  string `json:"request,omitempty"` // SHA-256 of the neutral request, in hex
+	Request  string `json:"request,omitempty"` // SHA-256 of the first neutral request, in hex
 
 	// Tokens. Input includes the cache's, Output the reasoning's.
 	Input      int64 `json:"input"`
@@ -50,14 +51,8 @@ func (u *Usage) Add(v Usage) {
 		}
 		u.Cost = &cost
 	}
-	for _, text := range []struct {
-		to   *string
-		from string
-	}{{&u.Model, v.Model}, {&u.Served, v.Served}, {&u.Mode, v.Mode}, {&u.Finish, v.Finish}, {&u.Request, v.Request}} {
-		if text.from != "" {
-			*text.to = text.from
-		}
-	}
+	u.Model, u.Served, u.Mode, u.Finish = cmp.Or(v.Model, u.Model), cmp.Or(v.Served, u.Served), cmp.Or(v.Mode, u.Mode), cmp.Or(v.Finish, u.Finish)
+	u.Request = cmp.Or(u.Request, v.Request) // later ones repair its answer
 }
 
 // And returns the usage with another's, which is the later one; u may be nil.

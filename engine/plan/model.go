@@ -120,6 +120,7 @@ type Shown struct {
 	Schema      any            // the schema that was declared last, or nil
 	Description string         // the newest
 	Seq         int64          // of the newest message of the kind
+	Rank        int            // in the order in which the kinds were written last
 	Scoped      bool           // the call's scopes name it, or something in it
 }
 
@@ -176,8 +177,9 @@ type Proposal struct {
 	Schema    any      // of the final output, or nil
 	Mode      string   // [ModeEager] or [ModeLazy]
 
-	Last   []LastCall       // the calls of the tick before; empty at the first
-	Errors []map[string]any // data of the tick's error messages, in order
+	Last    []LastCall       // the calls of the tick before; empty at the first
+	Refused any              // the solution of the tick before, if it was refused; else nil
+	Errors  []map[string]any // data of the tick's error messages, in order
 
 	Meter *Meter // counts the model's usage; may be nil
 }
@@ -196,9 +198,10 @@ type Offer struct {
 type LastCall struct {
 	Call   string // tick.position
 	Tool   string
-	Status string   // done, failed, skipped, waiting …
-	Wrote  []string // the paths that it wrote
-	Reason string   // of a failure or a skip
+	Issued map[string]any // the call as issued
+	Status string         // done, failed, skipped, waiting …
+	Wrote  []string       // the paths that it wrote
+	Reason string         // of a failure or a skip
 }
 
 // asking is the activity of latent calls that a model answers.

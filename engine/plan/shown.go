@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"obelus/store"
 )
@@ -16,61 +20,95 @@ type Audience struct {
 	Only bool
 }
 
-// Show folds messages, the oldest first, into the kinds that a model is shown: in the order of
-// their last messages, scoped ones last. It also returns the texts for models among them.
+// Show folds messages, the oldest first, into the kinds that a model is shown: in the order in
+// which they were written last, scoped ones last. It also returns the texts for models among them.
 func (a Audience) Show(ctx context.Context, messages []*store.Message) (kinds []Shown, prose []Prose, err error) {
-	messages = slices.Clone(messages)
-	messages = slices.DeleteFunc(messages, func(m *store.Message) bool { return !VisibleToModel(m.Instance, a.Instance) })
-	newest := map[store.KindOf]*store.Message{}
-	described := map[store.KindOf]string{}
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m *store.Message) bool { return !VisibleToModel(m.Instance, a.Instance) })
+	view, held := store.ViewOf(messages), map[store.KindOf]*shownKind{}
+	tick := 0
 	for _, m := range messages {
 		if m.Type == store.TypeSystem || m.Type == store.TypeText {
 			text, _ := m.Data.Value.(string)
 			prose = append(prose, Prose{System: m.Type == store.TypeSystem, Text: text})
 		}
-		if m.Kind == "" || m.Type == store.TypePlan || m.Type == store.TypeTool {
+		if m.Type != store.TypeData {
 			continue
 		}
-		at := store.KindOf{Instance: m.Instance, Kind: m.Kind}
-		newest[at] = m
-		if m.Description != "" {
-			described[at] = m.Description
+		// In an instance its own messages and the global ones make one value.
+		at := store.KindOf{Instance: cmp.Or(m.Instance, a.Instance), Kind: m.Kind}
+		if held[at] == nil {
+			held[at] = &shownKind{}
 		}
+		held[at].add(m, &tick)
 	}
-	view := store.ViewOf(messages)
-	for at, m := range newest {
-		global := store.KindOf{Kind: at.Kind}
-		if a.Instance != "" && at.Instance == "" && newest[store.KindOf{Instance: a.Instance, Kind: at.Kind}] != nil {
-			continue // the instance's own is made of both
-		}
-		shown := Shown{Kind: at.Kind, Instance: at.Instance, Seq: m.Seq, Scoped: a.names(at.Kind), Description: described[at]}
-		if shown.Description == "" {
-			shown.Description = described[global]
-		}
-		if g := newest[global]; a.Instance != "" && g != nil {
-			shown.Seq = max(shown.Seq, g.Seq)
-		}
-		if shown.Value, err = a.value(ctx, view, at); err != nil {
+	var all []*shownKind
+	for at, k := range held {
+		k.Kind, k.Scoped = at.Kind, a.names(at.Kind)
+		if k.Value, err = a.value(ctx, view, at); err != nil {
 			return nil, nil, err
 		}
-		if shown.Schema, _, err = view.Schema(ctx, at.Kind, at.Instance); err != nil {
+		if k.Schema, _, err = view.Schema(ctx, at.Kind, at.Instance); err != nil {
 			return nil, nil, err
 		}
-		if a.Only && a.Scopes != nil && (!shown.Scoped || !shown.Value.Set && shown.Schema == nil) {
-			continue
+		if !a.Only || a.Scopes == nil || k.Scoped && (k.Value.Set || k.Schema != nil) {
+			all = append(all, k)
 		}
-		kinds = append(kinds, shown)
 	}
-	slices.SortFunc(kinds, func(x, y Shown) int {
-		if x.Scoped != y.Scoped && !a.Only {
-			if x.Scoped {
-				return 1
-			}
-			return -1
-		}
-		return int(x.Seq - y.Seq)
-	})
+	slices.SortFunc(all, (*shownKind).compare)
+	for i, k := range all {
+		k.Rank = i
+		kinds = append(kinds, k.Shown)
+	}
+	if !a.Only {
+		slices.SortStableFunc(kinds, func(x, y Shown) int { return boolRank(x.Scoped) - boolRank(y.Scoped) })
+	}
 	return kinds, prose, nil
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// shownKind is a kind while its messages are read.
+type shownKind struct {
+	Shown
+	last moment
+}
+
+// add takes in a message. tick is the newest tick that a call has written in so far.
+func (k *shownKind) add(m *store.Message, tick *int) {
+	at := moment{*tick, math.MaxInt, m.Seq}
+	if number, position, ok := strings.Cut(m.Call, "."); ok {
+		t, err := strconv.Atoi(number)
+		p, err2 := strconv.Atoi(position)
+		if err == nil && err2 == nil {
+			at = moment{t, p, 0}
+			*tick = max(*tick, t)
+		}
+	}
+	if k.Seq = m.Seq; at.compare(k.last) > 0 {
+		k.last = at
+	}
+	k.Description, k.Instance = cmp.Or(m.Description, k.Description), cmp.Or(m.Instance, k.Instance)
+}
+
+// compare orders kinds by when they were written last.
+func (k *shownKind) compare(other *shownKind) int {
+	return cmp.Or(k.last.compare(other.last), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Instance, other.Instance))
+}
+
+// moment is the time of a write, as far as chance does not decide about it: the writes of a tick
+// have the order of its calls.
+type moment struct {
+	tick, position int
+	seq            int64 // of a message that no call wrote
+}
+
+func (m moment) compare(other moment) int {
+	return cmp.Or(cmp.Compare(m.tick, other.tick), cmp.Compare(m.position, other.position), cmp.Compare(m.seq, other.seq))
 }
 
 // names reports whether a scope names a kind, or something in it.

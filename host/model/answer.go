@@ -56,7 +56,13 @@ func (b *batch) run(ctx context.Context) {
 	for round := 0; len(b.open) > 0; round++ {
 		answer, err := b.askOpen(ctx)
 		if err != nil {
-			b.fail(func(asked) error { return err })
+			first := b.open[0].ID
+			b.fail(func(a asked) error {
+				if text, _, long := strings.Cut(err.Error(), "\n"); long && a.ID != first {
+					return fmt.Errorf("%s (call %s has all of it)", text, first)
+				}
+				return err
+			})
 			return
 		}
 		if len(b.open) > 1 && (answer.Refusal != "" || answer.CutOff) {

@@ -40,6 +40,9 @@ type Cassette struct {
 	// Name is what errors call the cassette; empty for its path.
 	Name string
 
+	// How says how a request is recorded, in errors; empty for "obelus test --record".
+	How string
+
 	// Scrub takes secrets out of a text. A request that has one is not recorded. Nil stands for that
 	// of the client that is asked.
 	Scrub func(string) string
@@ -322,7 +325,7 @@ func (c *Cassette) miss(r *Request, hash string) error {
 			nearest, best = e, n
 		}
 	}
-	const again = "record it by obelus test --record"
+	again := "record it by " + cmp.Or(c.How, "obelus test --record")
 	switch {
 	case times > 0:
 		return fmt.Errorf("%s: the %s of %s is recorded %d times, and was asked for once more: %s", c.name(), r.Purpose, r.Model, times, again)

@@ -142,7 +142,7 @@ func toolsBlock(p plan.Proposal, loose bool) string {
 func lastPlanBlock(calls []plan.LastCall) string {
 	lines := []string{"## Last plan"}
 	for _, call := range calls {
-		line := call.Call + " " + call.Tool + " → "
+		line := call.Call + " " + call.Tool + issuedText(call.Issued) + " → "
 		if len(call.Wrote) > 0 {
 			line += "wrote " + strings.Join(call.Wrote, ", ")
 		} else {
@@ -154,6 +154,28 @@ func lastPlanBlock(calls []plan.LastCall) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// maxIssued is how many bytes of a call of the last plan are shown.
+const maxIssued = 1000
+
+// issuedText shows a call as it was issued, without its tool and what it brought.
+func issuedText(call map[string]any) string {
+	shown := map[string]any{}
+	for name, v := range call {
+		if name != "_tool" && name != "_output" && name != "_reasoningForCall" {
+			shown[name] = v
+		}
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return " " + cutText(jsonText(shown), maxIssued)
+}
+
+// refusedBlock shows a plan that was refused.
+func refusedBlock(solution any) string {
+	return "## Last plan\nIt was refused, and nothing of it has run:\n" + cutText(jsonText(solution), 4*maxIssued)
 }
 
 // errorsBlock shows the error messages of the tick before.
@@ -176,6 +198,11 @@ func errorLine(data map[string]any) string {
 	for _, name := range []string{"call", "tool"} {
 		if text, ok := data[name].(string); ok && text != "" {
 			names = append(names, text)
+		}
+	}
+	if tool, ok := data["tool"].(string); ok { // the call is named already
+		if _, own, ok := strings.Cut(message, " ("+tool+"): "); ok {
+			message = own
 		}
 	}
 	message = strings.ReplaceAll(message, "\n", "\n  ") // it can't begin a block
@@ -207,7 +234,10 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
 	if p.Schema != nil {
 		blocks = append(blocks, "## Output\nThe schema of the output: "+jsonText(ordered(p.Schema)))
 	}
-	if len(p.Last) > 0 {
+	switch {
+	case p.Refused != nil:
+		blocks = append(blocks, refusedBlock(p.Refused))
+	case len(p.Last) > 0:
 		blocks = append(blocks, lastPlanBlock(p.Last))
 	}
 	if len(p.Errors) > 0 {
@@ -258,7 +288,7 @@ func joinedKinds(questions []plan.Question) []plan.Shown {
 			if a.Scoped != b.Scoped {
 				return map[bool]int{true: 1, false: -1}[a.Scoped]
 			}
-			return cmp.Compare(a.Seq, b.Seq)
+			return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Instance, b.Instance))
 		})
 	}
 	return kinds

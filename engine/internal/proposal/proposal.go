@@ -76,16 +76,30 @@ func (s Source) addLastTick(ctx context.Context, p *plan.Proposal, messages []*s
 			p.Errors = append(p.Errors, data)
 		}
 	}
+	if last.Seq == 0 {
+		var err error
+		if last.Refused != nil {
+			p.Refused, err = journal.DecodeJSON(last.Refused.Solution)
+		}
+		return err
+	}
+	calls, err := s.Context.PlanMessage(ctx, last.Seq)
+	if err != nil {
+		return err
+	}
 	records, err := s.Context.RecordsFrom(ctx, last.Tick, 0, 0)
 	for i := range records {
-		p.Last = append(p.Last, lastCall(&records[i]))
+		if r := &records[i]; r.Tick == last.Tick && r.Position <= len(calls) {
+			p.Last = append(p.Last, lastCall(r, calls[r.Position-1]))
+		}
 	}
 	return err
 }
 
 // lastCall describes a call of the tick before to a model.
-func lastCall(r *journal.Record) plan.LastCall {
+func lastCall(r *journal.Record, issued any) plan.LastCall {
 	last := plan.LastCall{Call: r.Call, Tool: r.Tool, Status: r.Outcome(), Wrote: r.Writes, Reason: r.Reason}
+	last.Issued, _ = issued.(map[string]any)
 	for _, fields := range []plan.Values{r.Handled, r.Error} {
 		if message, ok := fields["message"].(string); ok {
 			last.Reason = message
