@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,15 +27,16 @@ type countingModel struct {
 	answer    func(ctx context.Context, q plan.Question) plan.Reply // nil answers "yes"
 	limit     int                                                   // of a group; 0 for 16
 	timeout   time.Duration
+	across    bool // joins questions of several instances
 }
 
 func (m *countingModel) Timeout() time.Duration { return m.timeout }
 
 func (m *countingModel) Batch() (int, bool) {
 	if m.limit > 0 {
-		return m.limit, false
+		return m.limit, m.across
 	}
-	return 16, false
+	return 16, m.across
 }
 
 func (m *countingModel) Answer(ctx context.Context, q plan.Question) (any, error) {
@@ -249,7 +251,7 @@ func TestModel_BrokenGroups(t *testing.T) {
 		model plan.Model
 		want  string
 	}{
-		{"breaks down", &countingModel{answer: func(context.Context, plan.Question) plan.Reply { panic("no luck") }}, "the model broke down at models_test.go:252: no luck; the model broke down at models_test.go:252: no luck"},
+		{"breaks down", &countingModel{answer: func(context.Context, plan.Question) plan.Reply { panic("no luck") }}, "the model broke down: no luck; the model broke down: no luck"},
 		{"too few", fewAnswers{&countingModel{}}, "the model gave 1 answers to 2 questions; the model gave 1 answers to 2 questions"},
 		{"too late", &countingModel{answer: late, timeout: time.Second}, "timed out after 1s; done"},
 	} {
@@ -266,7 +268,7 @@ func TestModel_BrokenGroups(t *testing.T) {
 				for _, record := range outcome.Calls {
 					said := string(record.Status)
 					if message, ok := record.Error["message"].(string); ok {
-						said, _, _ = strings.Cut(message, "\n")
+						said, _, _ = strings.Cut(place.ReplaceAllString(message, ""), "\n")
 					}
 					got = append(got, said)
 				}
@@ -278,11 +280,47 @@ func TestModel_BrokenGroups(t *testing.T) {
 	}
 }
 
+// place is where a function panicked.
+var place = regexp.MustCompile(` at [a-z_]+\.go:\d+`)
+
 // fewAnswers loses all answers but the first.
 type fewAnswers struct{ *countingModel }
 
 func (m fewAnswers) AnswerAll(ctx context.Context, questions []plan.Question) []plan.Reply {
 	return m.countingModel.AnswerAll(ctx, questions)[:1]
+}
+
+// TestModel_GroupAcrossInstances: calls of several instances are one request only where the model
+// joins instances; each question shows the values of its own.
+func TestModel_GroupAcrossInstances(t *testing.T) {
+	for _, across := range []bool{false, true} {
+		var mu sync.Mutex
+		shown := map[string]string{}
+		model := &countingModel{across: across, answer: func(_ context.Context, q plan.Question) plan.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			shown[q.ID] = string(store.EncodeJSON(q.Kinds[0].Value.Value))
+			return plan.Reply{Result: plan.Result{Value: "yes"}}
+		}}
+		log := memory.New()
+		for i, instance := range []string{"①", "②"} {
+			item := store.Message{Type: store.TypeData, Kind: "item", Instance: instance, Data: store.Some(i)}
+			if _, err := engine.Append(t.Context(), log, "c", []store.Message{item}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := newRunner(log, nil)
+		latentTools(t, r, "judge")
+		r.Registry.Model = model
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "item": "†item", "_instance": "*", "_outputPath": "†state.a"}]`))
+		if err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		want := map[bool]int{false: 2, true: 1}[across]
+		if len(model.requests) != want || shown["1.1"] != "0" || shown["1.2"] != "1" {
+			t.Errorf("joined %t: asked %v, which shows %v", across, model.requests, shown)
+		}
+	}
 }
 
 // TestModel_InterruptedGroup: a run that is stopped while a group is asked about asks again when it
