@@ -214,6 +214,9 @@ func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
 
 // askForPlan asks a model for the calls of a tick.
 func (l solver) askForPlan(ctx context.Context, number int, request *plan.Request, planning *plan.Planning) (*plan.Solution, error) {
+	if l.proposed.tick == number { // an append came in between: what it brought is for the next tick
+		return l.proposed.solution, l.proposed.err
+	}
 	l.planUsage = nil
 	registry, err := l.registryNow(ctx)
 	if err != nil {
@@ -240,17 +243,29 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	}
 	l.plannerSaw, p.Tools = from.Saw(p.Kinds), planning.Offers(registry)
 	p.Meter = plan.NewMeter(l.runner.account, l.runner.watchModel(l.context, strconv.Itoa(number)))
-	defer func() { l.planUsage = p.Meter.Used() }()
 	limit := plan.TimeoutOf(model)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	solution, err := consult(limited, plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
 		return model.Propose(ctx, p)
 	}), plan.Ask{})
+	if l.planUsage = p.Meter.Used(); l.planUsage != nil {
+		l.planUsage.Context = l.context
+	}
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("the model gave no plan within %s: %w", limit, err)
 	}
+	if ctx.Err() == nil {
+		l.proposed = proposed{number, solution, err}
+	}
 	return solution, err
+}
+
+// proposed is the answer of a model to the question for a tick.
+type proposed struct {
+	tick     int // 0 for none
+	solution *plan.Solution
+	err      error
 }
 
 // boundRefusals returns the problem that ends a run once a model's solutions were refused too often
@@ -274,7 +289,17 @@ func (l *loop) countSpent(ctx context.Context, first int) error {
 	if l.runner.depth > 0 || l.runner.account == nil {
 		return nil
 	}
-	spent, err := journal.SpentOn(ctx, journal.In(l.runner.Log, l.context), first)
+	in := journal.In(l.runner.Log, l.context)
+	root, err := in.Root(ctx)
+	if err == nil && root != l.context { // a delegate that is resumed on its own has its family's budget
+		in = in.Sibling(root)
+		last, wrong := in.LastRun(ctx)
+		first, err = last.Event.First, wrong
+	}
+	if err != nil {
+		return err
+	}
+	spent, err := journal.SpentOn(ctx, in, first)
 	l.runner.account = plan.NewAccount(l.runner.Budget, spent, l.runner.Spent)
 	return err
 }

@@ -35,6 +35,7 @@ type loop struct {
 	declared map[declaredKey]declaration
 
 	planUsage  *plan.Usage      // of the model that was asked for the newest plan
+	proposed   proposed         // its answer, until the log has it
 	plannerSaw map[string]int64 // values granted to the planner when it was asked last
 	refused    *journal.Refusal // of the newest tick's solution
 	tick       int              // the number of the newest tick, 0 before the first

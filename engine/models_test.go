@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -380,5 +381,151 @@ func TestModel_ReplayAsks(t *testing.T) {
 	model.solutions[0].Calls = call(2)
 	if replayed, err := replay.Ask(t.Context(), r, "c", request); err != nil || len(replayed.Differences) == 0 {
 		t.Errorf("another plan made no difference: %+v, %v", replayed, err)
+	}
+}
+
+// TestModel_GroupsAreOfTheStructure: which calls are one request does not depend on how many calls run
+// at once: a call that only waits until another has read begins before one that waits for its outcome.
+func TestModel_GroupsAreOfTheStructure(t *testing.T) {
+	const text = `[{"_tool": "value", "value": "†state.x", "_outputPath": "†state.v"},
+		{"_tool": "judge", "n": "†state.v", "_outputPath": "†state.a"},
+		{"_tool": "judge", "n": 2, "_outputPath": "†state.x"}]`
+	for _, parallel := range []int{1, 8} {
+		model := &countingModel{}
+		log := memory.New()
+		if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(map[string]any{"x": 1})}}); err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(log, map[string]activity{"value": value})
+		latentTools(t, r, "judge")
+		r.Registry.Model, r.Parallel = model, parallel
+		if outcome, err := r.Run(t.Context(), start(t, text)); err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		slices.Sort(model.requests)
+		if got := strings.Join(model.requests, ", "); got != "1.2, 1.3" {
+			t.Errorf("parallel %d: asked %s", parallel, got)
+		}
+	}
+}
+
+// TestModel_AppendWhileItPlans: a message that comes while a model plans does not have it asked again.
+func TestModel_AppendWhileItPlans(t *testing.T) {
+	log := memory.New()
+	model := &appendingModel{countingModel: &countingModel{solutions: []plan.Solution{{Output: "done"}}}, log: log}
+	r := newRunner(log, nil)
+	r.Registry.Model = model
+	if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeText, Data: store.Some("first")}}); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: &plan.Planning{}}})
+	if err != nil || outcome.Output != "done" || len(model.requests) != 1 {
+		t.Fatalf("%+v, %v, asked %v", outcome, err, model.requests)
+	}
+	if spent, err := journal.SpentOn(t.Context(), journal.In(log, "c"), 1); err != nil || spent.Requests != 1 {
+		t.Errorf("spent %+v, %v", spent, err)
+	}
+}
+
+// appendingModel has a message appended while it plans.
+type appendingModel struct {
+	*countingModel
+	log store.Log
+}
+
+func (m *appendingModel) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
+	if _, err := engine.Append(ctx, m.log, p.Context, []store.Message{{Type: store.TypeText, Data: store.Some("meanwhile")}}); err != nil {
+		return nil, err
+	}
+	return m.countingModel.Propose(ctx, p)
+}
+
+// TestModel_InterruptedWhileItPlans: what was used for a plan that was not made counts.
+func TestModel_InterruptedWhileItPlans(t *testing.T) {
+	log := memory.New()
+	ctx, stop := context.WithCancel(t.Context())
+	model := &stoppingModel{countingModel: &countingModel{solutions: []plan.Solution{
+		{Calls: []plan.Source{{Call: map[string]any{"_tool": "value", "value": 1, "_outputPath": "†state.a"}}}}, {Output: "done"},
+	}}, stop: stop}
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Registry.Model = model
+	request := &plan.Request{Planner: &plan.Planning{}}
+	outcome, err := r.Run(ctx, engine.Start{Context: "c", Request: request})
+	if err != nil || outcome.Status != journal.RunInterrupted {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+	if err != nil || outcome.Output != "done" {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if spent, err := journal.SpentOn(t.Context(), journal.In(log, "c"), 1); err != nil || spent.Requests != 3 || len(model.requests) != 3 {
+		t.Errorf("spent %+v, %v, asked %v", spent, err, model.requests)
+	}
+}
+
+// stoppingModel stops the run in its second plan.
+type stoppingModel struct {
+	*countingModel
+	stop func()
+}
+
+func (m *stoppingModel) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
+	s, err := m.countingModel.Propose(ctx, p)
+	if len(m.requests) == 2 {
+		m.stop()
+		return nil, context.Canceled
+	}
+	return s, err
+}
+
+// TestModel_SpentInForks: a fork has what was used in it, and not what its calls had used before.
+func TestModel_SpentInForks(t *testing.T) {
+	log := memory.New()
+	model := &countingModel{answer: func(_ context.Context, q plan.Question) plan.Reply {
+		if q.ID == "1.2" {
+			return plan.Reply{Err: plan.NewFailure("no idea")}
+		}
+		return plan.Reply{Result: plan.Result{Value: "yes"}}
+	}}
+	r := newRunner(log, nil)
+	latentTools(t, r, "judge")
+	r.Registry.Model = model
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "judge", "n": "†state.a", "_outputPath": "†state.b"}]`))
+	if err != nil || outcome.Status != journal.RunFailed {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.2"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"c": 2, "f": 1} {
+		if spent, err := journal.SpentOn(t.Context(), journal.In(log, name), 1); err != nil || spent.Requests != want {
+			t.Errorf("context %s: %+v, %v", name, spent, err)
+		}
+	}
+}
+
+// TestModel_BudgetOfTheFamily: a delegate that is resumed by its own name has what its root's run has
+// left.
+func TestModel_BudgetOfTheFamily(t *testing.T) {
+	log := memory.New()
+	model := &countingModel{limit: 1}
+	r := newRunner(log, nil)
+	latentTools(t, r, "judge")
+	r.Registry.Model, r.Budget = model, plan.Budget{Requests: 2}
+	inner := start(t, `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "judge", "n": "†input.more", "_outputPath": "†state.b"}]`).Request
+	r.Registry.Delegates["inside"] = &plan.Delegate{Request: inner}
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "_outputPath": "†state.a"}, {"_tool": "x", "n": "†state.a", "_delegate": "inside", "_outputPath": "†state.b"}]`))
+	if err != nil || outcome.Status != journal.RunWaiting {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c.1.2", []store.Message{{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"more": 1})}}); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c.1.2"})
+	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[1].Error["code"] != "budget" {
+		t.Errorf("%+v, %v, asked %v", outcome, err, model.requests)
 	}
 }

@@ -65,7 +65,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 		return &journal.Outcome{Status: end.Status}, nil
 	}
 	ctx := context.Background()
-	end.Tick, end.Over, l.interruptedAs = l.tick, true, end.Status
+	end.Tick, end.Over, end.Model, l.interruptedAs = l.tick, true, l.planUsage, end.Status
 	var err error
 	if l.hasDetached() {
 		if !end.Stopped { // as when a tick is interrupted

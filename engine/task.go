@@ -245,7 +245,7 @@ func (j *task) speculate(ctx context.Context) result {
 func (vs *values) question(i int, in plan.Invocation) *plan.Question {
 	call := vs.plan.Calls[i]
 	q := &plan.Question{
-		Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key,
+		Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Schemas: vs.schemas, Key: in.Key,
 		ID: vs.state.Calls[i].Record.Call, Alternatives: call.Alternatives(), Scopes: call.ScopePaths,
 	}
 	for k := range vs.state.Calls[:i] {
@@ -291,6 +291,9 @@ func (j *task) askModel(ctx context.Context) result {
 	}
 	first := j.attempt(ctx, 0, do)
 	first.usage = meter.Used()
+	if replies != nil {
+		first.value, first.err = j.replyTo(ctx, replies[0], first.err)
+	}
 	for n, m := range j.others {
 		res := &result{tick: j.tick, index: m.index, step: m.step, attempts: first.attempts, err: first.err}
 		if replies != nil {
@@ -341,7 +344,9 @@ func (t *tick) noteUsage(res *result) {
 		return
 	}
 	r := &t.state.Change(res.index).Record
-	r.Model = r.Model.And(*res.usage)
+	used := *res.usage
+	used.Context = t.context
+	r.Model = r.Model.Within(t.context).And(used)
 }
 
 // readMessages fills in the messages that the model sees, for each call of the task.

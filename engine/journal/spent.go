@@ -8,15 +8,27 @@ import (
 	"obelus/store"
 )
 
-// SpentOn sums what models used in a run and its delegates, given the run's first tick.
+// SpentOn sums what models used in a run and its delegates, given the run's first tick. What a fork
+// shares was used in another run, and does not count.
 func SpentOn(ctx context.Context, in Context, first int) (spent plan.Usage, err error) {
+	add := func(u *plan.Usage) {
+		if u = u.Within(in.Name); u != nil {
+			spent.Add(*u)
+		}
+	}
 	plans, err := in.Plans(ctx, first)
 	if err != nil {
 		return spent, err
 	}
 	for _, event := range plans {
-		if event.Model != nil {
-			spent.Add(*event.Model)
+		add(event.Model)
+	}
+	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, Event: EventRun}) {
+		if err != nil {
+			return spent, err
+		}
+		if end, _, err := ReadRunEvent(entry); err == nil && end.Tick >= first {
+			add(end.Model)
 		}
 	}
 	records, err := in.RecordsFrom(ctx, first, 0, 0)
@@ -27,9 +39,7 @@ func SpentOn(ctx context.Context, in Context, first int) (spent plan.Usage, err 
 		if r.Tick < first {
 			continue
 		}
-		if r.Model != nil {
-			spent.Add(*r.Model)
-		}
+		add(r.Model)
 		if r.Child == "" {
 			continue
 		}

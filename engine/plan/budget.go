@@ -25,7 +25,7 @@ type Account struct {
 
 	mu      sync.Mutex
 	spent   Usage
-	allowed int // requests that were allowed and have not been counted yet
+	reserved int // requests that were allowed and have not been counted yet
 }
 
 // NewAccount is an account with a usage so far. notify, which may be nil, is called with the usage
@@ -44,14 +44,14 @@ func (a *Account) Allow() error {
 	defer a.mu.Unlock()
 	b, s := a.budget, a.spent
 	switch tokens := s.Input + s.Output; {
-	case b.Requests > 0 && s.Requests+a.allowed >= b.Requests:
-		return Faultf(CodeBudget, "the run's budget for models is spent: it has sent %d requests, and may send %d (setting budget.requests)", s.Requests+a.allowed, b.Requests)
+	case b.Requests > 0 && s.Requests+a.reserved >= b.Requests:
+		return Faultf(CodeBudget, "the run's budget for models is spent: it has sent %d requests, and may send %d (setting budget.requests)", s.Requests+a.reserved, b.Requests)
 	case b.Tokens > 0 && tokens >= b.Tokens:
 		return Faultf(CodeBudget, "the run's budget for models is spent: it has used %d tokens, and may use %d (setting budget.tokens)", tokens, b.Tokens)
 	case b.Cost > 0 && s.Cost != nil && *s.Cost >= b.Cost:
 		return Faultf(CodeBudget, "the run's budget for models is spent: it has cost %s USD, and may cost %s (setting budget.cost)", dollars(*s.Cost), dollars(b.Cost))
 	}
-	a.allowed++
+	a.reserved++
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (a *Account) Spend(u Usage) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.allowed = max(a.allowed-u.Requests, 0)
+	a.reserved = max(a.reserved-1, 0)
 	a.spent.Add(u)
 }
 

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/schema"
+	"obelus/engine/spell"
 	"obelus/store"
 )
 
@@ -116,6 +118,9 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		return nil, err
 	}
 	p.Graph = g
+	if planning, ok := request.Planner.(*Planning); ok {
+		c.guard(p, request, planning)
+	}
 	// Its writes may make a circle.
 	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure {
 		for _, cycle := range g.cycles() {
@@ -217,6 +222,49 @@ func (c *planCompiler) output(p *Plan, request *Request, registry *Registry) {
 			return
 		}
 		p.Schema = schema
+	}
+}
+
+// guard refuses the calls and the output of a plan that a model made, where they reach beyond the
+// request's offer and scopes: the prompt says the same, but data in it may say otherwise.
+func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
+	written := map[store.Path]bool{}
+	for _, call := range p.Calls {
+		for _, path := range call.Output.Writes() {
+			written[path] = true
+		}
+	}
+	granted := func(r store.Path) bool {
+		above := func(path store.Path) bool { return path.Contains(r) }
+		return request.Scopes == nil || slices.ContainsFunc(request.Scopes, above) || slices.ContainsFunc(slices.Collect(maps.Keys(written)), above)
+	}
+	for i, call := range p.Calls {
+		if planning.Offer != nil && !call.unclear && !slices.Contains(planning.Offer, call.Tool) {
+			c.call(call, Faultf(CodeUnknownTool, "tool %q is not offered%s", call.Tool, spell.DidYouMean(call.Tool, planning.Offer)))
+		}
+		given, _ := request.Calls[i].Call.(map[string]any)
+		for _, name := range []string{"_delegate", "_model"} {
+			if _, ok := given[name]; ok && call.Definition.meta[name] == nil {
+				c.call(call, Faultf(CodeSchema, "%s: the tool does not declare it, so that a plan of a model can't give it", name))
+			}
+		}
+		reads := call.Refs
+		if _, ok := given["_scopes"]; ok {
+			reads = slices.Concat(reads, call.ScopePaths)
+		}
+		for _, r := range reads {
+			if !granted(r) {
+				c.call(call, Faultf(CodeScope, "it reads %s, which the scopes of the request do not grant", r))
+			}
+		}
+	}
+	if p.Output == nil {
+		return
+	}
+	for _, r := range p.Output.Reads() {
+		if !granted(r) {
+			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeScope, Message: fmt.Sprintf("output: it reads %s, which the scopes of the request do not grant", r)})
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type Usage struct {
 	Model    string `json:"model,omitempty"`   // its name in the settings
 	Served   string `json:"served,omitempty"`  // the model that the provider says answered
+	Context  string `json:"context,omitempty"` // in whose run it was asked: a fork's calls share records
 	Requests int    `json:"requests"`          // number of requests that were sent
 	Mode     string `json:"mode,omitempty"`    // how the schema was given: schema, tools, json, text
 	Finish   string `json:"finish,omitempty"`  // why the last answer ended, as the provider says
@@ -64,6 +65,14 @@ func (u *Usage) And(v Usage) *Usage {
 	sum.Add(v)
 	sum.Group = v.Group
 	return &sum
+}
+
+// Within returns the usage if it was asked in the run of a context, or its record does not say.
+func (u *Usage) Within(context string) *Usage {
+	if u == nil || u.Context != "" && u.Context != context {
+		return nil
+	}
+	return u
 }
 
 // Meter counts the usage of a model for one call or one plan. A nil Meter counts nothing and stops

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/schema"
 	"obelus/engine/spell"
 	"obelus/store"
 )
@@ -150,8 +151,10 @@ type Question struct {
 	Call   map[string]any // every parameter resolved; of meta-properties _tool and _instance
 	Tool   any            // the tool's schema
 	Schema any            // that the answer must fit, or nil
-	Key    string         // context/tick.position
-	ID     string         // tick.position
+	// Schemas are the options of all schemas of the run.
+	Schemas []schema.Option
+	Key     string // context/tick.position
+	ID      string // tick.position
 
 	// Alternatives of the call's output path, such as "†state.a && †log.a": a Result that names
 	// a path of one chooses it. One or none leaves no choice.
@@ -323,14 +326,21 @@ func (p *Plan) groupLatent() {
 	}
 }
 
-// waitsFor lists the calls that a call waits for, sorted, each once.
+// waitsFor lists the calls that a call waits for, sorted, each once: as n for one whose outcome it
+// waits for, as -n for one that it waits for until that has read.
 func (g *graph) waitsFor(i int) []int {
-	var all []int
+	set := map[int]bool{}
 	for _, e := range g.Into[i] {
-		all = append(all, e.From)
+		if e.Kind != ReadEdge {
+			set[e.From+1] = true
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	for _, e := range g.Into[i] {
+		if !set[e.From+1] {
+			set[-e.From-1] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 // Group returns the calls that one request answers together with call i, i among them, in the order

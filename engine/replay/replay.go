@@ -65,7 +65,11 @@ func run(ctx context.Context, r *engine.Runner, name string, request *plan.Reque
 		log: &journal.Truncated{Reader: r.Log, Ends: map[string]journal.End{}}, twin: memory.New(), ask: ask,
 		foreign: map[string]*foreign{}, records: map[string]map[string]journal.Record{}, spans: map[string]map[string]journal.Span{},
 	}
-	outcome, err := r.RunRecorded(ctx, name, request, p.twin, p, func(own *plan.Request) (*plan.Request, error) {
+	runner := *r
+	if last.Event.ByModel && runner.Ticks == 0 {
+		runner.Ticks = plan.DefaultTicks
+	}
+	outcome, err := runner.RunRecorded(ctx, name, request, p.twin, p, func(own *plan.Request) (*plan.Request, error) {
 		return p.choose(ctx, name, last, own)
 	})
 	if err != nil {
@@ -246,6 +250,11 @@ func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	ctx := context.Background()
 	run := *request
 	run.Mode = ""
+	if !r.ask && run.IsModelPlanned() { // no model is asked, whatever the record lacks
+		run.Planner = plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
+			return nil, fmt.Errorf("the record has no plan of context %s", name)
+		})
+	}
 	last, err := journal.In(r.log, name).LastRun(ctx)
 	r.note(err)
 	if err != nil || last.Tick == 0 {
@@ -256,7 +265,7 @@ func (r *recorded) Request(name string, request *plan.Request) *plan.Request {
 	if err != nil {
 		return &run
 	}
-	if recorded, err := r.request(ctx, name, last, plans); err == nil && run.Planner != nil && (r.recordedPlans || !r.ask && run.IsModelPlanned()) {
+	if recorded, err := r.request(ctx, name, last, plans); err == nil && run.Planner != nil && (r.recordedPlans || !r.ask && request.IsModelPlanned()) {
 		run.Planner = recorded.Planner
 	}
 	return &run

@@ -79,6 +79,6 @@ SELECT j.context, j.data ->> '$.tick', j.call, j.data ->> '$.tool', j.data ->> '
 FROM contexts AS o CROSS JOIN json_each((
     SELECT json_group_array(n) FROM (
       SELECT max(n) AS n FROM journal WHERE context = o.context AND call IS NOT NULL GROUP BY call
-      UNION ALL SELECT n FROM journal WHERE context = o.context AND event = 'plan' AND call IS NULL))) AS last
+      UNION ALL SELECT n FROM journal WHERE context = o.context AND event IN ('plan', 'run') AND call IS NULL))) AS last
   CROSS JOIN journal AS j ON j.n = last.value
 WHERE j.data -> '$.model' IS NOT NULL;
