@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,43 @@ var modelFields = []struct {
 	{"url", func(c *model.Config, v any) (err error) { c.URL, err = setting.Text(v); return err }},
 	{"window", func(c *model.Config, v any) (err error) { c.Window, err = setting.Positive(v); return err }},
 	{"wire", func(c *model.Config, v any) (err error) { c.Wire, err = setting.Text(v); return err }},
+}
+
+// secretText looks like a key, as providers make them; secretName is a name of a header, a parameter
+// or a field that has one.
+var (
+	secretText = regexp.MustCompile(`(?i)\b(bearer\s|(sk|gsk|rk|xai|hf|pplx)[-_][a-z0-9_-]{6}|aiza[a-z0-9_-]{10})`)
+	secretName = regexp.MustCompile(`(?i)(^|[-_])(authorization|token|secret|password|(api-?_?)?key)$`)
+)
+
+// refuseSecrets refuses a text in a model's table that looks like a key, without repeating it: keys
+// come from the environment. Its error is a [*settingError].
+func refuseSecrets(place string, v any) error {
+	const hint = " looks like a key, which does not belong into this file: name the environment variable that has it, as in key = { env = \"NAME\" }"
+	switch v := v.(type) {
+	case string:
+		if secretText.MatchString(v) {
+			return &settingError{nil, place + hint}
+		}
+	case []any:
+		for _, e := range v {
+			if err := refuseSecrets(place, e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			at := place + "." + name
+			if _, text := v[name].(string); text && secretName.MatchString(name) {
+				return &settingError{[]string{name}, at + hint}
+			}
+			if err := refuseSecrets(at, v[name]); err != nil {
+				err.(*settingError).keys = append([]string{name}, err.(*settingError).keys...)
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // defaultModel is the name of a model that the setting model describes by itself.
@@ -111,6 +149,9 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 	err := readTable(table, place, names, func(field string) string { return fmt.Sprintf("field %q of %s", field, place) }, func(i int, v any) error {
 		return modelFields[i].read(&c, v)
 	})
+	if err == nil {
+		err = refuseSecrets(place, table)
+	}
 	if err == nil {
 		err = c.Check()
 	}
@@ -325,6 +366,8 @@ func (s Settings) secrets() (names []string) {
 
 // modelSet keeps the models of a host, so that limits on requests go on over a reload.
 type modelSet struct {
+	limits model.Limits
+
 	mu   sync.Mutex
 	made map[string]madeModel // by name
 }
@@ -354,7 +397,9 @@ func (s *modelSet) get(c model.Config, host *Config) (plan.Model, error) {
 
 // newModel makes a model that asks its provider, or what stands before it.
 func (c *Config) newModel(of model.Config) (plan.Model, error) {
-	client, err := model.NewClient(of, model.Options{Env: os.LookupEnv, Warn: func(text string) { c.Log.Warn(text) }})
+	client, err := model.NewClient(of, model.Options{
+		Env: os.LookupEnv, Warn: func(text string) { c.Log.Warn(text) }, Limits: &c.models.limits,
+	})
 	if err != nil {
 		return nil, err
 	}

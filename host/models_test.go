@@ -56,9 +56,12 @@ func TestSettings_WrongModels(t *testing.T) {
 		{`model = "fast", models = { fats = { provider = "openai", model = "m" } }`, `obelus.lua:2: model: there is no model "fast" (did you mean "fats"?)`},
 		{`model = "openia/m"`, `obelus.lua:2: model "openia/m": there is no provider "openia" (did you mean "openai"?)`},
 		{`models = { fast = { provider = "openai", model = "m", key = "sk-abc" } }`, `models.fast.key must be { env = "NAME" }, with the name of the environment variable that has the key: a key does not belong into this file`},
+		{`models = { fast = { provider = "openai", model = "m", headers = { authorization = "Bearer sk-abcdefgh" } } }`, `models.fast.headers.authorization looks like a key`},
+		{`models = { fast = { provider = "openai", model = "m", extra = { a = { api_key = "x" } } } }`, `models.fast.extra.a.api_key looks like a key`},
+		{`models = { fast = { url = "https://example.com/v1?key=sk-abcdefgh", model = "m" } }`, `models.fast.url looks like a key`},
 		{`model = "openai/m", budget = { cost = 1 }`, `obelus.lua:2: budget.cost bounds the cost, and model "openai/m" has no price`},
 		{`budget = { costs = 1 }`, `obelus.lua:2: unknown budget "costs" (did you mean "cost"?)`},
-		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has a key of a model, which no script may read`},
+		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has a key of a model or a collector, which no script may read`},
 		{`model = 3`, `obelus.lua:2: model must be the name of a model, text like "openai/gpt-5-mini", or a table, not 3`},
 	} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n" + test.settings + "\n}"})})

@@ -165,7 +165,7 @@ var _ plan.PlanModel = (*scriptedModel)(nil)
 
 // Answer implements [plan.Model].
 func (m *scriptedModel) Answer(ctx context.Context, q plan.Question) (any, error) {
-	question := map[string]any{"tool": q.Call["_tool"], "call": q.Call, "context": kindsOf(q.Kinds), "thoughts": listOf(q.Thoughts)}
+	question := map[string]any{"tool": q.Call["_tool"], "call": q.Call, "context": kindsOf(q.Kinds, instanceOf(q)), "thoughts": listOf(q.Thoughts)}
 	if q.Schema != nil {
 		question["schema"] = q.Schema
 	}
@@ -204,7 +204,7 @@ func (m *scriptedModel) Propose(ctx context.Context, p plan.Proposal) (*plan.Sol
 		last = append(last, map[string]any{"call": l.Call, "tool": l.Tool, "status": l.Status, "reason": l.Reason})
 	}
 	question := map[string]any{
-		"plan": true, "tick": int64(p.Tick), "mode": p.Mode, "context": plan.Literal(kindsOf(p.Kinds)),
+		"plan": true, "tick": int64(p.Tick), "mode": p.Mode, "context": plan.Literal(kindsOf(p.Kinds, "")),
 		"tools": tools, "last": last, "errors": listOf(p.Errors),
 	}
 	if p.Schema != nil {
@@ -262,20 +262,33 @@ func (m *scriptedModel) call(ctx context.Context, question map[string]any, read 
 	return err
 }
 
-// kindsOf are the values that a model is shown, by kind.
-func kindsOf(kinds []plan.Shown) map[string]any {
-	values := map[string]any{}
+// kindsOf are the values that a model is shown, by kind; those of instances as planners get them.
+func kindsOf(kinds []plan.Shown, instance string) map[string]any {
+	values, instances := map[string]any{}, map[string]any{}
 	for _, k := range kinds {
-		if !k.Value.Set {
-			continue
+		switch {
+		case !k.Value.Set:
+		case k.Instance == instance || k.Instance == "":
+			values[k.Kind] = k.Value.Value
+		default:
+			own, _ := instances[k.Instance].(map[string]any)
+			if own == nil {
+				own = map[string]any{}
+				instances[k.Instance] = own
+			}
+			own[k.Kind] = k.Value.Value
 		}
-		name := k.Kind
-		if k.Instance != "" && values[name] != nil {
-			name += " " + k.Instance
-		}
-		values[name] = k.Value.Value
+	}
+	if len(instances) > 0 {
+		values[plan.InstancesKey] = instances
 	}
 	return values
+}
+
+// instanceOf is the instance of a question's call.
+func instanceOf(q plan.Question) string {
+	instance, _ := q.Call["_instance"].(string)
+	return instance
 }
 
 func listOf(objects []map[string]any) []any {
