@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/proposal"
 	"obelus/engine/journal"
@@ -142,7 +140,7 @@ func (l solver) askPlanner(ctx context.Context, number int, request *plan.Reques
 	if err != nil {
 		return nil, logerr.Wrap(err)
 	}
-	return consult(ctx, request.Planner, ask)
+	return plan.Consult(ctx, request.Planner, ask)
 }
 
 // awaitEnd waits for the end of a context whose time is over: a script looks at the clock
@@ -165,25 +163,6 @@ func (l solver) normalizedRequest() (*plan.Request, error) {
 	}
 	request := *l.request
 	return &request, nil
-}
-
-// consult asks a planner. A panic of a planner in Go becomes an error of the planner, as does a
-// solution that is not JSON.
-func consult(ctx context.Context, p plan.Planner, ask plan.Ask) (solution *plan.Solution, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = crash.PanicError("the planner broke down", panicked)
-		}
-	}()
-	solution, err = p.Plan(ctx, ask)
-	switch {
-	case err != nil:
-		err, wrong := plan.NormalizeError(err)
-		return nil, cmp.Or(wrong, err)
-	case solution == nil:
-		return nil, errors.New("the planner gave no solution")
-	}
-	return solution.Normalize()
 }
 
 // refusalOf returns the refusal of a solution with a problem; nil for one without, or where the
@@ -225,8 +204,7 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	registry = registry.WithRequest(request)
 	model, err := planning.ModelFor(registry)
 	if err != nil { // the run is refused, and has not failed
-		problem := plan.Problem{File: request.Name, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}
-		return nil, logerr.Wrap(&plan.PlanError{Problems: []plan.Problem{problem}})
+		return nil, logerr.Wrap(request.Refuse(plan.CodeUnknownTool, err))
 	}
 	from := proposal.Source{Context: journal.In(l.runner.Log, l.context), View: l.view, Request: request, Tick: number}
 	if l.begun && l.tick >= l.first {
@@ -242,11 +220,11 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 		return nil, logerr.Wrap(err)
 	}
 	l.plannerSaw, p.Tools = from.Saw(p.Kinds), planning.Offers(registry)
-	p.Meter = plan.NewMeter(l.runner.account, l.runner.watchModel(l.context, strconv.Itoa(number)))
+	p.Meter = l.runner.meter(l.context, strconv.Itoa(number))
 	limit := plan.TimeoutOf(model)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	solution, err := consult(limited, plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
+	solution, err := plan.Consult(limited, plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
 		return model.Propose(ctx, p)
 	}), plan.Ask{})
 	if l.planUsage = p.Meter.Used(); l.planUsage != nil {
@@ -272,13 +250,7 @@ type proposed struct {
 // in a row; else the problem as it is.
 func (e *ending) boundRefusals(problem error) error {
 	refused := e.event.Refused
-	limit := plan.DefaultRefusals
-	if request := e.loop.request; request != nil {
-		if planning, ok := request.Planner.(*plan.Planning); ok {
-			limit = positive(planning.Refusals, limit)
-		}
-	}
-	if !e.event.ByModel || refused == nil || refused.Times < limit {
+	if !e.event.ByModel || refused == nil || refused.Times < e.loop.request.RefusalLimit() {
 		return problem
 	}
 	return &plannerError{fmt.Errorf("the model's plans were refused %d times in a row: %w", refused.Times, problem)}
@@ -289,17 +261,7 @@ func (l *loop) countSpent(ctx context.Context, first int) error {
 	if l.runner.depth > 0 || l.runner.account == nil {
 		return nil
 	}
-	in := journal.In(l.runner.Log, l.context)
-	root, err := in.Root(ctx)
-	if err == nil && root != l.context { // a delegate that is resumed on its own has its family's budget
-		in = in.Sibling(root)
-		last, wrong := in.LastRun(ctx)
-		first, err = last.Event.First, wrong
-	}
-	if err != nil {
-		return err
-	}
-	spent, err := journal.SpentOn(ctx, in, first)
+	spent, err := journal.SpentWithRoot(ctx, journal.In(l.runner.Log, l.context), first)
 	l.runner.account = plan.NewAccount(l.runner.Budget, spent, l.runner.Spent)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
+	"obelus/engine/internal/proposal"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -80,12 +81,8 @@ func (j *task) execute(working context.Context) result {
 // runWithModels runs a call that may ask models itself. What they used is the call's.
 func (j *task) runWithModels(working context.Context) result {
 	t := j.tick
-	r, call := t.runner, ""
-	if r.Watch != nil {
-		call = journal.CallID(t.event.Tick, t.plan.Calls[j.index].Position)
-	}
-	meter := plan.NewMeter(r.account, r.watchModel(t.context, call))
-	j.invocation.Models = &plan.Models{Registry: r.Registry, Meter: meter}
+	meter := t.runner.meter(t.context, journal.CallID(t.event.Tick, t.plan.Calls[j.index].Position))
+	j.invocation.Models = &plan.Models{Registry: t.runner.Registry, Meter: meter}
 	res := j.attempt(working, 0, j.activity.Activity.Run)
 	res.usage = meter.Used()
 	return res
@@ -273,7 +270,7 @@ func (j *task) members() []start { return append([]start{j.start}, j.others...) 
 // askModel asks the model about the calls of the task. The result of the first has those of the
 // others, and all of the usage.
 func (j *task) askModel(ctx context.Context) result {
-	meter := plan.NewMeter(j.tick.runner.account, j.tick.runner.watchModel(j.tick.context, j.invocation.Question.ID))
+	meter := j.tick.runner.meter(j.tick.context, j.invocation.Question.ID)
 	var questions []plan.Question
 	for _, m := range j.members() {
 		m.invocation.Question.Meter = meter
@@ -330,12 +327,12 @@ func (j *task) resultsOfOthers(first *result) {
 	}
 }
 
-// watchModel returns a function that hands on text as a model writes it; nil if nothing watches.
-func (r *Runner) watchModel(context, call string) func(text string) {
+// meter returns the meter of a call, or of the plan of a tick.
+func (r *Runner) meter(context, call string) *plan.Meter {
 	if r.Watch == nil {
-		return nil
+		return plan.NewMeter(r.account, nil)
 	}
-	return func(text string) { r.Watch(context, call, text) }
+	return plan.NewMeter(r.account, func(text string) { r.Watch(context, call, text) })
 }
 
 // noteUsage adds the usage of a model for a call to the call's record.
@@ -351,12 +348,13 @@ func (t *tick) noteUsage(res *result) {
 
 // readMessages fills in the messages that the model sees, for each call of the task.
 func (j *task) readMessages(ctx context.Context) (err error) {
+	in := journal.In(j.tick.runner.Log, j.tick.context)
 	seen := map[string][]*store.Message{} // by instance: the calls of a group wait for the same calls
 	for _, m := range j.members() {
 		call, q := j.tick.plan.Calls[m.index], m.invocation.Question
 		messages, ok := seen[call.Instance]
 		if !ok {
-			if messages, err = j.messagesFor(ctx, m.index); err != nil {
+			if messages, err = proposal.Visible(ctx, in, j.tick.plan, j.tick.event, j.tick.view, m.index); err != nil {
 				return err
 			}
 			seen[call.Instance] = messages
@@ -367,23 +365,4 @@ func (j *task) readMessages(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-// messagesFor returns the messages of the log as the tick began, and those since of the calls that
-// call i depends on.
-func (j *task) messagesFor(ctx context.Context, i int) (seen []*store.Message, err error) {
-	t := j.tick
-	wrote := map[string]bool{}
-	for k := range t.plan.Graph.Ancestors(i) {
-		wrote[journal.CallID(t.event.Tick, t.plan.Calls[k].Position)] = true
-	}
-	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
-		if err != nil {
-			return nil, err
-		}
-		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
-			seen = append(seen, m)
-		}
-	}
-	return seen, nil
 }

@@ -51,3 +51,20 @@ func SpentOn(ctx context.Context, in Context, first int) (spent plan.Usage, err 
 	}
 	return spent, nil
 }
+
+// SpentWithRoot is [SpentOn], for a delegate's context for all of the run that it is part of: they
+// share a budget.
+func SpentWithRoot(ctx context.Context, in Context, first int) (spent plan.Usage, err error) {
+	root, err := in.Root(ctx)
+	switch {
+	case err != nil:
+		return spent, err
+	case root == in.Name:
+		return SpentOn(ctx, in, first)
+	}
+	last, err := in.Sibling(root).LastRun(ctx)
+	if err != nil {
+		return spent, err
+	}
+	return SpentOn(ctx, in.Sibling(root), last.Event.First)
+}

@@ -371,6 +371,20 @@ func (r *Request) IsModelPlanned() bool {
 	return ok
 }
 
+// RefusalLimit returns how many solutions of the model that plans the request may be refused in a
+// row. The request may be nil.
+func (r *Request) RefusalLimit() int {
+	if r != nil && r.IsModelPlanned() {
+		return cmp.Or(r.Planner.(*Planning).Refusals, DefaultRefusals)
+	}
+	return DefaultRefusals
+}
+
+// Refuse returns the error of a request that is refused as a whole.
+func (r *Request) Refuse(code string, err error) error {
+	return &PlanError{[]Problem{{File: r.Name, Severity: SeverityError, Code: code, Message: err.Error()}}}
+}
+
 // Plan implements [Planner]: only a run asks a model, which it finds in its registry.
 func (*Planning) Plan(context.Context, Ask) (*Solution, error) {
 	return nil, errors.New("a model plans this request: only a run can ask it")

@@ -188,3 +188,21 @@ func (s Source) unchangedSince(ctx context.Context, seq int64) (bool, error) {
 	}
 	return true, nil
 }
+
+// Visible returns the messages that a model sees which is asked about a call of a plan: those of the
+// log as the tick began, and those since of the calls that it depends on.
+func Visible(ctx context.Context, in journal.Context, p *plan.Plan, tick journal.PlanEvent, view *store.View, call int) (seen []*store.Message, err error) {
+	wrote := map[string]bool{}
+	for k := range p.Graph.Ancestors(call) {
+		wrote[journal.CallID(tick.Tick, p.Calls[k].Position)] = true
+	}
+	for m, err := range in.Log.Messages(ctx, store.Filter{Context: in.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if !view.Hides(m.Seq) && (m.Seq <= tick.Start || wrote[m.Call]) {
+			seen = append(seen, m)
+		}
+	}
+	return seen, nil
+}
