@@ -23,8 +23,8 @@ type Account struct {
 	budget Budget
 	notify func(Usage)
 
-	mu      sync.Mutex
-	spent   Usage
+	mu       sync.Mutex
+	spent    Usage
 	reserved int // requests that were allowed and have not been counted yet
 }
 

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/internal/crash"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/store"
 )
@@ -152,6 +155,25 @@ func NormalizeObject(given map[string]any, name string) (map[string]any, error) 
 	v, err := store.FromGo(given, name)
 	object, _ := v.(map[string]any)
 	return object, err
+}
+
+// Consult asks a planner. A panic of a planner in Go becomes an error of the planner, as does a
+// solution that is not JSON.
+func Consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = crash.PanicError("the planner broke down", panicked)
+		}
+	}()
+	solution, err = p.Plan(ctx, ask)
+	switch {
+	case err != nil:
+		err, wrong := NormalizeError(err)
+		return nil, cmp.Or(wrong, err)
+	case solution == nil:
+		return nil, errors.New("the planner gave no solution")
+	}
+	return solution.Normalize()
 }
 
 // Normalize makes JSON of the solution of a planner in Go.

@@ -1,15 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 
-	"obelus/engine/internal/crash"
 	"obelus/store"
 )
 
@@ -30,25 +27,6 @@ type PlannerFunc func(ctx context.Context, ask Ask) (*Solution, error)
 
 // Plan calls f.
 func (f PlannerFunc) Plan(ctx context.Context, ask Ask) (*Solution, error) { return f(ctx, ask) }
-
-// Consult asks a planner. A panic of a planner in Go becomes an error of the planner, as does a
-// solution that is not JSON.
-func Consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = crash.PanicError("the planner broke down", panicked)
-		}
-	}()
-	solution, err = p.Plan(ctx, ask)
-	switch {
-	case err != nil:
-		err, wrong := NormalizeError(err)
-		return nil, cmp.Or(wrong, err)
-	case solution == nil:
-		return nil, errors.New("the planner gave no solution")
-	}
-	return solution.Normalize()
-}
 
 // Ask is a question to a planner. Its values are those of an [Invocation], shared, and must not be
 // changed. Texts are as they are: a text that begins with † and goes into a solution becomes an
