@@ -22,6 +22,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -356,8 +357,8 @@ func printPrompt(a *app, kept *capture, recorded string) error {
 	}
 	parts := slices.Concat([]string{r.System}, r.Blocks, []string{"## Schema of the answer\n" + string(schema)})
 	if a.verbose {
-		dialect, _ := model.DialectOf(kept.configs[r.Model].WithDefaults().Dialect)
-		fitted, err := model.Fit(r.Schema, dialect)
+		dialect, _ := fit.DialectOf(kept.configs[r.Model].WithDefaults().Dialect)
+		fitted, err := fit.Schema(r.Schema, dialect)
 		if err != nil {
 			return err
 		}

@@ -211,7 +211,7 @@ func pathOf(alternatives []string, i int) string {
 // pathsIn are the paths of an alternative, such as "†state.a && †log.a".
 func pathsIn(alternative string) (paths []string) {
 	for rest := alternative; rest != ""; {
-		at := strings.Index(rest, dagger)
+		at := strings.Index(rest, store.Dagger)
 		if at < 0 {
 			break
 		}

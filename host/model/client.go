@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -34,7 +35,7 @@ type Client struct {
 	config   Config
 	options  Options
 	wire     wire
-	dialect  Dialect
+	dialect  fit.Dialect
 	endpoint string
 	http     *http.Client
 	limiter  *limiter
@@ -56,7 +57,7 @@ func NewClient(c Config, o Options) (*Client, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	dialect, ok := DialectOf(c.Dialect)
+	dialect, ok := fit.DialectOf(c.Dialect)
 	if !ok {
 		return nil, fmt.Errorf("model %q: the dialect %s is not known", c.Name, c.Dialect)
 	}
@@ -257,7 +258,7 @@ func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
 			d.MaxSize = c.config.MaxSchema
 		}
 		d.RootObject = d.RootObject || a.step.mode == modeTools // arguments are an object
-		fitted, err := Fit(r.Schema, d)
+		fitted, err := fit.Schema(r.Schema, d)
 		if err != nil {
 			return "", err
 		}
@@ -286,7 +287,7 @@ func (c *Client) showSchema(r *Request, a *adapted) {
 func rootType(schema any) string {
 	var v any
 	switch schema := schema.(type) {
-	case Object:
+	case fit.Object:
 		v = schema.Get("type")
 	case map[string]any:
 		v = schema["type"]

@@ -22,13 +22,13 @@
 // # Schemas
 //
 // [SolutionSchema] composes one schema of all tools that a plan may call, and [AnswersSchema] one
-// of the results of several calls. They are objects of an order ([Object]): a model writes its
+// of the results of several calls. The members of these objects have an order: a model writes its
 // answer in the order of the properties, so the tool comes first and the result last.
 //
-// Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes,
-// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both:
-// [Answer.Value] is undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or
-// not heed it, and [Request.Loose] is the same question with a smaller one.
+// Providers take different parts of JSON Schema. An asker fits the schema of a request to its
+// provider by package [obelus/host/model/fit], and undoes the same in the answer: [Answer.Value] is
+// a value of the request's schema. Where the fitted schema exceeds a limit, the provider would
+// refuse or ignore it, and [Request.Loose] is the same question with a smaller schema.
 //
 // # Answers
 //

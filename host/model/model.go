@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/store"
 )
 
 // Defaults of [Config].
@@ -103,7 +104,7 @@ func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
 // Tokens estimates how many tokens the prompt of a request has: its bytes, with those of its
 // schema, divided by three, which is more than most models count.
 func (r *Request) Tokens() int {
-	n := len(r.System) + sizeOf(r.Schema)
+	n := len(r.System) + len(jsonText(r.Schema))
 	for _, block := range r.Blocks {
 		n += len(block)
 	}
@@ -125,7 +126,7 @@ func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error 
 	}
 	var sizes []sized
 	for _, kind := range kinds {
-		name := strings.TrimSpace(dagger + kind.Kind + " " + kind.Instance)
+		name := strings.TrimSpace(store.Dagger + kind.Kind + " " + kind.Instance)
 		sizes = append(sizes, sized{name, len(dataBlock(kind, planning))})
 	}
 	slices.SortStableFunc(sizes, func(a, b sized) int { return b.size - a.size })

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -79,7 +80,7 @@ func tightened(call map[string]any) (map[string]any, error) {
 	}
 	if text, isText := args.(string); isText {
 		var err error
-		if args, err = decodeText(text); err != nil {
+		if args, err = store.DecodeJSON([]byte(text)); err != nil {
 			return nil, fmt.Errorf("args: the text is not JSON: %w", err)
 		}
 	}
@@ -107,6 +108,9 @@ func withoutNulls(call map[string]any) map[string]any {
 	return made
 }
 
+// answerField is the field of the answer to a question of a script, beside the model's reasoning.
+const answerField = "value"
+
 // AskInput is a question of a script.
 type AskInput struct {
 	Prompt string
@@ -129,8 +133,8 @@ func (m *Model) AskRequest(in AskInput) *Request {
 	}
 	if m.config.Think {
 		c := &composer{names: map[string]string{}}
-		value := (&scope{composer: c, name: wrapper, root: r.Schema}).moved(r.Schema)
-		r.Schema = closedObject(Object{{"thinking", anyText}, {wrapper, value}}, nil, c.defs)
+		value := (&scope{composer: c, name: answerField, root: r.Schema}).moved(r.Schema)
+		r.Schema = closedObject(fit.Object{member("thinking", anyText), member(answerField, value)}, nil, c.defs)
 	}
 	return r
 }
@@ -149,9 +153,9 @@ func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, e
 		}
 		if value = answer.Value.Value; m.config.Think {
 			object, _ := value.(map[string]any)
-			inner, ok := object[wrapper]
+			inner, ok := object[answerField]
 			if !ok {
-				return fmt.Errorf(`expected {"thinking": …, "%s": …}`, wrapper)
+				return fmt.Errorf(`expected {"thinking": …, "%s": …}`, answerField)
 			}
 			value = inner
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -25,7 +26,7 @@ func SchemaBlock(schema any) string {
 
 // jsonText writes a value as JSON: schemas in their order, other objects sorted.
 func jsonText(v any) string {
-	text, err := encode(v)
+	text, err := fit.JSON(v)
 	if err != nil {
 		return "null"
 	}

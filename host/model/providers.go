@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"obelus/engine/spell"
+	"obelus/host/model/fit"
 )
 
 // The wires: what the messages between a client and a provider look like.
@@ -101,7 +102,7 @@ func (c Config) Check() error {
 	}
 	known("provider", c.Provider, Providers())
 	known("wire", c.Wire, wires)
-	known("dialect", c.Dialect, Dialects())
+	known("dialect", c.Dialect, fit.Dialects())
 	known("mode", c.Mode, modes)
 	known("effort", c.Effort, efforts)
 	full := c.WithDefaults()

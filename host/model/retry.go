@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 )
 
 // How long a request waits before it is tried again: twice as long each time, unless the provider
@@ -145,9 +146,9 @@ func (c *Client) encodeBody(p *prompt) ([]byte, error) {
 	}
 	if b.Get("stream") == false { // its options are refused then
 		p.unstreamed = true
-		b = slices.DeleteFunc(b, func(m Member) bool { return m.Name == "stream_options" })
+		b = slices.DeleteFunc(b, func(m fit.Member) bool { return m.Name == "stream_options" })
 	}
-	text, err := encode(b)
+	text, err := fit.JSON(b)
 	if err != nil {
 		return nil, fmt.Errorf("the request is not JSON: %w", err)
 	}

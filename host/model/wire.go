@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 )
 
 // wire is how requests and answers look to a provider.
@@ -20,7 +21,7 @@ type wire interface {
 	authorize(h http.Header, key string)
 
 	// body is the request as the provider takes it, without the extra of the settings.
-	body(p *prompt) Object
+	body(p *prompt) fit.Object
 
 	// event reads one event of a streamed answer.
 	event(ev event, r *reply) error
@@ -101,18 +102,18 @@ func (r *reply) answer() string {
 
 // merge returns an object with the members of another in it. Objects within both are merged, and
 // the other's values replace all else. New members come last, sorted by name.
-func merge(o Object, extra map[string]any) Object {
+func merge(o fit.Object, extra map[string]any) fit.Object {
 	merged := slices.Clone(o)
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		value := extra[name]
-		i := slices.IndexFunc(merged, func(m Member) bool { return m.Name == name })
+		i := slices.IndexFunc(merged, func(m fit.Member) bool { return m.Name == name })
 		if i < 0 {
-			merged = append(merged, Member{name, value})
+			merged = append(merged, member(name, value))
 			continue
 		}
 		if more, ok := value.(map[string]any); ok {
 			switch old := merged[i].Value.(type) {
-			case Object:
+			case fit.Object:
 				value = merge(old, more)
 			case map[string]any:
 				value = merge(sortedObject(old), more)
@@ -123,11 +124,11 @@ func merge(o Object, extra map[string]any) Object {
 	return merged
 }
 
-// sortedObject is a map as an [Object], sorted by name.
-func sortedObject(m map[string]any) Object {
-	o := make(Object, 0, len(m))
+// sortedObject is a map as a [fit.Object], sorted by name.
+func sortedObject(m map[string]any) fit.Object {
+	o := make(fit.Object, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		o = append(o, Member{name, m[name]})
+		o = append(o, member(name, m[name]))
 	}
 	return o
 }

@@ -1,13 +1,9 @@
-package model
+package fit
 
 import (
 	"fmt"
 	"strings"
-
-	"obelus/store"
 )
-
-const dagger = store.Dagger
 
 // Fitted is a schema as a provider takes it.
 type Fitted struct {
@@ -26,12 +22,12 @@ type Fitted struct {
 	Excess string
 }
 
-// Fit makes of a schema one that a dialect takes. It takes each value that the original takes,
+// Schema makes of a schema one that a dialect takes. It takes each value that the original takes,
 // written as [Fitted.Undo] reads it, if its objects have no properties beyond those declared; and
 // it may take more: what is undone has to be held against the original. Only a pattern of
 // references takes less in the dialects of grammars, which can't write quotes.
-func Fit(schema any, d Dialect) (Fitted, error) {
-	root, err := orderSchema(schema)
+func Schema(schema any, d Dialect) (Fitted, error) {
+	root, err := Order(schema)
 	if err != nil {
 		return Fitted{}, fmt.Errorf("the schema can't be sent: %w", err)
 	}
@@ -41,11 +37,11 @@ func Fit(schema any, d Dialect) (Fitted, error) {
 	fitted := top.schema
 	if wrapped {
 		fitted = Object{{"type", "object"}, {"properties", Object{{wrapper, fitted}}}, {"required", []any{wrapper}}, {"additionalProperties", false}}
-	} else if d.RootObject && fitted.has("$ref") {
+	} else if d.RootObject && fitted.Has("$ref") {
 		fitted = f.follow(top).schema
 	}
 	if defs := f.definitions(); len(defs) > 0 {
-		fitted = append(fitted.without("$defs"), Member{"$defs", defs})
+		fitted = append(fitted.Without("$defs"), Member{"$defs", defs})
 	}
 	size := measure(fitted)
 	return Fitted{Schema: fitted, Notes: f.notes, Size: size.size, Excess: d.excess(size), Undo: func(v any) (any, error) {
@@ -65,7 +61,7 @@ const wrapper = "value"
 // isObject reports whether a node takes objects alone, as one schema and no union.
 func (f *fitter) isObject(n *node) bool {
 	n = f.follow(n)
-	return n != nil && n.branches == nil && len(typesOf(n.schema)) == 1 && typesOf(n.schema)[0] == "object"
+	return n != nil && n.branches == nil && len(Types(n.schema)) == 1 && Types(n.schema)[0] == "object"
 }
 
 // definitions are the schemas that the fitted one refers to.

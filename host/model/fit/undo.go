@@ -1,4 +1,4 @@
-package model
+package fit
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func (u *undoing) undo(n *node, v any, at string) (any, error) {
 
 func (u *undoing) undoObject(n *node, v map[string]any, at string) (any, error) {
 	made := maps.Clone(v)
-	for _, name := range sortedKeys(v) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
 		child := n.properties[name]
 		if child == nil {
 			child = n.additional
@@ -155,24 +155,24 @@ func (f *fitter) standalone(part any) any {
 		return ref
 	}
 	if f.checked == nil {
-		f.checked = rewriteRefs(f.root, move)
+		f.checked = RewriteRefs(f.root, move)
 	}
-	return Object{{"allOf", []any{rewriteRefs(part, move)}}, {"$defs", Object{{name, f.checked}}}}
+	return Object{{"allOf", []any{RewriteRefs(part, move)}}, {"$defs", Object{{name, f.checked}}}}
 }
 
-// rewriteRefs returns a schema with its references replaced.
-func rewriteRefs(schema any, replace func(ref string) string) any {
+// RewriteRefs returns a schema with its references replaced.
+func RewriteRefs(schema any, replace func(ref string) string) any {
 	o, ok := schema.(Object)
 	if !ok {
 		return schema
 	}
-	made := mapSchemas(o, func(inner any) any { return rewriteRefs(inner, replace) })
+	made := mapSchemas(o, func(inner any) any { return RewriteRefs(inner, replace) })
 	for i, m := range made {
 		if ref, ok := m.Value.(string); ok && m.Name == "$ref" {
 			made[i].Value = replace(ref)
 		}
 	}
-	return made.without("$id", "$schema")
+	return made.Without("$id", "$schema")
 }
 
 // matches reports whether a value is as a node's schema says, bounds aside.
@@ -204,13 +204,13 @@ func (u *undoing) matches(n *node, v any) bool {
 			}
 		}
 	case string:
-		return !isReferencePattern(n.schema.text("pattern")) || strings.HasPrefix(strings.TrimPrefix(v, "("), dagger)
+		return !isReferencePattern(n.schema.Text("pattern")) || strings.HasPrefix(strings.TrimPrefix(v, "("), store.Dagger)
 	}
 	return true
 }
 
 func (u *undoing) matchesObject(n *node, v map[string]any) bool {
-	for _, name := range textsOf(n.schema.Get("required")) {
+	for _, name := range Texts(n.schema.Get("required")) {
 		if _, ok := v[name]; !ok {
 			return false
 		}
@@ -238,16 +238,16 @@ func (u *undoing) resembles(n *node, v any) bool {
 	if n == nil || n.branches != nil {
 		return true
 	}
-	if types := typesOf(n.schema); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(v, t) }) {
+	if types := Types(n.schema); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(v, t) }) {
 		return n.text && v != nil
 	}
-	if values := valuesOf(n.schema); len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(v, w) }) {
+	if values := Constants(n.schema); len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(v, w) }) {
 		return false
 	}
 	object, _ := v.(map[string]any)
 	for name, child := range n.properties {
 		given, ok := object[name]
-		if values := valuesOf(child.schema); ok && given != nil && len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(given, w) }) {
+		if values := Constants(child.schema); ok && given != nil && len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(given, w) }) {
 			return false
 		}
 	}
@@ -271,11 +271,11 @@ var integral = regexp.MustCompile(`^-?[0-9]+(\.0+)?([eE]\+?[0-9]+)?$`)
 // isReferencePattern reports whether a pattern is one of texts that begin with †, or with a
 // parenthesis before it.
 func isReferencePattern(pattern string) bool {
-	return strings.HasPrefix(pattern, "^"+dagger) || strings.HasPrefix(pattern, `^\(?`+dagger)
+	return strings.HasPrefix(pattern, "^"+store.Dagger) || strings.HasPrefix(pattern, `^\(?`+store.Dagger)
 }
 
-// safeName returns a name for a definition, of characters that a reference holds as they are.
-func safeName(name string) string {
+// SafeName returns a name for a definition, of characters that a reference holds as they are.
+func SafeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r) {
 			return r
