@@ -67,7 +67,8 @@ func (anthropic) body(p *prompt) fit.Object {
 	return append(b, member("stream", true))
 }
 
-// anthropicText is a block of text, which may be the last of what is kept in the provider's cache.
+// anthropicText returns a block of text. last marks it as the end of the part of the prompt that
+// the provider caches.
 func anthropicText(text string, last bool) fit.Object {
 	block := fit.Object{member("type", "text"), member("text", text)}
 	if last {
@@ -79,7 +80,7 @@ func anthropicText(text string, last bool) fit.Object {
 // thinks reports whether an effort asks for reasoning.
 func thinks(effort string) bool { return effort != "" && effort != "none" }
 
-// anthropicEffort is an effort in the words of the provider.
+// anthropicEffort returns an effort in the words of the provider.
 func anthropicEffort(effort string) string {
 	if effort == "minimal" {
 		return "low"
@@ -221,8 +222,8 @@ func (anthropic) whole(text []byte, r *reply) error {
 	return nil
 }
 
-// anthropicUsage notes what is said of tokens, which replaces what was said before. The cache's
-// stand beside the rest of the input there.
+// anthropicUsage stores a report of tokens. Its counts replace the ones of an earlier report. The
+// provider counts cached tokens apart from the rest of the input.
 func (r *reply) anthropicUsage(u *anthropicUsage) {
 	if u == nil {
 		return

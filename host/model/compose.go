@@ -28,7 +28,7 @@ var (
 // maxHops bounds how many references are followed in one place.
 const maxHops = 12
 
-// composer makes one schema of those of several tools.
+// composer combines the schemas of several tools to one.
 type composer struct {
 	thinks, reasons bool
 	lazy            bool
@@ -38,7 +38,7 @@ type composer struct {
 	shared          map[string]string // of definitions of results, by the text of their schema
 }
 
-// SolutionSchema returns the schema of what a model answers that plans with some tools: the calls
+// SolutionSchema returns the schema of the answer of a model that plans with some tools: the calls
 // and the output, where any text may be a reference.
 func SolutionSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, false) }
 
@@ -63,7 +63,8 @@ func solutionSchema(p plan.Proposal, c Config, loose bool) fit.Object {
 	return closedObject(append(properties, member("calls", calls), member("output", output)), nil, m.defs)
 }
 
-// closedObject is the schema of an object with some properties; optional of them may be missing.
+// closedObject returns the schema of an object with some properties; optional of them may be
+// missing.
 func closedObject(properties fit.Object, optional []string, defs fit.Object) fit.Object {
 	var required []any
 	for _, m := range properties {
@@ -78,7 +79,7 @@ func closedObject(properties fit.Object, optional []string, defs fit.Object) fit
 	return made
 }
 
-// call is the schema of one call.
+// call returns the schema of one call.
 func (m *composer) call(tools []plan.Offer, loose bool) fit.Object {
 	if len(tools) == 0 {
 		return emptyObject
@@ -108,7 +109,7 @@ func (m *composer) looseCall(tools []plan.Offer) fit.Object {
 	return closedObject(append(properties, member("args", args)), nil, nil)
 }
 
-// callOf is the schema of a call of a tool.
+// callOf returns the schema of a call of a tool.
 func (m *composer) callOf(tool plan.Offer) fit.Object {
 	parameters, meta := plan.ToolParts(tool.Schema)
 	params, _ := ordered(parameters).(fit.Object)
@@ -136,12 +137,12 @@ func (m *composer) callOf(tool plan.Offer) fit.Object {
 	}
 	made := closedObject(properties, optional, nil)
 	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.Object("properties")) == 0 && additional == nil {
-		made = made.With("additionalProperties", scope.moved(orTrue(additional)))
+		made = made.With("additionalProperties", scope.moved(orAnySchema(additional)))
 	}
 	return made
 }
 
-func orTrue(schema any) any {
+func orAnySchema(schema any) any {
 	if schema == nil {
 		return true
 	}
@@ -203,7 +204,7 @@ func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (sc
 	return (&scope{composer: m, name: tool.Name + "." + name, root: o}).moved(o), true
 }
 
-// result is the schema of a tool's result.
+// result returns the schema of a tool's result.
 func (m *composer) result(tool plan.Offer) any {
 	declared := plan.OutputSchema(tool.Schema)
 	if declared == nil {
@@ -228,7 +229,7 @@ func hasOwnDefs(tool map[string]any) bool {
 	return false
 }
 
-// output is the schema of the final output.
+// output returns the schema of the final output.
 func (m *composer) output(schema any) fit.Object {
 	branches := []any{nullSchema, refSchema}
 	if schema == nil {
@@ -238,11 +239,11 @@ func (m *composer) output(schema any) fit.Object {
 	return fit.Object{member("anyOf", append(branches, s.withReferences(s.root)))}
 }
 
-// scope is a schema whose definitions become those of the composed one.
+// scope is a schema whose definitions are moved to the composed schema.
 type scope struct {
 	*composer
-	name  string // what the definitions' names begin with
-	inner string // the same for what refers to the schema as a whole; empty for name
+	name  string // prefix of the names of its definitions
+	inner string // prefix for references to the schema as a whole; empty for name
 	root  any
 }
 
@@ -313,10 +314,11 @@ func renamed(o fit.Object, from, to string) fit.Object {
 	return made
 }
 
-// definitionKeywords hold definitions, which become those of the composed schema.
+// definitionKeywords hold definitions, which are moved to the composed schema, or identify a
+// schema.
 var definitionKeywords = []string{"$defs", "definitions", "$schema", "$id"}
 
-// orMoved is orReference for a property, whose own properties take no references.
+// orMoved is like orReference for a property, whose own properties take no references.
 func (s *scope) orMoved(schema any) any {
 	if o, ok := schema.(fit.Object); ok && isPlainText(o) {
 		return s.moved(o)
@@ -347,8 +349,8 @@ func (s *scope) target(ref string) (any, bool) {
 	return fit.Resolve(s.root, steps)
 }
 
-// define makes what a reference leads to a definition of the composed schema, and returns the
-// reference to that.
+// define adds the target of a reference to the definitions of the composed schema, and returns the
+// reference to that definition.
 func (s *scope) define(ref string) string {
 	steps, ok := fit.PointerSteps(ref)
 	if !ok {
@@ -378,7 +380,7 @@ func (s *scope) define(ref string) string {
 	return "#/$defs/" + strings.Join(append([]string{name}, escapeSteps(rest)...), "/")
 }
 
-// wholeName is the name of the definition of the schema as a whole.
+// wholeName returns the name of the definition of the schema as a whole.
 func (s *scope) wholeName() string {
 	if s.inner != "" {
 		return s.inner
@@ -433,7 +435,7 @@ func (m *composer) share(q plan.Question, all []plan.Question) {
 	m.defs = m.defs.With(name, (&scope{composer: m, name: name, root: schema}).moved(schema))
 }
 
-// answer is the schema of the answer to one question.
+// answer returns the schema of the answer to one question.
 func (m *composer) answer(q plan.Question) any {
 	var value any = anyText
 	if name := m.shared[jsonText(q.Schema)]; name != "" {

@@ -11,8 +11,8 @@ import (
 	"obelus/store"
 )
 
-// Propose implements [plan.PlanModel]. What the model answers to the end without being a plan is a
-// [*plan.PlanError].
+// Propose implements [plan.PlanModel]. Its error is a [*plan.PlanError] if no answer of the model
+// was a plan, after all repairs.
 func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
 	r := m.PlanRequest(p)
 	if err := m.fitsWindow(r, p.Kinds, true); err != nil {
@@ -35,8 +35,8 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 	return solution, nil
 }
 
-// chosen are the meta-properties that a model may leave out by null.
-var chosen = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
+// nullableMeta are the meta-properties that a model may leave out by null.
+var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
 
 // solutionOf reads the answer to a question for a plan. Its calls are checked when they are
 // compiled.
@@ -62,7 +62,7 @@ func solutionOf(value any, loose bool) (*plan.Solution, error) {
 		}
 		if loose {
 			var err error
-			if call, err = tightened(call); err != nil {
+			if call, err = parseLooseCall(call); err != nil {
 				return nil, fmt.Errorf("calls[%d]: %w", i, err)
 			}
 		}
@@ -71,9 +71,9 @@ func solutionOf(value any, loose bool) (*plan.Solution, error) {
 	return solution, nil
 }
 
-// tightened is a call whose arguments were one JSON text. A call that has them beside _tool stays
-// as it is.
-func tightened(call map[string]any) (map[string]any, error) {
+// parseLooseCall returns a call whose arguments are one JSON text with the arguments beside _tool.
+// A call that has them there stays as it is.
+func parseLooseCall(call map[string]any) (map[string]any, error) {
 	args, ok := call["args"]
 	if !ok {
 		return call, nil
@@ -97,10 +97,10 @@ func tightened(call map[string]any) (map[string]any, error) {
 	return made, nil
 }
 
-// withoutNulls is a call without the meta-properties that are null.
+// withoutNulls returns a call without the meta-properties that are null.
 func withoutNulls(call map[string]any) map[string]any {
 	made := maps.Clone(call)
-	for _, name := range chosen {
+	for _, name := range nullableMeta {
 		if v, ok := made[name]; ok && v == nil {
 			delete(made, name)
 		}

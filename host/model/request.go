@@ -11,7 +11,8 @@ import (
 	"obelus/store"
 )
 
-// Request is a question to a model, whatever its provider: what a provider is sent is made of it.
+// Request is a question to a model, independent of its provider. The messages to a provider are
+// made of it.
 type Request struct {
 	Purpose string   `json:"purpose"` // "answer", "plan" or "ask"
 	Model   string   `json:"model"`   // its name in the settings
@@ -45,7 +46,7 @@ type Params struct {
 // Hash returns the SHA-256 of the request as JSON, in hex: of all that the model is shown.
 func (r *Request) Hash() string { return hashOf(r.JSON()) }
 
-// hashOf is the SHA-256 of a text, in hex.
+// hashOf returns the SHA-256 of a text, in hex.
 func hashOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -62,7 +63,7 @@ func (r *Request) JSON() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Answer is what a model said to a request.
+// Answer is the answer of a model to a request.
 type Answer struct {
 	// Value fits the request's schema as far as the provider held the model to it: it is to be
 	// checked. It is not set where the text is no JSON, or the model refused.

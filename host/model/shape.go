@@ -12,7 +12,8 @@ import (
 // maxShape bounds how deep the shape of a value is written.
 const maxShape = 3
 
-// toolLine is a tool on one line: its parameters, its result, what it is for, and what it writes.
+// toolLine returns a tool on one line: its parameters, its result, its purpose, and the paths that
+// it writes.
 func toolLine(tool plan.Offer, lazy bool) string {
 	parameters, meta := plan.ToolParts(tool.Schema)
 	params, _ := ordered(parameters).(fit.Object)
@@ -45,7 +46,7 @@ func toolLine(tool plan.Offer, lazy bool) string {
 	return b.String() + parameterNotes(params)
 }
 
-// parameterNotes are the descriptions of parameters, each on a line.
+// parameterNotes returns the descriptions of parameters, each on a line.
 func parameterNotes(params fit.Object) string {
 	var b strings.Builder
 	for _, p := range params.Object("properties") {
@@ -56,7 +57,7 @@ func parameterNotes(params fit.Object) string {
 	return b.String()
 }
 
-// outputPaths are the output paths that a tool declares, as text; empty if it declares none.
+// outputPaths returns the output paths that a tool declares, as text; empty if it declares none.
 func outputPaths(def any) string {
 	object, _ := def.(map[string]any)
 	if text, ok := object["const"].(string); ok {
@@ -143,7 +144,7 @@ func objectShape(o fit.Object, depth int) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-// bounds are the bounds of a number or a text.
+// bounds returns the bounds of a number or a text.
 func bounds(o fit.Object) string {
 	var b strings.Builder
 	for _, bound := range []struct{ keyword, sign string }{

@@ -41,8 +41,8 @@ func notJSON(err error) error {
 // maxStarts bounds how many places of a text are tried as the beginning of a value.
 const maxStarts = 64
 
-// findJSON finds the first JSON value in a text: an array if that is what is wanted, else an
-// object, and if there is none, the other.
+// findJSON returns the first JSON value in a text: an array if root is "array", else an object; and
+// if there is none, the other.
 func findJSON(text, root string) (string, bool) {
 	if _, after, ok := strings.Cut(text, "</think>"); ok { // some servers leave the reasoning in
 		text = after
@@ -81,7 +81,7 @@ func cutText(text string, most int) string {
 	return validPrefix(text, most) + "…"
 }
 
-// validPrefix is the longest beginning of at most some bytes that cuts no character.
+// validPrefix returns the longest beginning of at most some bytes that cuts no character.
 func validPrefix(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -17,7 +17,7 @@ type wire interface {
 	// path is where requests go, below the provider's address.
 	path() string
 
-	// authorize puts the key, if there is one, and what the wire demands into the header.
+	// authorize adds the key, if there is one, and the fields that the wire demands to the header.
 	authorize(h http.Header, key string)
 
 	// body is the request as the provider takes it, without the extra of the settings.
@@ -66,7 +66,7 @@ type reply struct {
 	delta   func(string)
 }
 
-// tokens is what a provider says that a request used.
+// tokens is the usage of a request by the provider's count.
 type tokens struct {
 	known                                           bool
 	input, output, cacheRead, cacheWrite, reasoning int64
@@ -89,7 +89,7 @@ func (r *reply) writeArgs(text string) {
 	}
 }
 
-// answer is the text that is to be the JSON value: that of the function, if it is called.
+// answer returns the text that is to be the JSON value: the function's arguments if it is called.
 func (r *reply) answer() string {
 	if r.called == "" {
 		return r.text.String()
@@ -124,7 +124,7 @@ func merge(o fit.Object, extra map[string]any) fit.Object {
 	return merged
 }
 
-// sortedObject is a map as a [fit.Object], sorted by name.
+// sortedObject returns a map as a [fit.Object], sorted by name.
 func sortedObject(m map[string]any) fit.Object {
 	o := make(fit.Object, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -133,14 +133,14 @@ func sortedObject(m map[string]any) fit.Object {
 	return o
 }
 
-// providerError is what a provider says went wrong.
+// providerError is an error that a provider reports.
 type providerError struct {
 	status  int // of HTTP; 0 where it came within an answer
 	code    string
 	message string
 }
 
-// Error returns what the provider says.
+// Error returns the provider's message.
 func (e *providerError) Error() string {
 	return e.message
 }
@@ -189,9 +189,9 @@ var (
 	errNoJSON = errors.New("the answer is not what the provider's interface promises")
 )
 
-// spent is what one request used, in the terms of the meter. What the provider did not say is
-// estimated: a token for each 4 bytes.
-func (r *reply) spent(c *Config, sentBytes int) plan.Usage {
+// usageOf returns the usage of one request for the meter. Where the provider gives no counts, they
+// are estimated: a token for each 4 bytes.
+func (r *reply) usageOf(c *Config, sentBytes int) plan.Usage {
 	u := plan.Usage{Served: r.served, Finish: r.finish, Input: r.usage.input, Output: r.usage.output,
 		CacheRead: r.usage.cacheRead, CacheWrite: r.usage.cacheWrite, Reasoning: r.usage.reasoning}
 	written := r.text.Len() + r.args.Len() + r.refusal.Len()
@@ -203,18 +203,18 @@ func (r *reply) spent(c *Config, sentBytes int) plan.Usage {
 	}
 	u.Cost = r.usage.cost
 	if c.Price != nil {
-		cost := c.Price.of(u)
+		cost := c.Price.cost(u)
 		u.Cost = &cost
 	}
 	return u
 }
 
-// estimate is about how many tokens a text has.
+// estimate returns about how many tokens a text has.
 func estimate(bytes int) int64 { return int64((bytes + 3) / 4) }
 
-// of returns what tokens cost, in US dollars. A price of the cache that is not set is that of the
-// input.
-func (p *Price) of(u plan.Usage) float64 {
+// cost returns the cost of tokens, in US dollars. Where the cache has no price, the price of the
+// input applies.
+func (p *Price) cost(u plan.Usage) float64 {
 	read, write := p.CacheRead, p.CacheWrite
 	if read == 0 {
 		read = p.Input

@@ -86,7 +86,7 @@ var dialects = []Dialect{
 	},
 }
 
-// grammarDialect is the dialect of servers that make a grammar of the schema.
+// grammarDialect returns the dialect of servers that make a grammar of the schema.
 func grammarDialect(name string) Dialect {
 	return Dialect{
 		Name: name, InPrompt: true, Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true,
@@ -132,7 +132,7 @@ func (d Dialect) excess(m measures) string {
 // measures are what limits of schemas are about.
 type measures struct{ size, properties, depth, enums, unions int }
 
-// measure counts what a fitted schema holds.
+// measure measures a fitted schema.
 func measure(schema any) measures {
 	m := measures{size: sizeOf(schema)}
 	m.count(schema, 0)

@@ -20,13 +20,13 @@ type fitter struct {
 	order   []string          // of references
 	inlined map[string]int    // references that are being resolved in place
 
-	depth, nodes, merges int // of what has been built, against schemas that hold themselves
+	depth, nodes, merges int // counts against schemas that hold themselves
 
-	mu      sync.Mutex // of what is compiled when it is needed
+	mu      sync.Mutex // guards checked, and the validators of nodes
 	checked any        // the root, as a definition of other schemas; nil until it is needed
 }
 
-// Limits of what is built of one schema.
+// Limits of one fitted schema.
 const (
 	maxLevels       = 32
 	maxNodes        = 10_000
@@ -321,7 +321,7 @@ func (f *fitter) reference(ref string, source any, at string) *node {
 // maxInlined is how often a schema that holds itself is resolved within itself.
 const maxInlined = 2
 
-// target returns what a reference leads to.
+// target returns the schema that a reference leads to.
 func (f *fitter) target(ref string) (any, bool) {
 	steps, ok := PointerSteps(ref)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"obelus/store"
 )
 
-// Object is a JSON object whose members keep their order, as those of schemas must: a model writes
-// its answer in the order of the properties.
+// Object is a JSON object whose members keep their order. In schemas it matters, since a model
+// writes its answer in the order of the properties.
 type Object []Member
 
 // Member is one name of an [Object] with its value: an Object, a slice, or another JSON value.

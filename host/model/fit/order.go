@@ -13,7 +13,7 @@ import (
 	"obelus/store"
 )
 
-// Forms of what a keyword of JSON Schema holds, where it holds schemas.
+// Forms of a keyword's value that holds schemas.
 const (
 	oneSchema = iota + 1
 	schemaList
@@ -82,8 +82,8 @@ func orderMembers(schema Object) (any, error) {
 	return ordered, failed
 }
 
-// mapSchemas returns a schema with each schema directly within it replaced. What is no schema where
-// one is expected stays as it is.
+// mapSchemas returns a schema with each schema directly within it replaced. A value that is
+// no schema where one is expected stays as it is.
 func mapSchemas(schema Object, replace func(any) any) Object {
 	made := make(Object, 0, len(schema))
 	for _, m := range schema {
@@ -110,7 +110,7 @@ func mapSchemas(schema Object, replace func(any) any) Object {
 	return made
 }
 
-// membersOf returns the members of an object, those of a map sorted; nil for any other value.
+// membersOf returns the members of an object, sorted if it is a map; nil for any other value.
 func membersOf(v any) Object {
 	switch v := v.(type) {
 	case Object:
@@ -190,8 +190,8 @@ func Types(schema Object) []string {
 	return Texts(schema.Get("type"))
 }
 
-// PointerSteps takes the pointer of a reference within its document apart; ok is false for any
-// other reference.
+// PointerSteps returns the steps of a reference that is a pointer within its document; ok is false
+// for any other reference.
 func PointerSteps(ref string) (steps []string, ok bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && pointer[0] != '/' {
@@ -213,7 +213,7 @@ func unescapeStep(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// Resolve returns what stands at a place in a schema.
+// Resolve returns the value at a place in a schema.
 func Resolve(root any, steps []string) (any, bool) {
 	at := root
 	for _, step := range steps {

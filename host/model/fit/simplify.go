@@ -53,7 +53,8 @@ func (f *fitter) simplify(schema any, depth int) any {
 	return made
 }
 
-// conjunction returns what both of two schemas take, or more; the first has been simplified.
+// conjunction returns a schema of the values that two schemas both take; it may take more. The
+// first has been simplified.
 func (f *fitter) conjunction(a, b any, depth int) any {
 	if f.merges++; f.merges > maxConjunctions {
 		return a
@@ -123,7 +124,7 @@ func IsUnbounded(schema Object) bool {
 	return !slices.ContainsFunc(schema, func(m Member) bool { return !slices.Contains(annotations, m.Name) })
 }
 
-// resolved returns what a reference leads to, simplified.
+// resolved returns the target of a reference, simplified.
 func (f *fitter) resolved(schema Object, depth int) any {
 	if !schema.Has("$ref") {
 		return schema

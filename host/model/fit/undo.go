@@ -17,13 +17,13 @@ const maxUndo = 1_000_000
 
 var errUndo = errors.New("it takes too many steps to find out which alternatives of its schema the answer has")
 
-// undoing makes of one value that a model wrote what the original schema is about.
-type undoing struct {
+// undoer converts one value that a model wrote to a value for the original schema.
+type undoer struct {
 	*fitter
 	steps int
 }
 
-func (u *undoing) undo(n *node, v any, at string) (any, error) {
+func (u *undoer) undo(n *node, v any, at string) (any, error) {
 	if u.steps--; u.steps < 0 {
 		return nil, errUndo
 	}
@@ -56,7 +56,7 @@ func (u *undoing) undo(n *node, v any, at string) (any, error) {
 	return v, nil
 }
 
-func (u *undoing) undoObject(n *node, v map[string]any, at string) (any, error) {
+func (u *undoer) undoObject(n *node, v map[string]any, at string) (any, error) {
 	made := maps.Clone(v)
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		child := n.properties[name]
@@ -77,7 +77,7 @@ func (u *undoing) undoObject(n *node, v map[string]any, at string) (any, error) 
 
 // read reads a JSON text. A value that is no text stays as it is, as does a text that is no JSON
 // where the original schema takes a text.
-func (u *undoing) read(n *node, v any, at string) (any, error) {
+func (u *undoer) read(n *node, v any, at string) (any, error) {
 	text, ok := v.(string)
 	if !ok {
 		return v, nil
@@ -99,8 +99,8 @@ func (u *undoing) read(n *node, v any, at string) (any, error) {
 func decodeText(text string) (any, error) { return store.DecodeJSON([]byte(text)) }
 
 // choose undoes a value as one of the branches of a union that it fits: the first whose original
-// takes what it then is.
-func (u *undoing) choose(n *node, v any, at string) (any, error) {
+// takes the converted value.
+func (u *undoer) choose(n *node, v any, at string) (any, error) {
 	fits := slices.DeleteFunc(slices.Clone(n.branches), func(branch *node) bool { return !u.matches(branch, v) })
 	if len(fits) == 0 {
 		fits = slices.DeleteFunc(slices.Clone(n.branches), func(branch *node) bool { return !u.resembles(branch, v) })
@@ -132,7 +132,7 @@ func (u *undoing) choose(n *node, v any, at string) (any, error) {
 }
 
 // valid reports whether the original schema of a branch takes a value.
-func (u *undoing) valid(n *node, v any) bool {
+func (u *undoer) valid(n *node, v any) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if n.validator == nil {
@@ -176,7 +176,7 @@ func RewriteRefs(schema any, replace func(ref string) string) any {
 }
 
 // matches reports whether a value is as a node's schema says, bounds aside.
-func (u *undoing) matches(n *node, v any) bool {
+func (u *undoer) matches(n *node, v any) bool {
 	if u.steps--; u.steps < 0 {
 		return false
 	}
@@ -209,7 +209,7 @@ func (u *undoing) matches(n *node, v any) bool {
 	return true
 }
 
-func (u *undoing) matchesObject(n *node, v map[string]any) bool {
+func (u *undoer) matchesObject(n *node, v map[string]any) bool {
 	for _, name := range Texts(n.schema.Get("required")) {
 		if _, ok := v[name]; !ok {
 			return false
@@ -233,7 +233,7 @@ func (u *undoing) matchesObject(n *node, v map[string]any) bool {
 
 // resembles reports whether a value is of a node's types and constants, and so are its direct
 // properties where they are constants.
-func (u *undoing) resembles(n *node, v any) bool {
+func (u *undoer) resembles(n *node, v any) bool {
 	n = u.follow(n)
 	if n == nil || n.branches != nil {
 		return true

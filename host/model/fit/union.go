@@ -128,7 +128,7 @@ func (f *fitter) hasText(n *node, seen []*node) bool {
 	return false
 }
 
-// children are the nodes directly within a node.
+// children returns the nodes directly within a node.
 func (n *node) children() []*node {
 	all := slices.Concat(n.branches, n.prefix)
 	for _, name := range slices.Sorted(maps.Keys(n.properties)) {
@@ -142,7 +142,7 @@ func (n *node) children() []*node {
 	return all
 }
 
-// fittedTypes are the types of the values of a node.
+// fittedTypes returns the types of the values of a node.
 func (f *fitter) fittedTypes(n *node, seen []*node) (types []string) {
 	n = f.follow(n)
 	switch {
