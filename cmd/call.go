@@ -9,6 +9,7 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/usage"
 	"obelus/engine"
 	"obelus/engine/expr"
 	"obelus/engine/journal"
@@ -61,7 +62,7 @@ func callActivity(ctx context.Context, a *app, tool string, pairs, scopes []stri
 	err = runAndReport(ctx, a, engine.Start{Request: request}, registry, runOptions{singleCall: true})
 	if refused, ok := errors.AsType[*plan.PlanError](err); ok {
 		for i := range refused.Problems {
-			refused.Problems[i].Message += hintTextArgument(refused.Problems[i].Message, pairs)
+			refused.Problems[i].Message += usage.HintTextArgument(refused.Problems[i].Message, pairs)
 		}
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/store"
@@ -48,7 +49,7 @@ it has ended, and not as it begins.`,
 			if o.follow && o.at > 0 {
 				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
-			if err := checkWords("status", o.statuses, journal.Outcomes()...); err != nil {
+			if err := usage.CheckWords("status", o.statuses, journal.Outcomes()...); err != nil {
 				return err
 			}
 			if !c.Flags().Changed("bars") {

@@ -20,8 +20,8 @@ import (
 	"obelus/store"
 )
 
-// question is one that DATABASE.md answers twice, by a command and a query.
-type question struct {
+// documentedQuestion is one that DATABASE.md answers twice, by a command and a query.
+type documentedQuestion struct {
 	text    string
 	command []string
 	query   string
@@ -29,7 +29,7 @@ type question struct {
 
 // questions reads the queries of DATABASE.md: a comment with the command and,
 // two blanks after it, the question; then the query.
-func questions(t *testing.T) (all []question) {
+func questions(t *testing.T) (all []documentedQuestion) {
 	t.Helper()
 	text, err := os.ReadFile("DATABASE.md")
 	if err != nil {
@@ -43,7 +43,7 @@ func questions(t *testing.T) (all []question) {
 			if !ok {
 				t.Fatalf("no question: %s", line)
 			}
-			all = append(all, question{strings.TrimSpace(text), strings.Fields(command), ""})
+			all = append(all, documentedQuestion{strings.TrimSpace(text), strings.Fields(command), ""})
 			continue
 		}
 		all[len(all)-1].query += line
@@ -154,7 +154,7 @@ func records(t *testing.T, text string) (all []any) {
 
 // columnsOf gives what a command says the shape that the query gives its
 // answer: the same columns, JSON as text.
-func columnsOf(t *testing.T, answer []any, like any, q question) (rows []any) {
+func columnsOf(t *testing.T, answer []any, like any, q documentedQuestion) (rows []any) {
 	t.Helper()
 	for _, v := range answer {
 		row := map[string]any{}
@@ -166,7 +166,7 @@ func columnsOf(t *testing.T, answer []any, like any, q question) (rows []any) {
 	return rows
 }
 
-func columnOf(t *testing.T, answer any, column string, q question) any {
+func columnOf(t *testing.T, answer any, column string, q documentedQuestion) any {
 	t.Helper()
 	field := func(path ...string) any {
 		v := answer

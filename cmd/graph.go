@@ -10,7 +10,6 @@ import (
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
-	"obelus/store"
 )
 
 func graphCommand(a *app) *cobra.Command {
@@ -76,8 +75,10 @@ func printGraph(a *app, draw view.Format, all []view.Graph) error {
 		return a.term.Line(strings.TrimRight(draw(all), "\n"))
 	}
 	for _, one := range all {
-		if err := printGraphJSON(a, one); err != nil {
-			return err
+		for _, line := range one.Lines() {
+			if err := a.term.NDJSON(line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -105,47 +106,4 @@ func graphPlan(ctx context.Context, a *app, file string, draw view.Format) error
 		return err
 	}
 	return printGraph(a, draw, []view.Graph{{Plan: plan}})
-}
-
-// printGraphJSON prints a line for each call, and one for each edge.
-func printGraphJSON(a *app, d view.Graph) error {
-	for _, c := range d.Plan.Calls {
-		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
-		if c.Output != nil {
-			line["writes"] = c.Output.Source
-		}
-		if c.Instance != "" {
-			line["instance"] = c.Instance
-		}
-		if d.Round != 0 {
-			line["tick"] = d.Round
-		}
-		if r, ok := d.Ran[c.Position]; ok {
-			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
-			if r.Handled != nil {
-				line["handled"] = r.Handled
-			}
-		}
-		if err := a.term.NDJSON(line); err != nil {
-			return err
-		}
-	}
-	for _, w := range d.Plan.Wires() {
-		line := map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}
-		if d.Round != 0 {
-			line["tick"] = d.Round
-		}
-		if err := a.term.NDJSON(line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func texts(paths []store.Path) []string {
-	all := make([]string, len(paths))
-	for i, path := range paths {
-		all[i] = path.String()
-	}
-	return all
 }

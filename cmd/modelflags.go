@@ -3,24 +3,22 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
-	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/model"
 )
 
-// modelFlags say which models are asked, what they may use, and what answers in their place.
+// modelFlags holds the flags of commands that ask models: which model, its budget, and the cassette
+// that replaces it.
 type modelFlags struct {
 	model    string
 	budget   string
@@ -28,8 +26,7 @@ type modelFlags struct {
 	cassette string
 	record   bool
 
-	limits plan.Budget // that budget names
-	tape   *model.Cassette
+	tape *model.Cassette
 }
 
 // register adds the flags of commands that ask models.
@@ -49,10 +46,11 @@ func (f *modelFlags) registerRun(c *cobra.Command) {
 // apply has a project loaded as the flags say.
 func (f *modelFlags) apply(config *host.Config) error {
 	config.UseModel = f.model
-	if err := f.parseBudget(); err != nil {
+	limits, err := cli.ParseBudget(f.budget)
+	if err != nil {
 		return err
 	}
-	config.Budget = f.limits
+	config.Budget = limits
 	switch {
 	case f.record && f.cassette == "":
 		return exit.Usage("--record goes with --cassette: it names the file that answers are recorded in")
@@ -62,7 +60,6 @@ func (f *modelFlags) apply(config *host.Config) error {
 	if _, err := os.Stat(f.cassette); err != nil && !f.record {
 		return exit.Usagef("--cassette %s: there is no such file (--record makes it)", f.cassette)
 	}
-	var err error
 	if f.tape, err = model.LoadCassette(f.cassette); err != nil {
 		return err
 	}
@@ -72,42 +69,6 @@ func (f *modelFlags) apply(config *host.Config) error {
 		recording = model.RecordMissing
 	}
 	config.Asker = func(_ model.Config, client model.Asker) model.Asker { return f.tape.Asker(client, recording) }
-	return nil
-}
-
-// parseBudget reads --budget.
-func (f *modelFlags) parseBudget() error {
-	if f.budget == "" {
-		return nil
-	}
-	wrong := exit.Usagef("--budget %s: it is an amount in US dollars, such as 0.50, or tokens=N, requests=N, cost=USD with commas between them", f.budget)
-	for _, part := range strings.Split(f.budget, ",") {
-		name, text, named := strings.Cut(part, "=")
-		if !named {
-			name, text = "cost", part
-		}
-		var err error
-		n := 0
-		switch name {
-		case "cost":
-			f.limits.Cost, err = strconv.ParseFloat(text, 64)
-			n = 1
-			if !(f.limits.Cost > 0) {
-				n = 0
-			}
-		case "tokens":
-			n, err = strconv.Atoi(text)
-			f.limits.Tokens = int64(n)
-		case "requests":
-			n, err = strconv.Atoi(text)
-			f.limits.Requests = n
-		default:
-			return wrong
-		}
-		if err != nil || n <= 0 {
-			return wrong
-		}
-	}
 	return nil
 }
 
@@ -156,21 +117,9 @@ func reportSpending(ctx context.Context, a *app, name string) error {
 	}
 	spent, err := journal.SpentOn(ctx, in, last.Event.First)
 	if err == nil && spent.Requests > 0 {
-		a.term.Infof("%s", describeUsage(spent))
+		a.term.Infof("%s", view.Usage(spent))
 	}
 	return err
-}
-
-// describeUsage is what models used, in words: "3 requests, 4,120 + 310 tokens, 0.017 USD".
-func describeUsage(u plan.Usage) string {
-	text := fmt.Sprintf("%s, %s + %s tokens", human.Count(u.Requests, "request"), human.Thousands(u.Input), human.Thousands(u.Output))
-	if u.Estimated {
-		text += " (estimated)"
-	}
-	if u.Cost != nil {
-		text += fmt.Sprintf(", %.4g USD", *u.Cost)
-	}
-	return text
 }
 
 var errNoModels = errors.New("no models are set: obelus.lua names them, see obelus help models")

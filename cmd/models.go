@@ -85,7 +85,7 @@ func listModels(ctx context.Context, a *app, check bool) error {
 	return failed
 }
 
-// keyState tells whether the variable with a model's key is set.
+// keyState returns the name of the variable with a model's key, and notes if it is not set.
 func keyState(c model.Config) string {
 	if c.Key == "" {
 		return "-"

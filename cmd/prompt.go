@@ -11,18 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/question"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/host/model"
-	"obelus/store"
+	"obelus/host/model/fit"
 	"obelus/store/sqlite"
 )
 
@@ -64,42 +63,10 @@ are now; a note says whether the recorded request was the same.`,
 	return c
 }
 
-// capture is what answers in place of models: it keeps the first request, and ends the run.
-type capture struct {
-	configs map[string]model.Config // by the models' names
-	stop    context.CancelFunc
-	mu      sync.Mutex
-	request *model.Request
-}
-
-// Ask implements [model.Asker].
-func (c *capture) Ask(ctx context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
-	c.mu.Lock()
-	if c.request == nil {
-		c.request = r
-		c.stop()
-	}
-	c.mu.Unlock()
-	<-ctx.Done() // so that the call is cut off, and has not failed
-	return nil, ctx.Err()
-}
-
-// begin returns a context for a run, which ends with the next request.
-func (c *capture) begin(ctx context.Context) context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.request = nil
-	ctx, c.stop = context.WithCancel(ctx)
-	return ctx
-}
-
 // openCapturing loads the project with models that keep what they are asked.
-func openCapturing(a *app, planFile string) (*capture, error) {
-	kept := &capture{stop: func() {}, configs: map[string]model.Config{}}
-	a.wrapAsker = func(c model.Config, _ model.Asker) model.Asker {
-		kept.configs[c.Name] = c
-		return kept
-	}
+func openCapturing(a *app, planFile string) (*question.Capture, error) {
+	kept := question.NewCapture()
+	a.wrapAsker = kept.Wrap
 	if err := a.openProject(planFile); err != nil {
 		return nil, err
 	}
@@ -107,19 +74,6 @@ func openCapturing(a *app, planFile string) (*capture, error) {
 		return nil, exit.Usage(errNoModels.Error())
 	}
 	return kept, nil
-}
-
-// idle returns a registry whose activities do nothing: a run stops where it would need one.
-func idle(registry *plan.Registry) *plan.Registry {
-	dead := *registry
-	dead.Activities = map[string]*plan.Registered{}
-	for name, a := range registry.Activities {
-		stub := &plan.Registered{Name: a.Name, Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
-			return plan.Result{}, errors.New("no activity runs for obelus prompt")
-		})}
-		dead.Activities[name] = stub
-	}
-	return &dead
 }
 
 // promptOfPlan prints the first request of a run of a plan.
@@ -131,7 +85,7 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 	if err != nil {
 		return err
 	}
-	defer func() { kept.stop() }()
+	defer kept.Close()
 	name, err := a.nameInProject(file)
 	if err != nil {
 		return err
@@ -155,12 +109,12 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 		}
 	}
 	request.Mode = ""
-	runner := a.host.Generation().Settings().Runner(log, idle(registry))
+	runner := a.host.Generation().Settings().Runner(log, question.WithoutActivities(registry))
 	runner.Drain = -1
-	if _, err := runner.Run(kept.begin(ctx), start); err != nil && kept.request == nil {
+	if _, err := runner.Run(kept.Begin(ctx), start); err != nil && kept.Request() == nil {
 		return err
 	}
-	if kept.request == nil {
+	if kept.Request() == nil {
 		return exit.Usagef("%s asks no model before one of its activities has run", file)
 	}
 	return printPrompt(a, kept, "")
@@ -172,7 +126,7 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { kept.stop() }()
+	defer kept.Close()
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}
@@ -185,124 +139,32 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 	if err != nil {
 		return err
 	}
-	at, err := findAsked(ctx, log, name, call)
+	at, err := question.Find(ctx, log, name, call)
 	if err != nil {
 		return err
 	}
-	fork := "prompt-" + strconv.FormatInt(at.seq, 10)
-	if _, err := journal.Fork(ctx, log, name, at.seq, fork); err != nil {
+	fork := "prompt-" + strconv.FormatInt(at.Seq, 10)
+	if _, err := journal.Fork(ctx, log, name, at.Seq, fork); err != nil {
 		return err
 	}
-	plan, err := journal.In(log, name).RootPlan(ctx)
+	source, err := journal.In(log, name).RootPlan(ctx)
 	if err != nil {
 		return err
 	}
-	request, registry, unread := a.host.Generation().PlanOf(plan)
+	request, registry, unread := a.host.Generation().PlanOf(source)
 	if unread != nil {
 		return unread
 	}
-	runner := a.host.Generation().Settings().Runner(log, idle(registry))
+	runner := a.host.Generation().Settings().Runner(log, question.WithoutActivities(registry))
 	runner.Drain = -1
-	runner.Approve = neverHold
-	if err := at.ask(ctx, kept, runner, fork, request); err != nil && kept.request == nil {
+	runner.Approve = plan.Policy{Never: true}
+	if err := at.Ask(ctx, kept, runner, fork, request); err != nil && kept.Request() == nil {
 		return err
 	}
-	if kept.request == nil {
+	if kept.Request() == nil {
 		return exit.Usagef("no model is asked about %s: its answer came with it, or what it reads is missing", cmp.Or(call, "the latest call"))
 	}
-	return printPrompt(a, kept, at.hash)
-}
-
-var neverHold = plan.Policy{Never: true}
-
-// asked is a question to a model that the log has.
-type asked struct {
-	seq   int64    // the context's message before it; 0 for the newest
-	first bool     // it was for the first plan of a run
-	calls []string // that the request was about; empty for a plan
-	hash  string   // of the recorded request; empty if there is none
-}
-
-// ask has a run in a fork come to the question. Calls that one request answered run again one after
-// the other, each until it asks: those before it have no outcome then, and ask with it.
-func (q *asked) ask(ctx context.Context, kept *capture, runner *engine.Runner, fork string, request *plan.Request) error {
-	var err error
-	switch {
-	case q.first && request != nil:
-		again := *request
-		again.Context, again.Mode = nil, "" // its messages are there
-		_, err = runner.Run(kept.begin(ctx), engine.Start{Context: fork, Request: &again})
-	case len(q.calls) == 0:
-		_, err = runner.Resume(kept.begin(ctx), engine.Resume{Context: fork, Request: request})
-	}
-	for _, call := range q.calls {
-		if _, err = runner.Resume(kept.begin(ctx), engine.Resume{Context: fork, Request: request, From: call}); kept.request == nil {
-			return err
-		}
-	}
-	return err
-}
-
-// findAsked finds the question about a call or a tick of a context; the latest one for an empty
-// text.
-func findAsked(ctx context.Context, log store.Log, name, call string) (asked, error) {
-	in := journal.In(log, name)
-	records, err := in.Records(ctx)
-	if err != nil {
-		return asked{}, err
-	}
-	plans, err := in.Plans(ctx, 1)
-	if err != nil {
-		return asked{}, err
-	}
-	var found *asked
-	for _, p := range plans {
-		if p.ByModel && (call == "" || call == strconv.Itoa(p.Tick)) {
-			found = &asked{seq: p.Start, first: p.Tick == p.First}
-			if p.Model != nil {
-				found.hash = p.Model.Request
-			}
-		}
-	}
-	for _, r := range records {
-		if call == r.Call || call == "" && r.Model != nil {
-			found = askedAbout(r, records)
-			// Calls of an earlier tick are run again where that tick had ended.
-			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); found != nil && next >= 0 {
-				found.seq = plans[next].Start
-			}
-		}
-	}
-	if found != nil {
-		return *found, nil
-	}
-	if call == "" {
-		return asked{}, exit.Usagef("no model was asked in context %s", name)
-	}
-	var known []string
-	for _, r := range records {
-		known = append(known, r.Call)
-	}
-	return asked{}, exit.Usagef("context %s has no call %s%s", name, human.Printable(call), strings.TrimSuffix(" ("+hint(call, known, "obelus calls lists them")+")", " ()"))
-}
-
-// askedAbout is the question about a call, and about those that the same request answered.
-func askedAbout(r journal.Record, records []journal.Record) *asked {
-	if r.Model == nil {
-		return &asked{calls: []string{r.Call}}
-	}
-	first := cmp.Or(r.Model.Group, r.Call)
-	q := &asked{}
-	for _, other := range records {
-		if other.Model == nil || cmp.Or(other.Model.Group, other.Call) != first {
-			continue
-		}
-		q.calls = append(q.calls, other.Call)
-		if other.Call == first {
-			q.hash = other.Model.Request
-		}
-	}
-	return q
+	return printPrompt(a, kept, at.Hash)
 }
 
 // copyOfLog copies the log to a file of its own, which is removed by done. Without a log the copy
@@ -342,8 +204,8 @@ func (a *app) copyOfLog(ctx context.Context) (log *sqlite.Log, done func(), err 
 
 // printPrompt prints a request. recorded is the hash of the one that was sent, empty if there is
 // none.
-func printPrompt(a *app, kept *capture, recorded string) error {
-	r := kept.request
+func printPrompt(a *app, kept *question.Capture, recorded string) error {
+	r := kept.Request()
 	if recorded != "" && recorded != r.Hash() {
 		a.term.Noticef("what was sent was another request (%s): scripts, settings or the log have changed since", recorded[:min(12, len(recorded))])
 	}
@@ -356,8 +218,8 @@ func printPrompt(a *app, kept *capture, recorded string) error {
 	}
 	parts := slices.Concat([]string{r.System}, r.Blocks, []string{"## Schema of the answer\n" + string(schema)})
 	if a.verbose {
-		dialect, _ := model.DialectOf(kept.configs[r.Model].WithDefaults().Dialect)
-		fitted, err := model.Fit(r.Schema, dialect)
+		dialect, _ := fit.DialectOf(kept.Config(r.Model).WithDefaults().Dialect)
+		fitted, err := fit.Schema(r.Schema, dialect)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/prune"
+	"obelus/cmd/internal/usage"
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -60,7 +61,7 @@ func pruneContexts(ctx context.Context, a *app, names []string, o pruneOptions) 
 	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
 		return exit.Usage("prune what? Name contexts, or say --older-than or --status")
 	}
-	if err := checkWords("status", o.statuses, append(journal.RunStatuses(), "none")...); err != nil {
+	if err := usage.CheckWords("status", o.statuses, append(journal.RunStatuses(), "none")...); err != nil {
 		return err
 	}
 	if err := a.openSettings(); err != nil {

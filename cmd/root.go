@@ -7,6 +7,7 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/topics"
+	"obelus/cmd/internal/usage"
 )
 
 func rootCommand(a *app) *cobra.Command {
@@ -20,7 +21,7 @@ wait, what runs side by side, and where every value came from. Activities are
 Lua; everything that happens is kept in a log in SQLite.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
+		Args:          usage.UnknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if versionFlag {
 				return printVersion(a)
@@ -32,7 +33,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 			return checkGlobals(a, c)
 		},
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(usage.FlagError)
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.projectFlag, "project", "C", "", "the project's `DIR` (default: the folder above with obelus.lua)")
 	flags.StringVar(&a.dbFlag, "db", "", "the log's `FILE` (default: .obelus/log.db in the project)")
@@ -42,7 +43,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more")
 	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
 	for _, command := range subcommands(a) {
-		wrapArgs(command)
+		usage.WrapArgs(command)
 		// Its help shows no -c, and checkGlobals says why.
 		if _, ok := commandsWithoutContext[command.Name()]; ok {
 			command.Flags().StringVarP(&a.context, "context", "c", "", "")
@@ -57,12 +58,12 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
-			c.Args = helpArgs
+			c.Args = usage.HelpArgs
 			topics.Complete(c)
 		case "completion":
-			c.Args, c.RunE = shellArgs, root.RunE
+			c.Args, c.RunE = usage.ShellArgs, root.RunE
 			for _, shell := range c.Commands() {
-				wrapArgs(shell)
+				usage.WrapArgs(shell)
 			}
 		}
 		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]

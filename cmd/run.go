@@ -18,6 +18,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -139,7 +140,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	if o.watch {
 		return watchPlan(ctx, a, name, start, o)
 	}
-	return hintTextInput(runPlan(ctx, a, name, start, o), inputs)
+	return usage.HintTextInput(runPlan(ctx, a, name, start, o), inputs)
 }
 
 // runPlan runs a plan of the project, as its file is now.
@@ -224,7 +225,9 @@ func runAndReport(ctx context.Context, a *app, start engine.Start, registry *pla
 		return err
 	}
 	reportWarnings(ctx, a, start, registry, outcome, o)
-	hintTextParameters(a, start.Request.Calls, outcome, o.inputs)
+	for _, hint := range usage.HintTextParameters(start.Request.Calls, outcome, o.inputs) {
+		a.term.Infof("%s", hint)
+	}
 	return reportOutcome(ctx, a, outcome)
 }
 

@@ -10,6 +10,7 @@ import (
 	"obelus/cmd/internal/answers"
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/usage"
 	"obelus/store"
 )
 
@@ -56,7 +57,7 @@ func printUsage(ctx context.Context, a *app, by, since string, csv bool) error {
 		}
 	}
 	if column == "" {
-		return exit.Usagef("--by %s: %s", by, hint(by, names, "it is one of "+strings.Join(names, ", ")))
+		return exit.Usagef("--by %s: %s", by, usage.Hint(by, names, "it is one of "+strings.Join(names, ", ")))
 	}
 	began, err := cli.ReadSince(since)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/usage"
 	"obelus/store/sqlite"
 )
 
@@ -94,7 +95,7 @@ func suggestTable(ctx context.Context, a *app, log *sqlite.Log, wrong *sqlite.Qu
 	for _, r := range all {
 		names = append(names, r.Name)
 	}
-	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, hint(wrong.Unknown, names, "obelus sql lists them"))}
+	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, usage.Hint(wrong.Unknown, names, "obelus sql lists them"))}
 }
 
 // listRelations prints the tables and views.

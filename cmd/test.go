@@ -1,24 +1,20 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/testreport"
 	"obelus/host"
 	"obelus/host/luatest"
 	"obelus/host/model"
@@ -111,36 +107,36 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 	if err != nil {
 		return err
 	}
-	tally := &tally{app: a}
+	report := &testreport.Report{Terminal: a.term, JSON: a.json, Verbose: a.verbose}
 	for _, file := range files {
 		found, err := tests.List(ctx, file)
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
 		if err != nil {
-			tally.reportBrokenFile(file, err)
+			report.BrokenFile(file, err)
 			continue
 		}
 		if len(found) == 0 && slices.Contains(named, file) {
-			tally.emptyFiles = append(tally.emptyFiles, file)
+			report.EmptyFile(file)
 		}
 		for _, t := range found {
 			if wanted.MatchString(t.Name) {
-				tally.run(ctx, tests, t)
+				report.Run(ctx, tests, t)
 			}
 			if ctx.Err() != nil {
 				return context.Canceled
 			}
 		}
 	}
-	if err := saveCassettes(a, tests, o, tally.failed == 0 && o.pattern == "" && len(named) == 0); err != nil {
+	if err := saveCassettes(a, tests, o, report.Passed() && o.pattern == "" && len(named) == 0); err != nil {
 		return err
 	}
-	return tally.end(o.pattern)
+	return report.End(o.pattern)
 }
 
-// saveCassettes writes what was recorded. complete says that all tests ran and passed, so that
-// what none has used is of no use.
+// saveCassettes writes the cassettes that the tests used. complete says that all tests ran and
+// passed, so that what none has used is of no use.
 func saveCassettes(a *app, tests *luatest.Tests, o testOptions, complete bool) error {
 	cassettes := tests.Cassettes()
 	for _, name := range slices.Sorted(maps.Keys(cassettes)) {
@@ -218,130 +214,4 @@ func unique(names []string) []string {
 		seen[name] = true
 		return again
 	})
-}
-
-// tally counts how tests end, and prints each.
-type tally struct {
-	app                     *app
-	file                    string // the file of the test that was printed last
-	passed, failed, pending int
-	emptyFiles              []string // files without tests
-	writeError              error    // the first error of writing a line
-}
-
-// testLine is a test as test --json prints it.
-type testLine struct {
-	File     string  `json:"file"`
-	Name     string  `json:"name,omitempty"`
-	Line     int     `json:"line,omitempty"`
-	Status   string  `json:"status"` // passed, failed or pending
-	Duration float64 `json:"duration_ms"`
-	Error    string  `json:"error,omitempty"`
-	Diff     string  `json:"diff,omitempty"`
-}
-
-// run runs a test, counts and prints it.
-func (t *tally) run(ctx context.Context, tests *luatest.Tests, test luatest.Test) {
-	line := testLine{File: test.File, Name: test.Name, Line: test.Line, Status: "pending"}
-	if test.Pending {
-		t.pending++
-		t.report(line, nil)
-		return
-	}
-	began := time.Now()
-	err := tests.Run(ctx, test)
-	line.Duration = float64(time.Since(began).Microseconds()) / 1000
-	line.Status = "passed"
-	if err == nil {
-		t.passed++
-		t.report(line, nil)
-		return
-	}
-	t.failed++
-	line.Status = "failed"
-	t.report(line, err)
-}
-
-// reportBrokenFile prints the error of a file whose tests can't be listed.
-func (t *tally) reportBrokenFile(file string, err error) {
-	t.failed++
-	t.report(testLine{File: file, Status: "failed"}, err)
-}
-
-func (t *tally) report(line testLine, err error) {
-	out := t.app.term
-	var failure *luatest.Failure
-	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
-		line.Diff = strings.TrimPrefix(udiff.Unified("expected", "actual", failure.Expected+"\n", failure.Actual+"\n"), "--- expected\n+++ actual\n")
-	}
-	if err != nil {
-		line.Error = err.Error()
-	}
-	if t.app.json {
-		t.writeError = cmp.Or(t.writeError, out.NDJSON(line))
-		return
-	}
-	if t.file != line.File {
-		t.file = line.File
-		out.Infof("%s", line.File)
-	}
-	mark := map[string]string{"passed": out.Paint(human.Green, "✓"), "failed": out.Paint(human.Red, "✗"), "pending": out.Paint(human.Yellow, "…")}[line.Status]
-	if line.Status == "pending" {
-		out.Infof("  %s %s", mark, line.Name)
-		return
-	}
-	if line.Status != "failed" {
-		out.Infof("  %s %s %s", mark, line.Name, out.Paint(human.Grey, human.Duration(time.Duration(line.Duration*float64(time.Millisecond)))))
-		return
-	}
-	out.Noticef("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
-	t.showMore(line, failure)
-}
-
-// showMore prints the diff of a failed test, and its traceback under -v.
-func (t *tally) showMore(line testLine, failure *luatest.Failure) {
-	out := t.app.term
-	for text := range strings.Lines(line.Diff) {
-		text = strings.TrimRight(text, "\n")
-		switch {
-		case strings.HasPrefix(text, "@@"):
-			continue
-		case strings.HasPrefix(text, "-"):
-			text = out.Paint(human.Green, text)
-		case strings.HasPrefix(text, "+"):
-			text = out.Paint(human.Red, text)
-		}
-		out.Noticef("        %s", text)
-	}
-	if line.Diff != "" {
-		out.Noticef("        %s", out.Paint(human.Grey, "(- expected, + got)"))
-	}
-	if t.app.verbose && failure != nil && failure.Trace() != "" {
-		out.Noticef("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
-	}
-}
-
-func (t *tally) end(pattern string) error {
-	if pattern != "" && t.passed+t.failed+t.pending == 0 {
-		return exit.Usagef("--run %s: no test has such a name", pattern)
-	}
-	text := fmt.Sprintf("%d passed, %d failed", t.passed, t.failed)
-	if t.pending > 0 {
-		text += fmt.Sprintf(", %d pending", t.pending)
-	}
-	if !t.app.json {
-		t.app.term.Infof("%s", text)
-	}
-	for _, file := range t.emptyFiles {
-		t.app.term.Error(exit.Usage(file + ": it holds no tests: describe and it define them"))
-	}
-	switch {
-	case t.writeError != nil:
-		return t.writeError
-	case t.failed > 0:
-		return exit.Failed
-	case len(t.emptyFiles) > 0:
-		return exit.Refused
-	}
-	return nil
 }

@@ -44,7 +44,7 @@ type batch struct {
 	open    []asked // questions without a reply
 }
 
-// asked is a question, with what was wrong with its last answer.
+// asked is an open question, with its last answer and the reason why that was refused.
 type asked struct {
 	plan.Question
 	at      int // its place among all
@@ -113,7 +113,8 @@ func (b *batch) askOpen(ctx context.Context) (*Answer, error) {
 	return b.asker.Ask(ctx, r, b.meter)
 }
 
-// request asks questions, each with what was wrong with its last answer.
+// request returns the request for some questions. Each that has been answered before shows that
+// answer and the reason why it was refused.
 func (m *Model) request(open []asked) *Request {
 	questions := make([]plan.Question, len(open))
 	for i, a := range open {
@@ -131,7 +132,7 @@ func (m *Model) request(open []asked) *Request {
 	return r
 }
 
-// read replies to those of the open questions whose answers fit.
+// read replies to each open question whose answer fits.
 func (b *batch) read(answer *Answer) {
 	values, isObject := answer.Value.Value.(map[string]any)
 	var left []asked
@@ -157,8 +158,8 @@ func (b *batch) read(answer *Answer) {
 	b.open = left
 }
 
-// resultOf reads the answer to a question. wrong is why it is not what was asked for; err is the
-// failure that it reports.
+// resultOf reads the answer to a question. wrong is the reason why it does not fit the question;
+// err is the failure that it reports.
 func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error) {
 	if len(q.Alternatives) < 2 {
 		return plan.Result{Value: given}, breaks(q.Schema, given, "the answer"), nil
@@ -194,7 +195,8 @@ func breaks(of, value any, name string) error {
 	return compiled.Validate(value, name)
 }
 
-// pathOf is a path that stands for an alternative: the first that no alternative before it has.
+// pathOf returns a path that stands for an alternative: the first that no alternative before it
+// has.
 func pathOf(alternatives []string, i int) string {
 	paths := pathsIn(alternatives[i])
 	for _, path := range paths {
@@ -208,10 +210,10 @@ func pathOf(alternatives []string, i int) string {
 	return alternatives[i]
 }
 
-// pathsIn are the paths of an alternative, such as "†state.a && †log.a".
+// pathsIn returns the paths of an alternative, such as "†state.a && †log.a".
 func pathsIn(alternative string) (paths []string) {
 	for rest := alternative; rest != ""; {
-		at := strings.Index(rest, dagger)
+		at := strings.Index(rest, store.Dagger)
 		if at < 0 {
 			break
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+
+	"obelus/host/model/fit"
 )
 
 // anthropic is the wire of Anthropic's Messages.
@@ -23,7 +25,7 @@ func (anthropic) authorize(h http.Header, key string) {
 	}
 }
 
-func (anthropic) body(p *prompt) Object {
+func (anthropic) body(p *prompt) fit.Object {
 	var system, content []any
 	if p.system != "" {
 		system = append(system, anthropicText(p.system, p.stable == 0))
@@ -31,45 +33,46 @@ func (anthropic) body(p *prompt) Object {
 	for i, text := range p.blocks {
 		content = append(content, anthropicText(text, i == p.stable-1))
 	}
-	b := Object{{"model", p.config.Model}, {"max_tokens", p.params.MaxTokens}}
+	b := fit.Object{member("model", p.config.Model), member("max_tokens", p.params.MaxTokens)}
 	if system != nil {
-		b = append(b, Member{"system", system})
+		b = append(b, member("system", system))
 	}
-	b = append(b, Member{"messages", []any{Object{{"role", "user"}, {"content", content}}}})
+	b = append(b, member("messages", []any{fit.Object{member("role", "user"), member("content", content)}}))
 	if p.params.Temperature != nil {
-		b = append(b, Member{"temperature", *p.params.Temperature})
+		b = append(b, member("temperature", *p.params.Temperature))
 	}
 	if p.params.TopP != nil {
-		b = append(b, Member{"top_p", *p.params.TopP})
+		b = append(b, member("top_p", *p.params.TopP))
 	}
-	var output Object
+	var output fit.Object
 	if p.mode == modeSchema || p.mode == modeLoose {
-		output = Object{{"format", Object{{"type", "json_schema"}, {"schema", p.schema}}}}
+		output = fit.Object{member("format", fit.Object{member("type", "json_schema"), member("schema", p.schema)})}
 	}
 	if p.mode == modeTools {
 		b = append(b,
-			Member{"tools", []any{Object{{"name", functionName}, {"description", functionText}, {"input_schema", p.schema}}}},
-			Member{"tool_choice", Object{{"type", "tool"}, {"name", functionName}, {"disable_parallel_tool_use", true}}})
+			member("tools", []any{fit.Object{member("name", functionName), member("description", functionText), member("input_schema", p.schema)}}),
+			member("tool_choice", fit.Object{member("type", "tool"), member("name", functionName), member("disable_parallel_tool_use", true)}))
 	} else if thinks(p.params.Effort) { // a model that must call a function may not think
 		budget, fixed := thinkingBudget(p.config.Model, p.params.Effort, p.params.MaxTokens)
 		if fixed {
-			b = append(b, Member{"thinking", Object{{"type", "enabled"}, {"budget_tokens", budget}}})
+			b = append(b, member("thinking", fit.Object{member("type", "enabled"), member("budget_tokens", budget)}))
 		} else {
-			b = append(b, Member{"thinking", Object{{"type", "adaptive"}}})
-			output = append(output, Member{"effort", anthropicEffort(p.params.Effort)})
+			b = append(b, member("thinking", fit.Object{member("type", "adaptive")}))
+			output = append(output, member("effort", anthropicEffort(p.params.Effort)))
 		}
 	}
 	if output != nil {
-		b = append(b, Member{"output_config", output})
+		b = append(b, member("output_config", output))
 	}
-	return append(b, Member{"stream", true})
+	return append(b, member("stream", true))
 }
 
-// anthropicText is a block of text, which may be the last of what is kept in the provider's cache.
-func anthropicText(text string, last bool) Object {
-	block := Object{{"type", "text"}, {"text", text}}
+// anthropicText returns a block of text. last marks it as the end of the part of the prompt that
+// the provider caches.
+func anthropicText(text string, last bool) fit.Object {
+	block := fit.Object{member("type", "text"), member("text", text)}
 	if last {
-		block = append(block, Member{"cache_control", Object{{"type", "ephemeral"}}})
+		block = append(block, member("cache_control", fit.Object{member("type", "ephemeral")}))
 	}
 	return block
 }
@@ -77,7 +80,7 @@ func anthropicText(text string, last bool) Object {
 // thinks reports whether an effort asks for reasoning.
 func thinks(effort string) bool { return effort != "" && effort != "none" }
 
-// anthropicEffort is an effort in the words of the provider.
+// anthropicEffort returns an effort in the words of the provider.
 func anthropicEffort(effort string) string {
 	if effort == "minimal" {
 		return "low"
@@ -219,8 +222,8 @@ func (anthropic) whole(text []byte, r *reply) error {
 	return nil
 }
 
-// anthropicUsage notes what is said of tokens, which replaces what was said before. The cache's
-// stand beside the rest of the input there.
+// anthropicUsage stores a report of tokens. Its counts replace the ones of an earlier report. The
+// provider counts cached tokens apart from the rest of the input.
 func (r *reply) anthropicUsage(u *anthropicUsage) {
 	if u == nil {
 		return

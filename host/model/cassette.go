@@ -27,8 +27,8 @@ type Recording int
 // Kinds of recording.
 const (
 	ReplayOnly    Recording = iota // never: a request that is not recorded is an error
-	RecordMissing                  // for what is not recorded
-	RecordAll                      // always, and what was recorded of the same request is replaced
+	RecordMissing                  // where a request is not recorded
+	RecordAll                      // always; a new answer replaces the recorded ones of the same request
 )
 
 // Cassette is a file of requests with the answers that a model gave, so that tests need no model. A
@@ -48,7 +48,7 @@ type Cassette struct {
 	Scrub func(string) string
 
 	mu      sync.Mutex
-	entries []*tape // those of one hash in the order of their recording
+	entries []*tape // entries of one hash are in the order of their recording
 	changed bool
 }
 
@@ -185,7 +185,7 @@ func describe(e Entry) string {
 }
 
 // Prune drops the entries that no request has used, and returns how many. [Cassette.Save] writes
-// what is left.
+// the others.
 func (c *Cassette) Prune() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,8 +309,8 @@ func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answ
 // maxDiff bounds the difference that an error shows, in lines.
 const maxDiff = 80
 
-// miss is the error of a request that is not recorded: it shows how the request differs from the
-// nearest recorded one.
+// miss returns the error of a request that is not recorded: it shows how the request differs from
+// the nearest recorded one.
 func (c *Cassette) miss(r *Request, hash string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,7 +340,7 @@ func (c *Cassette) miss(r *Request, hash string) error {
 		c.name(), r.Purpose, r.Model, again, describe(nearest.Entry), strings.TrimRight(strings.Join(diff, "\n"), "\n"))
 }
 
-// readable is a request in lines: its blocks as they are, its schema with one keyword a line.
+// readable returns a request in lines: its blocks as they are, its schema with one keyword a line.
 func readable(request []byte) string {
 	var r struct {
 		Purpose, Model, System string

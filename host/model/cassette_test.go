@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -187,7 +188,7 @@ func TestCassette_Miss(t *testing.T) {
 		}
 	}
 	changed := numbered(2)
-	changed.Schema = Object{{"type", "object"}, {"properties", Object{{"word", Object{{"type", "string"}, {"maxLength", 9}}}}}}
+	changed.Schema = fit.Object{member("type", "object"), member("properties", fit.Object{member("word", fit.Object{member("type", "string"), member("maxLength", 9)})})}
 	_, err := c.Asker(nil, ReplayOnly).Ask(t.Context(), changed, nil)
 	if err == nil {
 		t.Fatal("a request that is not recorded is answered")

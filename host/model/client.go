@@ -11,10 +11,11 @@ import (
 	"sync"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
-// Options are what a [Client] uses of the process that it is in.
+// Options connect a [Client] to its process.
 type Options struct {
 	// Env looks up environment variables, for keys: when they are first needed. Nil has none.
 	Env func(string) (string, bool)
@@ -34,7 +35,7 @@ type Client struct {
 	config   Config
 	options  Options
 	wire     wire
-	dialect  Dialect
+	dialect  fit.Dialect
 	endpoint string
 	http     *http.Client
 	limiter  *limiter
@@ -50,13 +51,13 @@ var transport = sync.OnceValue(func() http.RoundTripper {
 	return t
 })
 
-// NewClient returns a client for a model of the settings. Its error is that of [Config.Check].
+// NewClient returns a client for a model of the settings, or the error of [Config.Check].
 func NewClient(c Config, o Options) (*Client, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	dialect, ok := DialectOf(c.Dialect)
+	dialect, ok := fit.DialectOf(c.Dialect)
 	if !ok {
 		return nil, fmt.Errorf("model %q: the dialect %s is not known", c.Name, c.Dialect)
 	}
@@ -168,7 +169,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 			if refused = f.refusesMode(a.mode); refused == "" {
 				return nil, c.failure(f)
 			}
-		} else if c.isDeaf(a.mode, got) {
+		} else if c.ignoresSchema(a.mode, got) {
 			refused = "the answer is not JSON, so the provider does not hold the model to the schema"
 		}
 		if refused == "" {
@@ -187,7 +188,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 	}
 }
 
-// failure is the error of a request that brought no answer. The budget's is returned as it is.
+// failure returns the error of a request that brought no answer. The budget's is returned as it is.
 func (c *Client) failure(f *failure) error {
 	if _, ok := f.err.(*plan.Fault); ok {
 		return f.err
@@ -257,7 +258,7 @@ func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
 			d.MaxSize = c.config.MaxSchema
 		}
 		d.RootObject = d.RootObject || a.step.mode == modeTools // arguments are an object
-		fitted, err := Fit(r.Schema, d)
+		fitted, err := fit.Schema(r.Schema, d)
 		if err != nil {
 			return "", err
 		}
@@ -270,8 +271,8 @@ func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
 	return excess, nil
 }
 
-// showSchema puts the request's schema into the prompt: that of a plan, which stays the same, after
-// what does so, and another at the end.
+// showSchema puts the request's schema into the prompt. The schema of a plan stays the same from
+// request to request, and goes after the other blocks that do; any other schema goes to the end.
 func (c *Client) showSchema(r *Request, a *adapted) {
 	block := SchemaBlock(r.Schema)
 	if r.Purpose == purposePlan {
@@ -282,11 +283,11 @@ func (c *Client) showSchema(r *Request, a *adapted) {
 	a.blocks = append(a.blocks, block)
 }
 
-// rootType is the type of the values that fit a schema, if it names one.
+// rootType returns the type of the values that fit a schema, if it names one.
 func rootType(schema any) string {
 	var v any
 	switch schema := schema.(type) {
-	case Object:
+	case fit.Object:
 		v = schema.Get("type")
 	case map[string]any:
 		v = schema["type"]
@@ -295,7 +296,7 @@ func rootType(schema any) string {
 	return text
 }
 
-// params returns the request's parameters, with those of the settings where it has none.
+// params returns the request's parameters; the settings supply the ones that it lacks.
 func (c *Client) params(r *Request) Params {
 	p, d := r.Params, c.config.Params
 	if p.Temperature == nil {
@@ -316,8 +317,8 @@ func (c *Client) params(r *Request) Params {
 	return p
 }
 
-// isDeaf reports whether an answer shows that the provider ignored the schema.
-func (c *Client) isDeaf(mode string, r *reply) bool {
+// ignoresSchema reports whether an answer shows that the provider ignored the schema.
+func (c *Client) ignoresSchema(mode string, r *reply) bool {
 	if r.refused || r.cutOff {
 		return false
 	}
@@ -333,7 +334,7 @@ func (c *Client) isDeaf(mode string, r *reply) bool {
 	return false
 }
 
-// answer makes an answer of what the provider sent.
+// answer converts the provider's reply to an answer.
 func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
 	answer := &Answer{Text: c.secrets.text(r.answer()), CutOff: r.cutOff, Loose: a.step.loose, Usage: used}
 	if r.refused {
@@ -341,7 +342,7 @@ func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
 		if answer.Refusal == "" {
 			answer.Refusal = "the model refused (" + r.finish + ")"
 			if text := strings.TrimSpace(answer.Text); text != "" {
-				answer.Refusal += ": " + c.show(text)
+				answer.Refusal += ": " + c.excerpt(text)
 			}
 		}
 		return answer
@@ -362,7 +363,7 @@ func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
 	return answer
 }
 
-// warn tells of something that goes on all the same.
+// warn reports a problem that does not stop the request.
 func (c *Client) warn(message string) {
 	if c.options.Warn != nil {
 		c.options.Warn(fmt.Sprintf("model %q: %s", c.config.Name, message))

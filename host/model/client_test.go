@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/host/model/modeltest"
 	"obelus/store"
 )
@@ -80,8 +81,8 @@ func (s *setUp) modes() (modes []string) {
 func question() *Request {
 	return &Request{
 		Purpose: purposeAnswer, Model: "wise", System: "You answer.", Blocks: []string{"## Data: †input\n{}", "", "## Call 1.1 judge"}, Stable: 1,
-		Schema: Object{{"type", "object"}, {"properties", Object{{"word", Object{{"type", "string"}}}, {"number", Object{{"type", "number"}}}}},
-			{"required", []any{"word", "number"}}, {"additionalProperties", false}},
+		Schema: fit.Object{member("type", "object"), member("properties", fit.Object{member("word", fit.Object{member("type", "string")}), member("number", fit.Object{member("type", "number")})}),
+			member("required", []any{"word", "number"}), member("additionalProperties", false)},
 		Key: "main/1.1",
 	}
 }
@@ -207,7 +208,7 @@ func TestClient_Ladder(t *testing.T) {
 				q.Loose = question()
 				q.Loose.Purpose = test.purpose
 				q.Loose.Blocks = []string{"in another form"}
-				q.Loose.Schema = Object{{"type", "array"}, {"items", Object{{"type", "string"}}}}
+				q.Loose.Schema = fit.Object{member("type", "array"), member("items", fit.Object{member("type", "string")})}
 			}
 			a, err := s.Ask(t.Context(), q, nil)
 			if test.err != "" {

@@ -1,10 +1,12 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -15,66 +17,70 @@ const (
 )
 
 var (
-	anyText     = Object{{"type", "string"}}
-	nullSchema  = Object{{"type", "null"}}
-	refSchema   = Object{{"$ref", "#/$defs/" + refName}}
-	pathSchema  = Object{{"$ref", "#/$defs/" + pathName}}
-	sharedDefs  = Object{{refName, Object{{"type", "string"}, {"pattern", "^" + dagger}}}, {pathName, Object{{"type", "string"}, {"pattern", `^\(?` + dagger}}}}
-	emptyObject = Object{{"type", "object"}, {"properties", Object{}}, {"additionalProperties", false}}
+	anyText     = fit.Object{member("type", "string")}
+	nullSchema  = fit.Object{member("type", "null")}
+	refSchema   = fit.Object{member("$ref", "#/$defs/"+refName)}
+	pathSchema  = fit.Object{member("$ref", "#/$defs/"+pathName)}
+	sharedDefs  = fit.Object{member(refName, fit.Object{member("type", "string"), member("pattern", "^"+store.Dagger)}), member(pathName, fit.Object{member("type", "string"), member("pattern", `^\(?`+store.Dagger)})}
+	emptyObject = fit.Object{member("type", "object"), member("properties", fit.Object{}), member("additionalProperties", false)}
 )
 
-// composer makes one schema of those of several tools.
+// maxHops bounds how many references are followed in one place.
+const maxHops = 12
+
+// composer combines the schemas of several tools to one.
 type composer struct {
 	thinks, reasons bool
 	lazy            bool
 	instances       []string
-	defs            Object
+	defs            fit.Object
 	names           map[string]string // of definitions, by scope and reference
 	shared          map[string]string // of definitions of results, by the text of their schema
 }
 
-// SolutionSchema returns the schema of what a model answers that plans with some tools: the calls
+// SolutionSchema returns the schema of the answer of a model that plans with some tools: the calls
 // and the output, where any text may be a reference.
-func SolutionSchema(p plan.Proposal, c Config) Object { return solutionSchema(p, c, false) }
+func SolutionSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, false) }
 
 // LooseSchema returns the schema of a plan in which the arguments of a call are the text of their
 // JSON: for tools whose schemas together are too large for the provider.
-func LooseSchema(p plan.Proposal, c Config) Object { return solutionSchema(p, c, true) }
+func LooseSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, true) }
 
-func solutionSchema(p plan.Proposal, c Config, loose bool) Object {
+func solutionSchema(p plan.Proposal, c Config, loose bool) fit.Object {
 	m := &composer{
 		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy,
 		instances: p.Instances, defs: slices.Clone(sharedDefs), names: map[string]string{},
 	}
-	calls := Object{{"type", "array"}, {"items", m.call(p.Tools, loose)}}
+	calls := fit.Object{member("type", "array"), member("items", m.call(p.Tools, loose))}
 	output := m.output(p.Schema)
 	if len(p.Tools) == 0 {
-		calls = append(calls, Member{"maxItems", 0})
+		calls = append(calls, member("maxItems", 0))
 	}
-	properties := Object{}
+	properties := fit.Object{}
 	if m.thinks {
-		properties = append(properties, Member{"thinking", anyText})
+		properties = append(properties, member("thinking", anyText))
 	}
-	return closedObject(append(properties, Member{"calls", calls}, Member{"output", output}), nil, m.defs)
+	return closedObject(append(properties, member("calls", calls), member("output", output)), nil, m.defs)
 }
 
-// closedObject is the schema of an object with some properties; optional of them may be missing.
-func closedObject(properties Object, optional []string, defs Object) Object {
+// closedObject returns the schema of an object with some properties; optional of them may be
+// missing.
+func closedObject(properties fit.Object, optional []string, defs fit.Object) fit.Object {
 	var required []any
 	for _, m := range properties {
 		if !slices.Contains(optional, m.Name) {
 			required = append(required, m.Name)
 		}
 	}
-	made := Object{{"type", "object"}, {"properties", properties}, {"required", append([]any{}, required...)}, {"additionalProperties", false}}
+	made := fit.Object{member("type", "object"), member("properties", properties), member("required", append([]any{}, required...)), member("additionalProperties", false)}
 	if len(defs) > 0 {
-		made = append(made, Member{"$defs", defs})
+		made = append(made, member("$defs", defs))
 	}
 	return made
 }
 
-// call is the schema of one call.
-func (m *composer) call(tools []plan.Offer, loose bool) Object {
+// call returns the schema of one call.
+func (m *composer) call(tools []plan.Offer, loose bool) fit.Object {
 	if len(tools) == 0 {
 		return emptyObject
 	}
@@ -87,31 +93,31 @@ func (m *composer) call(tools []plan.Offer, loose bool) Object {
 	for _, tool := range tools {
 		branches = append(branches, m.callOf(tool))
 	}
-	return Object{{"anyOf", branches}}
+	return fit.Object{member("anyOf", branches)}
 }
 
-func (m *composer) looseCall(tools []plan.Offer) Object {
+func (m *composer) looseCall(tools []plan.Offer) fit.Object {
 	names := make([]any, len(tools))
 	for i, tool := range tools {
 		names[i] = tool.Name
 	}
-	properties := Object{{"_tool", Object{{"enum", names}}}}
+	properties := fit.Object{member("_tool", fit.Object{member("enum", names)})}
 	if m.reasons {
-		properties = append(properties, Member{"_reasoningForCall", anyText})
+		properties = append(properties, member("_reasoningForCall", anyText))
 	}
-	args := Object{{"type", "string"}, {"description", "JSON text of an object: the tool's parameters, _outputPath and the like"}}
-	return closedObject(append(properties, Member{"args", args}), nil, nil)
+	args := fit.Object{member("type", "string"), member("description", "JSON text of an object: the tool's parameters, _outputPath and the like")}
+	return closedObject(append(properties, member("args", args)), nil, nil)
 }
 
-// callOf is the schema of a call of a tool.
-func (m *composer) callOf(tool plan.Offer) Object {
+// callOf returns the schema of a call of a tool.
+func (m *composer) callOf(tool plan.Offer) fit.Object {
 	parameters, meta := plan.ToolParts(tool.Schema)
-	params, _ := ordered(parameters).(Object)
-	required := textsOf(tool.Schema["required"])
-	properties := Object{{"_tool", Object{{"const", tool.Name}}}}
+	params, _ := ordered(parameters).(fit.Object)
+	required := fit.Texts(tool.Schema["required"])
+	properties := fit.Object{member("_tool", fit.Object{member("const", tool.Name)})}
 	var optional []string
 	add := func(name string, schema any, must bool) {
-		if properties = append(properties, Member{name, schema}); !must {
+		if properties = append(properties, member(name, schema)); !must {
 			optional = append(optional, name)
 		}
 	}
@@ -119,8 +125,8 @@ func (m *composer) callOf(tool plan.Offer) Object {
 		add("_reasoningForCall", anyText, true)
 	}
 	scope := &scope{composer: m, name: tool.Name, root: params}
-	for _, p := range params.object("properties") {
-		if def, ok := p.Value.(Object); ok && def.has("const") {
+	for _, p := range params.Object("properties") {
+		if def, ok := p.Value.(fit.Object); ok && def.Has("const") {
 			continue
 		}
 		add(p.Name, scope.orReference(p.Value), slices.Contains(required, p.Name))
@@ -130,13 +136,13 @@ func (m *composer) callOf(tool plan.Offer) Object {
 		add("_output", m.result(tool), true)
 	}
 	made := closedObject(properties, optional, nil)
-	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.object("properties")) == 0 && additional == nil {
-		made = made.with("additionalProperties", scope.moved(orTrue(additional)))
+	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.Object("properties")) == 0 && additional == nil {
+		made = made.With("additionalProperties", scope.moved(orAnySchema(additional)))
 	}
 	return made
 }
 
-func orTrue(schema any) any {
+func orAnySchema(schema any) any {
 	if schema == nil {
 		return true
 	}
@@ -146,7 +152,7 @@ func orTrue(schema any) any {
 // addMeta adds the meta-properties of a call that a model chooses.
 func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []string, add func(name string, schema any, must bool)) {
 	names := []string{"_instance", "_outputPath", "_outputMethod", "_scopes", "_model", "_delegate"}
-	for _, name := range sortedKeys(meta) {
+	for _, name := range slices.Sorted(maps.Keys(meta)) {
 		if !slices.Contains(names, name) && !slices.Contains([]string{"_tool", "_activity", "_reasoningForCall"}, name) {
 			names = append(names, name)
 		}
@@ -158,7 +164,7 @@ func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []stri
 		case declared:
 			continue // a const
 		case name == "_instance" && len(m.instances) > 0:
-			schema = Object{{"enum", append(listOf(m.instances), store.EveryInstance)}}
+			schema = fit.Object{member("enum", instanceNames(m.instances))}
 		case name == "_outputPath":
 			schema = pathSchema
 		default:
@@ -168,6 +174,15 @@ func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []stri
 	}
 }
 
+// instanceNames returns the names that a call can choose from, and the one of all instances.
+func instanceNames(instances []string) []any {
+	names := make([]any, 0, len(instances)+1)
+	for _, name := range instances {
+		names = append(names, name)
+	}
+	return append(names, store.EveryInstance)
+}
+
 // metaOf returns the schema that a tool declares for a meta-property. It is nil where the tool
 // prescribes the value, or an output path without saying which.
 func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (schema any, declared bool) {
@@ -175,21 +190,21 @@ func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (sc
 	if !declared {
 		return nil, false
 	}
-	o, ok := ordered(def).(Object)
+	o, ok := ordered(def).(fit.Object)
 	switch {
 	case !ok:
 		return nil, false
-	case o.has("const"):
+	case o.Has("const"):
 		return nil, true
-	case name == "_outputPath" && !o.has("enum") && !o.has("pattern"):
+	case name == "_outputPath" && !o.Has("enum") && !o.Has("pattern"):
 		return nil, false
-	case !o.has("type") && (name == "_outputPath" || name == "_instance") && !o.has("enum"):
-		o = append(Object{{"type", "string"}}, o...)
+	case !o.Has("type") && (name == "_outputPath" || name == "_instance") && !o.Has("enum"):
+		o = append(fit.Object{member("type", "string")}, o...)
 	}
 	return (&scope{composer: m, name: tool.Name + "." + name, root: o}).moved(o), true
 }
 
-// result is the schema of a tool's result.
+// result returns the schema of a tool's result.
 func (m *composer) result(tool plan.Offer) any {
 	declared := plan.OutputSchema(tool.Schema)
 	if declared == nil {
@@ -214,83 +229,82 @@ func hasOwnDefs(tool map[string]any) bool {
 	return false
 }
 
-// output is the schema of the final output.
-func (m *composer) output(schema any) Object {
+// output returns the schema of the final output.
+func (m *composer) output(schema any) fit.Object {
 	branches := []any{nullSchema, refSchema}
 	if schema == nil {
-		return Object{{"anyOf", append(branches, Object{})}}
+		return fit.Object{member("anyOf", append(branches, fit.Object{}))}
 	}
 	s := &scope{composer: m, name: "output", root: ordered(schema)}
-	return Object{{"anyOf", append(branches, s.withReferences(s.root))}}
+	return fit.Object{member("anyOf", append(branches, s.withReferences(s.root)))}
 }
 
-// scope is a schema whose definitions become those of the composed one.
+// scope is a schema whose definitions are moved to the composed schema.
 type scope struct {
 	*composer
-	name  string // what the definitions' names begin with
-	inner string // the same for what refers to the schema as a whole; empty for name
+	name  string // prefix of the names of its definitions
+	inner string // prefix for references to the schema as a whole; empty for name
 	root  any
 }
 
 // orReference returns a schema that takes a reference as well.
 func (s *scope) orReference(schema any) any {
-	o, ok := schema.(Object)
+	o, ok := schema.(fit.Object)
 	if !ok {
-		return Object{{"anyOf", []any{refSchema, s.moved(schema)}}}
+		return fit.Object{member("anyOf", []any{refSchema, s.moved(schema)})}
 	}
 	if isPlainText(o) {
 		return s.moved(o)
 	}
-	return Object{{"anyOf", []any{refSchema, s.withReferences(o)}}}
+	return fit.Object{member("anyOf", []any{refSchema, s.withReferences(o)})}
 }
 
 // isPlainText reports whether a schema takes any text, and so a reference.
-func isPlainText(schema Object) bool {
-	bounded := slices.ContainsFunc(schema, func(m Member) bool { return m.Name != "type" && !slices.Contains(annotations, m.Name) })
-	return !bounded && slices.Equal(typesOf(schema), []string{"string"})
+func isPlainText(schema fit.Object) bool {
+	return fit.IsUnbounded(schema.Without("type")) && slices.Equal(fit.Types(schema), []string{"string"})
 }
 
 // withReferences returns a schema whose direct properties take references.
 func (s *scope) withReferences(schema any) any {
-	o, ok := schema.(Object)
-	for hops := 0; ok && o.has("$ref") && hops < maxMerges; hops++ {
-		target, found := s.target(o.text("$ref"))
-		inner, isObject := target.(Object)
-		if !found || !isObject || !inner.has("properties") && !inner.has("$ref") {
+	o, ok := schema.(fit.Object)
+	for hops := 0; ok && o.Has("$ref") && hops < maxHops; hops++ {
+		target, found := s.target(o.Text("$ref"))
+		inner, isObject := target.(fit.Object)
+		if !found || !isObject || !inner.Has("properties") && !inner.Has("$ref") {
 			break
 		}
-		o = annotated(append(slices.Clip(inner), o.without("$ref")...), o)
+		o = fit.Annotate(append(slices.Clip(inner), o.Without("$ref")...), o)
 	}
 	if !ok {
 		return schema
 	}
-	var properties Object
-	for _, p := range o.object("properties") {
-		if def, ok := p.Value.(Object); ok && def.has("const") {
+	var properties fit.Object
+	for _, p := range o.Object("properties") {
+		if def, ok := p.Value.(fit.Object); ok && def.Has("const") {
 			p.Value = s.moved(def)
 		} else {
 			p.Value = s.orMoved(p.Value)
 		}
 		properties = append(properties, p)
 	}
-	if !o.has("anyOf") && o.has("oneOf") { // a reference may be of several branches
+	if !o.Has("anyOf") && o.Has("oneOf") { // a reference may be of several branches
 		o = renamed(o, "oneOf", "anyOf")
 	}
-	if branches := o.list("anyOf"); branches != nil {
+	if branches := o.List("anyOf"); branches != nil {
 		made := make([]any, len(branches))
 		for i, branch := range branches {
 			made[i] = s.withReferences(branch)
 		}
-		return s.movedKeeping(o, "anyOf", made).without(definitionKeywords...)
+		return s.movedKeeping(o, "anyOf", made).Without(definitionKeywords...)
 	}
 	if properties == nil {
 		return s.moved(o)
 	}
-	return s.movedKeeping(o, "properties", properties).without(definitionKeywords...)
+	return s.movedKeeping(o, "properties", properties).Without(definitionKeywords...)
 }
 
 // renamed returns an object with a member under another name.
-func renamed(o Object, from, to string) Object {
+func renamed(o fit.Object, from, to string) fit.Object {
 	made := slices.Clone(o)
 	for i := range made {
 		if made[i].Name == from {
@@ -300,44 +314,45 @@ func renamed(o Object, from, to string) Object {
 	return made
 }
 
-// definitionKeywords hold definitions, which become those of the composed schema.
+// definitionKeywords hold definitions, which are moved to the composed schema, or identify a
+// schema.
 var definitionKeywords = []string{"$defs", "definitions", "$schema", "$id"}
 
-// orMoved is orReference for a property, whose own properties take no references.
+// orMoved is like orReference for a property, whose own properties take no references.
 func (s *scope) orMoved(schema any) any {
-	if o, ok := schema.(Object); ok && isPlainText(o) {
+	if o, ok := schema.(fit.Object); ok && isPlainText(o) {
 		return s.moved(o)
 	}
-	return Object{{"anyOf", []any{refSchema, s.moved(schema)}}}
+	return fit.Object{member("anyOf", []any{refSchema, s.moved(schema)})}
 }
 
 // movedKeeping moves all of a schema but one keyword, which has been moved.
-func (s *scope) movedKeeping(o Object, keyword string, value any) Object {
-	rest, _ := s.moved(o.with(keyword, nil)).(Object)
-	return rest.with(keyword, value)
+func (s *scope) movedKeeping(o fit.Object, keyword string, value any) fit.Object {
+	rest, _ := s.moved(o.With(keyword, nil)).(fit.Object)
+	return rest.With(keyword, value)
 }
 
 // moved returns a schema whose references lead to the definitions of the composed one.
 func (s *scope) moved(schema any) any {
-	made := rewriteRefs(schema, s.define)
-	if o, ok := made.(Object); ok {
-		return o.without(definitionKeywords...)
+	made := fit.RewriteRefs(schema, s.define)
+	if o, ok := made.(fit.Object); ok {
+		return o.Without(definitionKeywords...)
 	}
 	return made
 }
 
 func (s *scope) target(ref string) (any, bool) {
-	steps, ok := pointerSteps(ref)
+	steps, ok := fit.PointerSteps(ref)
 	if !ok {
 		return nil, false
 	}
-	return resolvePointer(s.root, steps)
+	return fit.Resolve(s.root, steps)
 }
 
-// define makes what a reference leads to a definition of the composed schema, and returns the
-// reference to that.
+// define adds the target of a reference to the definitions of the composed schema, and returns the
+// reference to that definition.
 func (s *scope) define(ref string) string {
-	steps, ok := pointerSteps(ref)
+	steps, ok := fit.PointerSteps(ref)
 	if !ok {
 		return ref
 	}
@@ -348,24 +363,24 @@ func (s *scope) define(ref string) string {
 	} else {
 		own, steps = s.wholeName(), nil
 	}
-	target, ok := resolvePointer(s.root, steps)
+	target, ok := fit.Resolve(s.root, steps)
 	if !ok {
 		return ref
 	}
 	name, known := s.names[own]
 	if !known {
-		name = safeName(own)
-		for s.defs.has(name) {
+		name = fit.SafeName(own)
+		for s.defs.Has(name) {
 			name += "_"
 		}
 		s.names[own] = name
-		s.defs = append(s.defs, Member{name, nil})
-		s.defs = s.defs.with(name, s.moved(target))
+		s.defs = append(s.defs, member(name, nil))
+		s.defs = s.defs.With(name, s.moved(target))
 	}
 	return "#/$defs/" + strings.Join(append([]string{name}, escapeSteps(rest)...), "/")
 }
 
-// wholeName is the name of the definition of the schema as a whole.
+// wholeName returns the name of the definition of the schema as a whole.
 func (s *scope) wholeName() string {
 	if s.inner != "" {
 		return s.inner
@@ -383,17 +398,17 @@ func escapeSteps(steps []string) []string {
 
 // AnswersSchema returns the schema of the answers to latent calls: an object with an answer for
 // each, by its ID. The schema of a result that several of them have is there once.
-func AnswersSchema(questions []plan.Question, c Config) Object {
+func AnswersSchema(questions []plan.Question, c Config) fit.Object {
 	m := &composer{names: map[string]string{}, shared: map[string]string{}}
-	properties := Object{}
+	properties := fit.Object{}
 	if c.Think {
-		properties = append(properties, Member{"thinking", anyText})
+		properties = append(properties, member("thinking", anyText))
 	}
 	for _, q := range questions {
 		m.share(q, questions)
 	}
 	for _, q := range questions {
-		properties = append(properties, Member{q.ID, m.answer(q)})
+		properties = append(properties, member(q.ID, m.answer(q)))
 	}
 	return closedObject(properties, nil, m.defs)
 }
@@ -410,21 +425,21 @@ func (m *composer) share(q plan.Question, all []plan.Question) {
 		return
 	}
 	tool, _ := q.Call["_tool"].(string)
-	name := safeName(tool)
-	for m.defs.has(name) {
+	name := fit.SafeName(tool)
+	for m.defs.Has(name) {
 		name += "_"
 	}
 	m.shared[text] = name
-	m.defs = append(m.defs, Member{name, nil})
+	m.defs = append(m.defs, member(name, nil))
 	schema := ordered(q.Schema)
-	m.defs = m.defs.with(name, (&scope{composer: m, name: name, root: schema}).moved(schema))
+	m.defs = m.defs.With(name, (&scope{composer: m, name: name, root: schema}).moved(schema))
 }
 
-// answer is the schema of the answer to one question.
+// answer returns the schema of the answer to one question.
 func (m *composer) answer(q plan.Question) any {
 	var value any = anyText
 	if name := m.shared[jsonText(q.Schema)]; name != "" {
-		value = Object{{"$ref", "#/$defs/" + name}}
+		value = fit.Object{member("$ref", "#/$defs/"+name)}
 	} else if q.Schema != nil {
 		schema := ordered(q.Schema)
 		value = (&scope{composer: m, name: q.ID, root: schema}).moved(schema)
@@ -432,14 +447,27 @@ func (m *composer) answer(q plan.Question) any {
 	if len(q.Alternatives) < 2 {
 		return value
 	}
-	failure := closedObject(Object{{"message", anyText}}, nil, nil)
+	failure := closedObject(fit.Object{member("message", anyText)}, nil, nil)
 	var branches []any
 	for i, to := range q.Alternatives {
 		given := value
 		if i == len(q.Alternatives)-1 {
 			given = failure
 		}
-		branches = append(branches, closedObject(Object{{"to", Object{{"const", to}}}, {"value", given}}, nil, nil))
+		branches = append(branches, closedObject(fit.Object{member("to", fit.Object{member("const", to)}), member("value", given)}, nil, nil))
 	}
-	return Object{{"anyOf", branches}}
+	return fit.Object{member("anyOf", branches)}
 }
+
+// ordered returns a schema that has been compiled with its members in order; one that is broken
+// becomes a schema of any value.
+func ordered(schema any) any {
+	made, err := fit.Order(schema)
+	if err != nil {
+		return fit.Object{}
+	}
+	return made
+}
+
+// member returns a member of an object.
+func member(name string, value any) fit.Member { return fit.Member{Name: name, Value: value} }

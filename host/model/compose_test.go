@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -147,8 +149,8 @@ func TestSolutionSchema_Call(t *testing.T) {
 			p, c := test.proposal, test.config
 			c.NoReasons = true
 			p.Tools = []plan.Offer{offer(t, "t", test.tool, test.latent)}
-			call := model.SolutionSchema(p, c).Get("properties").(model.Object).Get("calls").(model.Object).Get("items").(model.Object).Get("anyOf").([]any)[0].(model.Object)
-			properties := call.Get("properties").(model.Object)
+			call := model.SolutionSchema(p, c).Get("properties").(fit.Object).Get("calls").(fit.Object).Get("items").(fit.Object).Get("anyOf").([]any)[0].(fit.Object)
+			properties := call.Get("properties").(fit.Object)
 			if got := text(t, properties[0]); got != `{"Name":"_tool","Value":{"const":"t"}}` {
 				t.Errorf("it begins with %s", got)
 			}
@@ -174,7 +176,7 @@ func TestSolutionSchema_Definitions(t *testing.T) {
 	}
 	s := model.SolutionSchema(p, model.Config{NoReasons: true})
 	var names []string
-	for _, m := range s.Get("$defs").(model.Object) {
+	for _, m := range s.Get("$defs").(fit.Object) {
 		names = append(names, m.Name)
 	}
 	want := []string{"Ref", "Path", "a_b.whole", "a_b.Order", "a_b.Line", "c.Line", "c._output.Line", "output.Line"}
@@ -267,5 +269,73 @@ func TestAnswersSchema_SharesResults(t *testing.T) {
 		`"judge":{"type":"object","properties":{"n":{"$ref":"#/$defs/judge.N"}},"required":["n"],"additionalProperties":false},"judge.N":{"type":"integer"}}}`
 	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func mustFit(t testing.TB, schema any, name string) fit.Fitted {
+	t.Helper()
+	d, ok := fit.DialectOf(name)
+	if !ok {
+		t.Fatalf("there is no dialect %s", name)
+	}
+	fitted, err := fit.Schema(schema, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fitted
+}
+
+func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
+	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "openai")
+	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
+		`{"type":"object","properties":{"_tool":{"type":"string","const":"decide"},"_reasoningForCall":{"type":"string"},` +
+		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
+		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
+		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
+		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
+		`"required":["calls","output"],"additionalProperties":false,` +
+		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
+	if diff := cmp.Diff(want, text(t, fitted.Schema)); diff != "" {
+		t.Error(diff)
+	}
+	if fitted.Size != len(want) || fitted.Excess != "" || len(fitted.Notes) > 0 {
+		t.Errorf("size %d, want %d; excess %q; notes %q", fitted.Size, len(want), fitted.Excess, fitted.Notes)
+	}
+	answer := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","note":null,"_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
+	undone, err := fitted.Undo(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want2 := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
+	if diff := cmp.Diff(want2, undone); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSolutionSchema_FittedToLlama(t *testing.T) {
+	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "llama")
+	want := `"$defs":{"Ref":{"type":"string","pattern":"^†[^\"\\\\]+$"},"Path":{"type":"string","pattern":"^\\(?†[^\"\\\\]+$"}}}`
+	if got := text(t, fitted.Schema); !strings.HasSuffix(got, want) {
+		t.Errorf("the definitions are not %s in %s", want, got)
+	}
+	if got := text(t, fitted.Schema); !strings.Contains(got, `"required":["_tool","_reasoningForCall","amount"]`) || !strings.Contains(got, `{"type":"number","description":"{minimum: 0}"}`) {
+		t.Error(got)
+	}
+}
+
+func TestSolutionSchema_Excess(t *testing.T) {
+	p := plan.Proposal{}
+	for i := range 40 {
+		p.Tools = append(p.Tools, offer(t, fmt.Sprintf("tool%d", i), `{"properties": {"first": {"type": "integer"}, "second": {"type": "boolean"}, "third": {"enum": ["x", "y"]}}}`, false))
+	}
+	exact, loose := model.SolutionSchema(p, model.Config{}), model.LooseSchema(p, model.Config{})
+	for name, over := range map[string]bool{"anthropic": true, "openai": false, "ollama": true, "gemini": false} {
+		if got := mustFit(t, exact, name).Excess; over != strings.Contains(got, " bytes, and "+name+" takes ") || !over && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := mustFit(t, loose, name).Excess; got != "" {
+			t.Errorf("%s, loose: %q", name, got)
+		}
 	}
 }

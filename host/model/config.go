@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Config is one model of the settings: where it is, what it is asked with, and what it may cost.
+// Config is one model of the settings: its address, the parameters of its requests, and its limits.
 // The zero of a field stands for its default.
 type Config struct {
 	Name     string // in the settings
@@ -36,7 +36,7 @@ type Config struct {
 	Price     *Price // nil if it is not known
 }
 
-// Price is what a model costs, in US dollars for a million tokens.
+// Price is the price of a model, in US dollars for a million tokens.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite float64
 }

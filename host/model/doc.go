@@ -1,5 +1,5 @@
-// Package model asks language models: it makes requests of latent calls and of plans to be made,
-// and checks what comes back.
+// Package model asks language models: it makes requests for latent calls and for plans, and checks
+// the answers.
 //
 // A [Model] answers latent calls ([obelus/engine/plan.Model]) and makes plans
 // ([obelus/engine/plan.PlanModel]). It says what to ask, and leaves the asking to an [Asker]: a
@@ -12,7 +12,7 @@
 //
 // A [Request] is neutral: it has a system text, blocks of text from what never changes to what
 // changes last, and the schema of the answer. [Model.AnswerRequest], [Model.PlanRequest] and
-// [Model.AskRequest] return one without asking it, for a look at what a model would be shown.
+// [Model.AskRequest] return one without asking it, for a look at the prompt of a model.
 // [Request.Hash] is the same wherever the same is asked.
 //
 // For an answer, data is shown whole. For a plan it is shown in part, since a plan refers to data
@@ -22,18 +22,18 @@
 // # Schemas
 //
 // [SolutionSchema] composes one schema of all tools that a plan may call, and [AnswersSchema] one
-// of the results of several calls. They are objects of an order ([Object]): a model writes its
+// of the results of several calls. The members of these objects have an order: a model writes its
 // answer in the order of the properties, so the tool comes first and the result last.
 //
-// Providers take different parts of JSON Schema. [Fit] makes of a schema what a [Dialect] takes,
-// and [Fitted.Undo] makes of an answer what the schema is about. An asker does both:
-// [Answer.Value] is undone. Where [Fitted.Excess] is set, the provider would refuse the schema, or
-// not heed it, and [Request.Loose] is the same question with a smaller one.
+// Providers take different parts of JSON Schema. An asker fits the schema of a request to its
+// provider by package [obelus/host/model/fit], and undoes the same in the answer: [Answer.Value] is
+// a value of the request's schema. Where the fitted schema exceeds a limit, the provider would
+// refuse or ignore it, and [Request.Loose] is the same question with a smaller schema.
 //
 // # Answers
 //
-// What a model answers is held against the original schema, whatever the provider promises. An
-// answer that does not fit is asked for again, with its error and its call alone, as often as
+// The answer of a model is validated against the original schema, whatever the provider promises.
+// An answer that does not fit is asked for again, with its error and its call alone, as often as
 // [Config.Repairs] says; then it is a fault with the code "schema". A refusal is a failure with the
 // code "refused", which a plan may handle. An answer that was cut off is a fault with the code
 // "max_tokens", and a prompt that is larger than [Config.Window] one with the code "window".

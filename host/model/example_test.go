@@ -6,6 +6,7 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -13,8 +14,8 @@ import (
 type parrot struct{ text string }
 
 func (p parrot) Ask(_ context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
-	dialect, _ := model.DialectOf("openai")
-	fitted, err := model.Fit(r.Schema, dialect)
+	dialect, _ := fit.DialectOf("openai")
+	fitted, err := fit.Schema(r.Schema, dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -61,22 +62,4 @@ func ExampleModel_Propose() {
 	}
 	fmt.Println(string(store.EncodeJSON(solution.Calls[0].Call)))
 	// Output: {"_outputPath":"†state.receipt","_tool":"pay","amount":"†input.amount"}
-}
-
-func ExampleFit() {
-	dialect, _ := model.DialectOf("openai")
-	fitted, err := model.Fit(map[string]any{
-		"type":       "object",
-		"properties": map[string]any{"name": map[string]any{"type": "string", "minLength": 1}, "note": map[string]any{"type": "string"}},
-		"required":   []any{"name"},
-	}, dialect)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(fitted.Notes)
-	fmt.Println(fitted.Undo(map[string]any{"name": "Ada", "note": nil}))
-	// Output:
-	// [name: minLength is said in the description]
-	// map[name:Ada] <nil>
 }

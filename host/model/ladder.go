@@ -102,7 +102,7 @@ func (c *Client) stepDown(r *Request, from step, why string) (bool, error) {
 	return again, nil
 }
 
-// namedBy are words by which a provider names what it refuses, by mode.
+// namedBy are words in the errors of a provider that refuses a mode, by mode.
 var namedBy = map[string][]string{
 	modeSchema: {"schema", "response_format", "structured output", "output_config", "output_format", "grammar"},
 	modeLoose:  {"schema", "response_format", "structured output", "output_config", "output_format", "grammar"},

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Limits keep the requests of a process within what the settings of each model allow, whichever
-// client sends them: one that was made after the settings changed shares them with the one before.
-// The zero Limits are ready. They are safe for concurrent use.
+// Limits keep the requests of a process within the limits in the settings of each model. The
+// clients of a model share them, also a client that was made after the settings changed. The zero
+// Limits are ready. They are safe for concurrent use.
 type Limits struct {
 	mu     sync.Mutex
 	models map[limitKey]*limiter
@@ -41,8 +41,8 @@ const window = time.Minute
 // within any minute.
 type limiter struct {
 	slots chan struct{} // nil for no limit
-	// turn is held by the one who waits for the window to let him in, so that requests are sent in
-	// the order in which they came.
+	// turn is held by the first request that waits for the window, so that requests are sent in the
+	// order in which they came.
 	turn     chan struct{}
 	rpm, tpm int
 
@@ -134,7 +134,8 @@ func (l *limiter) try(guess int64) (*sent, time.Duration) {
 	return s, 0
 }
 
-// correct counts what a request has used in place of the guess; if it was not sent, not at all.
+// correct replaces the guessed tokens of a request by the tokens used. A request that was not sent
+// is forgotten: used is below 0.
 func (l *limiter) correct(s *sent, used int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

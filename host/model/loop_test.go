@@ -13,6 +13,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
+	"obelus/host/model/fit"
 	"obelus/host/model/modeltest"
 	"obelus/store"
 	"obelus/store/memory"
@@ -113,10 +114,10 @@ func runPlanned(t testing.TB, r *engine.Runner, m *Model, seed int) string {
 // its bounds, none hangs, and a replay gives the same.
 func TestLoop_WhateverTheSchemaAllows(t *testing.T) {
 	ended := map[string]int{}
-	for _, dialect := range Dialects() {
+	for _, dialect := range fit.Dialects() {
 		server := modeltest.NewTransport(t)
 		c := Config{Name: "m", URL: "https://models.example/v1", Model: "m", Dialect: dialect, Repairs: 1}
-		for seed := *firstPlan; seed < *firstPlan+*generatedPlans/len(Dialects()); seed++ {
+		for seed := *firstPlan; seed < *firstPlan+*generatedPlans/len(fit.Dialects()); seed++ {
 			server.Seed = uint64(seed)
 			client, err := NewClient(c, Options{Transport: server})
 			if err != nil {

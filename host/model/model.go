@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/store"
 )
 
 // Defaults of [Config].
@@ -58,7 +59,7 @@ func (m *Model) Batch() (limit int, acrossInstances bool) {
 	return limit, m.config.AcrossInstances
 }
 
-// repairs is how often a model is asked again about an answer that breaks the schema.
+// repairs returns how often a model is asked again about an answer that breaks the schema.
 func (m *Model) repairs() int {
 	switch {
 	case m.config.Repairs < 0:
@@ -100,10 +101,10 @@ func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
 	}
 }
 
-// Tokens estimates how many tokens the prompt of a request has: its bytes, with those of its
+// Tokens estimates how many tokens the prompt of a request has: the bytes of its texts and its
 // schema, divided by three, which is more than most models count.
 func (r *Request) Tokens() int {
-	n := len(r.System) + sizeOf(r.Schema)
+	n := len(r.System) + len(jsonText(r.Schema))
 	for _, block := range r.Blocks {
 		n += len(block)
 	}
@@ -125,7 +126,7 @@ func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error 
 	}
 	var sizes []sized
 	for _, kind := range kinds {
-		name := strings.TrimSpace(dagger + kind.Kind + " " + kind.Instance)
+		name := strings.TrimSpace(store.Dagger + kind.Kind + " " + kind.Instance)
 		sizes = append(sizes, sized{name, len(dataBlock(kind, planning))})
 	}
 	slices.SortStableFunc(sizes, func(a, b sized) int { return b.size - a.size })
@@ -146,12 +147,12 @@ const (
 	codeMaxTokens = "max_tokens"
 )
 
-// refused is the failure for an answer in which the model refuses.
+// refused returns the failure for an answer in which the model refuses.
 func refused(answer *Answer) error {
 	return &plan.Failure{Fields: map[string]any{"message": "the model refused: " + plan.ValidText(answer.Refusal), "code": codeRefused}}
 }
 
-// cutOff is the fault for an answer that ended at the limit of tokens.
+// cutOff returns the fault for an answer that ended at the limit of tokens.
 func (m *Model) cutOff() error {
 	return plan.Faultf(codeMaxTokens, "the model's answer was cut off at max_tokens = %d: raise max_tokens, or ask for less at once", m.config.MaxTokens)
 }
@@ -159,7 +160,7 @@ func (m *Model) cutOff() error {
 // maxShown bounds, in bytes, how much of an answer an error holds.
 const maxShown = 2 << 10
 
-// unfit is the text for an answer that breaks the schema to the end.
+// unfit returns the text for an answer that breaks the schema to the end.
 func unfit(problem error, last string, repairs int) string {
 	again := ""
 	if repairs > 0 {
@@ -168,7 +169,7 @@ func unfit(problem error, last string, repairs int) string {
 	return fmt.Sprintf("the model's answer is not what was asked for%s: %s; its last answer: %s", again, problem, cutText(plan.ValidText(last), maxShown))
 }
 
-// problemOf is why an answer has no value.
+// problemOf returns the reason why an answer has no value.
 func problemOf(answer *Answer) string {
 	if answer.Problem != "" {
 		return answer.Problem
@@ -176,13 +177,14 @@ func problemOf(answer *Answer) string {
 	return "the answer is not JSON"
 }
 
-// repairBlock shows a model what was wrong with its answer.
+// repairBlock returns a block of a prompt with the model's last answer and the reason why it was
+// refused.
 func repairBlock(heading, last string, problem error) string {
 	return heading + "\n" + cutText(last, maxShown) + "\nIt was refused: " + problem.Error() + "\nAnswer again, so that it is right."
 }
 
-// ask asks until an answer can be read, or there are no more repairs. It returns what is still
-// wrong as problem, with the last answer.
+// ask asks until an answer can be read, or there are no more repairs. problem is the reason why the
+// last answer, last, was refused; nil if it was not.
 func (m *Model) ask(ctx context.Context, r *Request, meter *plan.Meter, read func(*Answer) error) (last string, problem, err error) {
 	given := r
 	for round := 0; ; round++ {

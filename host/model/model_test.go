@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -193,7 +194,7 @@ func TestAnswerAll_RepairIsOfItsCall(t *testing.T) {
 	if whole := strings.Join(second.Blocks, "\n"); strings.Contains(whole, "## Call 1.2") || !strings.Contains(whole, "## Data: †state") || !strings.Contains(whole, "## Call 1.3") {
 		t.Error(whole)
 	}
-	if got := text(t, second.Schema.(model.Object).Get("required")); got != `["1.3"]` {
+	if got := text(t, second.Schema.(fit.Object).Get("required")); got != `["1.3"]` {
 		t.Error(got)
 	}
 	if asker.meters[0] != meter || asker.meters[1] != meter {
@@ -208,7 +209,7 @@ func TestAnswer_Single(t *testing.T) {
 	if result, ok := v.(plan.Result); err != nil || !ok || text(t, result.Value) != `{"n":1}` {
 		t.Errorf("got %v, %v", v, err)
 	}
-	if got := text(t, asker.asked[0].Schema.(model.Object).Get("required")); got != `["thinking","1.1"]` || asker.asked[0].Key != "c/1.1" || asker.asked[0].Params.MaxTokens != 8192 {
+	if got := text(t, asker.asked[0].Schema.(fit.Object).Get("required")); got != `["thinking","1.1"]` || asker.asked[0].Key != "c/1.1" || asker.asked[0].Params.MaxTokens != 8192 {
 		t.Errorf("asked %s as %s", got, asker.asked[0].JSON())
 	}
 	if _, err = m.Answer(t.Context(), latent(t, "1.1", number)); err == nil {

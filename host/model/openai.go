@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"obelus/host/model/fit"
 )
 
 // openAI is the wire of OpenAI's Chat Completions, which many providers speak.
@@ -29,46 +31,46 @@ func (azureOpenAI) authorize(h http.Header, key string) {
 	}
 }
 
-func (openAI) body(p *prompt) Object {
+func (openAI) body(p *prompt) fit.Object {
 	var messages []any
 	if p.system != "" {
-		messages = append(messages, Object{{"role", "system"}, {"content", p.system}})
+		messages = append(messages, fit.Object{member("role", "system"), member("content", p.system)})
 	}
-	messages = append(messages, Object{{"role", "user"}, {"content", strings.Join(p.blocks, "\n\n")}})
-	b := Object{{"model", p.config.Model}, {"messages", messages}}
+	messages = append(messages, fit.Object{member("role", "user"), member("content", strings.Join(p.blocks, "\n\n"))})
+	b := fit.Object{member("model", p.config.Model), member("messages", messages)}
 	limit := "max_tokens" // which not all others know by its newer name
 	if p.config.Provider == "openai" || p.config.Provider == "azure" {
 		limit = "max_completion_tokens"
 	}
-	b = append(b, Member{limit, p.params.MaxTokens})
+	b = append(b, member(limit, p.params.MaxTokens))
 	if p.params.Temperature != nil {
-		b = append(b, Member{"temperature", *p.params.Temperature})
+		b = append(b, member("temperature", *p.params.Temperature))
 	}
 	if p.params.TopP != nil {
-		b = append(b, Member{"top_p", *p.params.TopP})
+		b = append(b, member("top_p", *p.params.TopP))
 	}
 	if p.params.Seed != nil {
-		b = append(b, Member{"seed", *p.params.Seed})
+		b = append(b, member("seed", *p.params.Seed))
 	}
 	if p.params.Effort != "" {
-		b = append(b, Member{"reasoning_effort", p.params.Effort})
+		b = append(b, member("reasoning_effort", p.params.Effort))
 	}
 	switch p.mode {
 	case modeSchema, modeLoose:
-		b = append(b, Member{"response_format", Object{{"type", "json_schema"},
-			{"json_schema", Object{{"name", functionName}, {"strict", true}, {"schema", p.schema}}}}})
+		b = append(b, member("response_format", fit.Object{member("type", "json_schema"),
+			member("json_schema", fit.Object{member("name", functionName), member("strict", true), member("schema", p.schema)})}))
 	case modeTools:
 		b = append(b,
-			Member{"tools", []any{Object{{"type", "function"},
-				{"function", Object{{"name", functionName}, {"description", functionText}, {"parameters", p.schema}}}}}},
-			Member{"tool_choice", Object{{"type", "function"}, {"function", Object{{"name", functionName}}}}})
+			member("tools", []any{fit.Object{member("type", "function"),
+				member("function", fit.Object{member("name", functionName), member("description", functionText), member("parameters", p.schema)})}}),
+			member("tool_choice", fit.Object{member("type", "function"), member("function", fit.Object{member("name", functionName)})}))
 	case modeJSON:
-		b = append(b, Member{"response_format", Object{{"type", "json_object"}}})
+		b = append(b, member("response_format", fit.Object{member("type", "json_object")}))
 	}
 	if p.config.Provider == "openrouter" {
-		b = append(b, Member{"usage", Object{{"include", true}}}) // with the cost
+		b = append(b, member("usage", fit.Object{member("include", true)})) // with the cost
 	}
-	return append(b, Member{"stream", true}, Member{"stream_options", Object{{"include_usage", true}}})
+	return append(b, member("stream", true), member("stream_options", fit.Object{member("include_usage", true)}))
 }
 
 // completion is an answer, or a part of one.

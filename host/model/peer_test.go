@@ -15,6 +15,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"obelus/host/model/fit"
 	"obelus/host/model/modeltest"
 )
 
@@ -110,7 +111,7 @@ func TestPeer_Ollama(t *testing.T) {
 			continue
 		}
 		if err := validate(t, schema, a.Value.Value); err != nil {
-			text, _ := encode(schema)
+			text, _ := fit.JSON(schema)
 			t.Errorf("%d: %s does not fit %s: %v", i, a.Text, text, err)
 		}
 	}
@@ -146,7 +147,7 @@ func TestPeer_OllamaRefusesSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := question()
-	q.Schema = Object{{"type", "object"}, {"properties", Object{{"a", Object{{"type", "string"}, {"pattern", "^†"}}}}}, {"required", []any{"a"}}, {"additionalProperties", false}}
+	q.Schema = fit.Object{member("type", "object"), member("properties", fit.Object{member("a", fit.Object{member("type", "string"), member("pattern", "^†")})}), member("required", []any{"a"}), member("additionalProperties", false)}
 	a, err := c.Ask(t.Context(), q, nil)
 	if err != nil || a.Usage.Mode == modeSchema || a.Usage.Requests < 2 || len(warned) == 0 {
 		t.Errorf("%+v, %v, warned %q", a, err, warned)
@@ -156,7 +157,7 @@ func TestPeer_OllamaRefusesSchema(t *testing.T) {
 // validate holds a value against a schema.
 func validate(t *testing.T, schema, v any) error {
 	t.Helper()
-	text, err := encode(schema)
+	text, err := fit.JSON(schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,27 +185,27 @@ func randomSchema(r *rand.Rand, depth int) any {
 	}
 	switch kind {
 	case 6:
-		var properties Object
+		var properties fit.Object
 		required := []any{}
 		for i := range 1 + r.IntN(4) {
 			name := fmt.Sprint("p", i)
-			properties = append(properties, Member{name, randomSchema(r, depth+1)})
+			properties = append(properties, member(name, randomSchema(r, depth+1)))
 			if r.IntN(3) > 0 {
 				required = append(required, name)
 			}
 		}
-		return Object{{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}}
+		return fit.Object{member("type", "object"), member("properties", properties), member("required", required), member("additionalProperties", false)}
 	case 7:
-		return Object{{"type", "array"}, {"items", randomSchema(r, depth+1)}, {"minItems", r.IntN(2)}, {"maxItems", 2 + r.IntN(2)}}
+		return fit.Object{member("type", "array"), member("items", randomSchema(r, depth+1)), member("minItems", r.IntN(2)), member("maxItems", 2+r.IntN(2))}
 	case 8:
-		return Object{{"anyOf", []any{Object{{"type", "null"}}, randomSchema(r, depth+1)}}}
+		return fit.Object{member("anyOf", []any{fit.Object{member("type", "null")}, randomSchema(r, depth+1)})}
 	}
 	return []any{
-		Object{{"type", "string"}},
-		Object{{"type", "integer"}, {"minimum", -5}, {"maximum", 300}},
-		Object{{"type", "number"}},
-		Object{{"type", "boolean"}},
-		Object{{"enum", []any{"red", "née", 3, nil}}},
-		Object{{"const", "†fixed"}},
+		fit.Object{member("type", "string")},
+		fit.Object{member("type", "integer"), member("minimum", -5), member("maximum", 300)},
+		fit.Object{member("type", "number")},
+		fit.Object{member("type", "boolean")},
+		fit.Object{member("enum", []any{"red", "née", 3, nil})},
+		fit.Object{member("const", "†fixed")},
 	}[kind]
 }

@@ -7,11 +7,12 @@ import (
 	"maps"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
-// Propose implements [plan.PlanModel]. What the model answers to the end without being a plan is a
-// [*plan.PlanError].
+// Propose implements [plan.PlanModel]. Its error is a [*plan.PlanError] if no answer of the model
+// was a plan, after all repairs.
 func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
 	r := m.PlanRequest(p)
 	if err := m.fitsWindow(r, p.Kinds, true); err != nil {
@@ -34,8 +35,8 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 	return solution, nil
 }
 
-// chosen are the meta-properties that a model may leave out by null.
-var chosen = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
+// nullableMeta are the meta-properties that a model may leave out by null.
+var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
 
 // solutionOf reads the answer to a question for a plan. Its calls are checked when they are
 // compiled.
@@ -61,7 +62,7 @@ func solutionOf(value any, loose bool) (*plan.Solution, error) {
 		}
 		if loose {
 			var err error
-			if call, err = tightened(call); err != nil {
+			if call, err = parseLooseCall(call); err != nil {
 				return nil, fmt.Errorf("calls[%d]: %w", i, err)
 			}
 		}
@@ -70,16 +71,16 @@ func solutionOf(value any, loose bool) (*plan.Solution, error) {
 	return solution, nil
 }
 
-// tightened is a call whose arguments were one JSON text. A call that has them beside _tool stays
-// as it is.
-func tightened(call map[string]any) (map[string]any, error) {
+// parseLooseCall returns a call whose arguments are one JSON text with the arguments beside _tool.
+// A call that has them there stays as it is.
+func parseLooseCall(call map[string]any) (map[string]any, error) {
 	args, ok := call["args"]
 	if !ok {
 		return call, nil
 	}
 	if text, isText := args.(string); isText {
 		var err error
-		if args, err = decodeText(text); err != nil {
+		if args, err = store.DecodeJSON([]byte(text)); err != nil {
 			return nil, fmt.Errorf("args: the text is not JSON: %w", err)
 		}
 	}
@@ -96,16 +97,19 @@ func tightened(call map[string]any) (map[string]any, error) {
 	return made, nil
 }
 
-// withoutNulls is a call without the meta-properties that are null.
+// withoutNulls returns a call without the meta-properties that are null.
 func withoutNulls(call map[string]any) map[string]any {
 	made := maps.Clone(call)
-	for _, name := range chosen {
+	for _, name := range nullableMeta {
 		if v, ok := made[name]; ok && v == nil {
 			delete(made, name)
 		}
 	}
 	return made
 }
+
+// answerField is the field of the answer to a question of a script, beside the model's reasoning.
+const answerField = "value"
 
 // AskInput is a question of a script.
 type AskInput struct {
@@ -129,8 +133,8 @@ func (m *Model) AskRequest(in AskInput) *Request {
 	}
 	if m.config.Think {
 		c := &composer{names: map[string]string{}}
-		value := (&scope{composer: c, name: wrapper, root: r.Schema}).moved(r.Schema)
-		r.Schema = closedObject(Object{{"thinking", anyText}, {wrapper, value}}, nil, c.defs)
+		value := (&scope{composer: c, name: answerField, root: r.Schema}).moved(r.Schema)
+		r.Schema = closedObject(fit.Object{member("thinking", anyText), member(answerField, value)}, nil, c.defs)
 	}
 	return r
 }
@@ -149,9 +153,9 @@ func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, e
 		}
 		if value = answer.Value.Value; m.config.Think {
 			object, _ := value.(map[string]any)
-			inner, ok := object[wrapper]
+			inner, ok := object[answerField]
 			if !ok {
-				return fmt.Errorf(`expected {"thinking": …, "%s": …}`, wrapper)
+				return fmt.Errorf(`expected {"thinking": …, "%s": …}`, answerField)
 			}
 			value = inner
 		}

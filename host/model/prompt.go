@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
-// What a prompt for planning shows of a value, in bytes of a text and elements of a list.
+// Limits of a value in a prompt for planning: bytes of a text, and elements of a list.
 const (
 	shownText  = 2 << 10
 	shownItems = 20
@@ -25,14 +26,14 @@ func SchemaBlock(schema any) string {
 
 // jsonText writes a value as JSON: schemas in their order, other objects sorted.
 func jsonText(v any) string {
-	text, err := encode(v)
+	text, err := fit.JSON(v)
 	if err != nil {
 		return "null"
 	}
 	return string(text)
 }
 
-// systemText is a primer and the system messages of a context.
+// systemText returns a primer and the system messages of a context.
 func systemText(primer string, prose []plan.Prose) string {
 	texts := []string{primer}
 	for _, p := range prose {
@@ -43,7 +44,7 @@ func systemText(primer string, prose []plan.Prose) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// textBlocks are the text messages of a context.
+// textBlocks returns the text messages of a context.
 func textBlocks(prose []plan.Prose) (blocks []string) {
 	for _, p := range prose {
 		if !p.System {
@@ -53,7 +54,7 @@ func textBlocks(prose []plan.Prose) (blocks []string) {
 	return blocks
 }
 
-// dataBlock shows a kind. What is shown for planning is cut, and its texts are escaped.
+// dataBlock returns the block of a kind. For planning its value is cut, and its texts are escaped.
 func dataBlock(kind plan.Shown, planning bool) string {
 	var b strings.Builder
 	path := store.KindPath(kind.Kind)
@@ -159,7 +160,7 @@ func lastPlanBlock(calls []plan.LastCall) string {
 // maxIssued is how many bytes of a call of the last plan are shown.
 const maxIssued = 1000
 
-// issuedText shows a call as it was issued, without its tool and what it brought.
+// issuedText returns a call as it was issued, without its tool, its reasoning and its result.
 func issuedText(call map[string]any) string {
 	shown := map[string]any{}
 	for name, v := range call {
@@ -187,7 +188,7 @@ func errorsBlock(errors []map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// errorLine is an error message on a line: its call, and its text.
+// errorLine returns an error message on a line: its call, and its text.
 func errorLine(data map[string]any) string {
 	failure, _ := data["error"].(map[string]any)
 	message, ok := failure["message"].(string)
@@ -212,8 +213,8 @@ func errorLine(data map[string]any) string {
 	return strings.Join(names, " ") + ": " + message
 }
 
-// planBlocks are the blocks of a question for a plan, and how many of them the next one will begin
-// with if all goes on as it did.
+// planBlocks returns the blocks of a question for a plan, and how many of them the next one will
+// begin with if all goes on as it did.
 func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
 	blocks = append(textBlocks(p.Prose), toolsBlock(p, loose))
 	stable = len(blocks)
@@ -246,7 +247,7 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
 	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable
 }
 
-// answerBlocks are the blocks of what questions have in common, and all of them.
+// answerBlocks returns the blocks of what questions have in common, and all of them.
 func answerBlocks(questions []plan.Question) (common, calls []string) {
 	common = textBlocks(questions[0].Prose)
 	for _, kind := range joinedKinds(questions) {
@@ -266,8 +267,8 @@ func answerBlocks(questions []plan.Question) (common, calls []string) {
 	return append(common, seen...), calls
 }
 
-// joinedKinds are the kinds that any of several questions shows, each once: those that all scopes
-// name last.
+// joinedKinds returns the kinds that any of several questions shows, each once: those that all
+// scopes name last.
 func joinedKinds(questions []plan.Question) []plan.Shown {
 	type key struct{ kind, instance string }
 	at := map[key]int{}
@@ -344,7 +345,7 @@ func callBlock(q plan.Question) string {
 	return b.String() + "\n" + jsonText(parametersOf(q.Call))
 }
 
-// resultDescription returns what the schema of a result says in words.
+// resultDescription returns the description in the schema of a result.
 func resultDescription(schema any) (string, bool) {
 	object, _ := schema.(map[string]any)
 	text, ok := object["description"].(string)

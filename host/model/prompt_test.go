@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -131,7 +132,7 @@ func TestAskRequest_Golden(t *testing.T) {
 }
 
 func TestSchemaBlock(t *testing.T) {
-	got := model.SchemaBlock(model.Object{{Name: "type", Value: "object"}, {Name: "a", Value: "<b>"}})
+	got := model.SchemaBlock(fit.Object{{Name: "type", Value: "object"}, {Name: "a", Value: "<b>"}})
 	if !strings.HasPrefix(got, "## Schema of the answer\n") || !strings.HasSuffix(got, "\n"+`{"type":"object","a":"<b>"}`) {
 		t.Error(got)
 	}

@@ -11,9 +11,10 @@ import (
 	"strings"
 
 	"obelus/engine/spell"
+	"obelus/host/model/fit"
 )
 
-// The wires: what the messages between a client and a provider look like.
+// The wires: the formats of the messages between a client and a provider.
 const (
 	wireOpenAI    = "openai"    // Chat Completions
 	wireAnthropic = "anthropic" // Messages
@@ -29,7 +30,7 @@ const (
 	modeAuto   = "auto"   // the strictest that the provider has
 )
 
-// preset is what a provider's name stands for.
+// preset holds the settings that a provider's name stands for.
 type preset struct{ url, key, wire, dialect string }
 
 // presets are the known providers. All of them hold models to schemas, or say that they do.
@@ -87,8 +88,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check returns what is wrong with the settings of a model, all of it at once, and nil if a client
-// can be made of them.
+// Check returns an error with all the faults in the settings of a model, and nil if a client can be
+// made of them.
 func (c Config) Check() error {
 	var errs []error
 	say := func(format string, args ...any) {
@@ -101,7 +102,7 @@ func (c Config) Check() error {
 	}
 	known("provider", c.Provider, Providers())
 	known("wire", c.Wire, wires)
-	known("dialect", c.Dialect, Dialects())
+	known("dialect", c.Dialect, fit.Dialects())
 	known("mode", c.Mode, modes)
 	known("effort", c.Effort, efforts)
 	full := c.WithDefaults()
@@ -128,7 +129,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// checkURL returns what is wrong with the address, or nothing.
+// checkURL returns the fault of the address; empty if it has none.
 func (c Config) checkURL() string {
 	if c.URL == "" {
 		if c.Provider == "azure" {
@@ -157,7 +158,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkNumbers returns what is wrong with bounds and figures.
+// checkNumbers returns the faults of bounds and figures.
 func (c Config) checkNumbers() (wrong []string) {
 	for _, n := range []struct {
 		name  string

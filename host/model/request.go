@@ -11,13 +11,14 @@ import (
 	"obelus/store"
 )
 
-// Request is a question to a model, whatever its provider: what a provider is sent is made of it.
+// Request is a question to a model, independent of its provider. The messages to a provider are
+// made of it.
 type Request struct {
 	Purpose string   `json:"purpose"` // "answer", "plan" or "ask"
 	Model   string   `json:"model"`   // its name in the settings
 	System  string   `json:"system"`
 	Blocks  []string `json:"blocks"` // from what never changes to what changes last
-	Schema  any      `json:"schema"` // of the answer: an [Object], or another JSON value; nil for any text
+	Schema  any      `json:"schema"` // of the answer: a [fit.Object], or another JSON value; nil for any text
 	Params  Params   `json:"params"`
 
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
@@ -45,7 +46,7 @@ type Params struct {
 // Hash returns the SHA-256 of the request as JSON, in hex: of all that the model is shown.
 func (r *Request) Hash() string { return hashOf(r.JSON()) }
 
-// hashOf is the SHA-256 of a text, in hex.
+// hashOf returns the SHA-256 of a text, in hex.
 func hashOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -62,7 +63,7 @@ func (r *Request) JSON() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Answer is what a model said to a request.
+// Answer is the answer of a model to a request.
 type Answer struct {
 	// Value fits the request's schema as far as the provider held the model to it: it is to be
 	// checked. It is not set where the text is no JSON, or the model refused.
@@ -81,76 +82,4 @@ type Asker interface {
 	// provider, the network or the budget, and contains no secret. It is called from several
 	// goroutines at once.
 	Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answer, error)
-}
-
-// Object is a JSON object whose members keep their order, as those of schemas must: a model writes
-// its answer in the order of the properties.
-type Object []Member
-
-// Member is one name of an [Object] with its value: an Object, a slice, or another JSON value.
-type Member struct {
-	Name  string
-	Value any
-}
-
-// Get returns the value of a name; nil if the object lacks it.
-func (o Object) Get(name string) any {
-	for _, m := range o {
-		if m.Name == name {
-			return m.Value
-		}
-	}
-	return nil
-}
-
-// MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) { return appendValue(nil, o) }
-
-// appendValue appends a value as JSON. Objects and lists within one another are written into one
-// buffer.
-func appendValue(b []byte, v any) ([]byte, error) {
-	var err error
-	switch v := v.(type) {
-	case Object:
-		b = append(b, '{')
-		for i, m := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			if b, err = appendValue(b, m.Name); err != nil {
-				return nil, err
-			}
-			if b, err = appendValue(append(b, ':'), m.Value); err != nil {
-				return nil, err
-			}
-		}
-		return append(b, '}'), nil
-	case []any:
-		if v == nil {
-			return append(b, "null"...), nil
-		}
-		b = append(b, '[')
-		for i, e := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			if b, err = appendValue(b, e); err != nil {
-				return nil, err
-			}
-		}
-		return append(b, ']'), nil
-	case string:
-		return store.AppendString(b, v), nil
-	}
-	text, err := encode(v)
-	return append(b, text...), err
-}
-
-// encode writes a value as JSON, without escapes for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

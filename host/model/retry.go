@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 )
 
 // How long a request waits before it is tried again: twice as long each time, unless the provider
@@ -30,8 +31,8 @@ const (
 	longestAsked = 10 * time.Minute
 )
 
-// maxError bounds what is read of an answer that is an error, and maxSaid what is shown of it, in
-// bytes.
+// maxError bounds the bytes that are read of an answer that is an error, and maxSaid the bytes that
+// are shown of it.
 const (
 	maxError = 64 << 10
 	maxSaid  = 600
@@ -39,13 +40,13 @@ const (
 
 // failure is a request that brought no answer.
 type failure struct {
-	err    error
-	status int
-	said   string        // by the provider, without secrets
-	again  bool          // another try may help
-	after  time.Duration // that the provider asks to wait; negative if it does not
-	begun  bool          // the provider had begun to answer, which it may charge for
-	mute   bool          // the stream ended in order and without a word
+	err         error
+	status      int
+	said        string        // by the provider, without secrets
+	again       bool          // another try may help
+	after       time.Duration // that the provider asks to wait; negative if it does not
+	begun       bool          // the provider had begun to answer, which it may charge for
+	emptyStream bool          // the stream ended in order and without a word
 }
 
 func failed(err error, again bool) *failure { return &failure{err: err, again: again, after: -1} }
@@ -74,7 +75,7 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 		if f == nil {
 			return r, nil
 		}
-		if f.mute && !p.unstreamed { // some servers can say what is wrong in no other way
+		if f.emptyStream && !p.unstreamed { // some servers can give a reason in no other way
 			p.unstreamed = true
 			if body, err = c.encodeBody(p); err != nil {
 				return nil, failed(err, false)
@@ -127,7 +128,7 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	f := c.exchange(ctx, p, key, body, r)
 	var u plan.Usage
 	if f == nil || f.begun || r.text.Len()+r.args.Len() > 0 || r.usage.known {
-		u = r.spent(&c.config, len(body))
+		u = r.usageOf(&c.config, len(body))
 	}
 	u.Requests, u.Model, u.Mode, u.Request, u.Took = 1, c.config.Name, p.mode, p.key, time.Since(started)
 	u.MS = float64(u.Took.Microseconds()) / 1000
@@ -137,7 +138,7 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	return r, f
 }
 
-// encodeBody is the body of a request, with the extra of the settings.
+// encodeBody returns the body of a request, with the extra of the settings.
 func (c *Client) encodeBody(p *prompt) ([]byte, error) {
 	b := merge(c.wire.body(p), c.config.Extra)
 	if p.unstreamed {
@@ -145,9 +146,9 @@ func (c *Client) encodeBody(p *prompt) ([]byte, error) {
 	}
 	if b.Get("stream") == false { // its options are refused then
 		p.unstreamed = true
-		b = slices.DeleteFunc(b, func(m Member) bool { return m.Name == "stream_options" })
+		b = slices.DeleteFunc(b, func(m fit.Member) bool { return m.Name == "stream_options" })
 	}
-	text, err := encode(b)
+	text, err := fit.JSON(b)
 	if err != nil {
 		return nil, fmt.Errorf("the request is not JSON: %w", err)
 	}
@@ -235,7 +236,7 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 	switch first {
 	case '<':
 		page, _ := io.ReadAll(io.LimitReader(buffered, maxError))
-		return failed(errors.New("the answer is a web page, not JSON: "+c.show(pageTitle(page))+": is url right, and is no proxy in between?"), false)
+		return failed(errors.New("the answer is a web page, not JSON: "+c.excerpt(pageTitle(page))+": is url right, and is no proxy in between?"), false)
 	case '{', '[':
 		text, err := io.ReadAll(buffered)
 		if err != nil {
@@ -254,7 +255,7 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 				break
 			}
 			f := c.brokenOff(err)
-			f.mute = err == io.EOF && r.text.Len()+r.args.Len()+r.refusal.Len() == 0
+			f.emptyStream = err == io.EOF && r.text.Len()+r.args.Len()+r.refusal.Len() == 0
 			return f
 		}
 		if err := c.wire.event(ev, r); err != nil {
@@ -283,7 +284,7 @@ func firstCharacter(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// brokenOff is an answer that ended too early, or was too large.
+// brokenOff returns the failure of an answer that ended too early, or was too large.
 func (c *Client) brokenOff(err error) *failure {
 	if errors.Is(err, errTooLarge) {
 		f := failed(err, false)
@@ -295,7 +296,7 @@ func (c *Client) brokenOff(err error) *failure {
 	return f
 }
 
-// readFailure is what was wrong with an answer; nil for nil.
+// readFailure returns the failure for an error of reading an answer; nil for nil.
 func (c *Client) readFailure(err error) *failure {
 	if err == nil {
 		return nil
@@ -304,7 +305,7 @@ func (c *Client) readFailure(err error) *failure {
 	f.begun = true
 	if said := (*providerError)(nil); errors.As(err, &said) {
 		f.status = said.status
-		f.said = c.show(said.message)
+		f.said = c.excerpt(said.message)
 		f.again = said.status == 0 && !permanent[said.code] || retryable(said.status, said.code)
 		f.err = errors.New("the provider broke off: " + f.said)
 		f.begun = false // which the text tells that may have come
@@ -333,7 +334,7 @@ func retryable(status int, code string) bool {
 	return false
 }
 
-// networkFailure is a request that the network, a timeout or the caller ended.
+// networkFailure returns the failure of a request that the network, a timeout or the caller ended.
 func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *failure {
 	cause := context.Cause(ctx)
 	f := &failure{after: -1, begun: begun, again: true}
@@ -344,9 +345,9 @@ func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *fai
 	case cause != nil:
 		f.err, f.again = fmt.Errorf("while it waited for the answer: %w", cause), false
 	case errors.As(err, &inURL):
-		f.err = errors.New(c.show(inURL.Err.Error()))
+		f.err = errors.New(c.excerpt(inURL.Err.Error()))
 	default:
-		f.err = errors.New(c.show(err.Error()))
+		f.err = errors.New(c.excerpt(err.Error()))
 	}
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
 		f.again = false
@@ -354,7 +355,7 @@ func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *fai
 	return f
 }
 
-// statusFailure is an answer that is an error.
+// statusFailure returns the failure of an answer that is an error.
 func (c *Client) statusFailure(response *http.Response) *failure {
 	status := response.StatusCode
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxError))
@@ -366,7 +367,7 @@ func (c *Client) statusFailure(response *http.Response) *failure {
 	} else {
 		said = string(text)
 	}
-	said = c.show(said)
+	said = c.excerpt(said)
 	message := fmt.Sprintf("%s answers %s", response.Request.URL.Host, statusText(status))
 	if said != "" {
 		message += ": " + said
@@ -376,7 +377,7 @@ func (c *Client) statusFailure(response *http.Response) *failure {
 	return f
 }
 
-// statusText is a status with its name.
+// statusText returns a status with its name.
 func statusText(status int) string {
 	if status == 529 {
 		return "529 Overloaded"
@@ -399,7 +400,7 @@ func (c *Client) hint(status int, h http.Header) string {
 		if u, err := url.Parse(h.Get("Location")); err == nil && u.Host != "" {
 			to = u.Host
 		}
-		return fmt.Sprintf(" (it points to %s, which is not followed: the key would go there; if that is right, change url)", c.show(to))
+		return fmt.Sprintf(" (it points to %s, which is not followed: the key would go there; if that is right, change url)", c.excerpt(to))
 	}
 	return ""
 }
@@ -424,7 +425,7 @@ func isPage(text []byte, h http.Header) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")) || strings.HasPrefix(h.Get("Content-Type"), "text/html")
 }
 
-// pageTitle is the title of a page, or a part of its text.
+// pageTitle returns the title of a page, or a part of its text.
 func pageTitle(page []byte) string {
 	lower := bytes.ToLower(page)
 	if from := bytes.Index(lower, []byte("<title>")); from >= 0 && len(lower) == len(page) {
@@ -435,8 +436,8 @@ func pageTitle(page []byte) string {
 	return string(page[:min(len(page), 80)])
 }
 
-// show is what a provider says, without secrets, in one line that is not too long.
-func (c *Client) show(text string) string {
+// excerpt returns a provider's text on one line, without secrets, and cut if it is long.
+func (c *Client) excerpt(text string) string {
 	text = strings.ToValidUTF8(c.secrets.echo(text), "\ufffd")
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxSaid {
@@ -445,8 +446,8 @@ func (c *Client) show(text string) string {
 	return text
 }
 
-// idempotencyKey is the same for each try of a request, and another one for another request about
-// the same call: one that repairs the answer, or gives the schema in another way.
+// idempotencyKey returns a key that all tries of a request share. Another request about the same
+// call has another key: one that repairs the answer, or gives the schema in another way.
 func (c *Client) idempotencyKey(p *prompt, body []byte) string {
 	if p.callKey == "" {
 		return ""

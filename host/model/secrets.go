@@ -46,8 +46,8 @@ func (s *scrubber) add(values ...string) {
 	s.escaped = regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
-// escapedPattern is a regular expression for a text of which each character may be escaped: by a
-// backslash, as \u0041, or as %41.
+// escapedPattern returns a regular expression for a text in which each character may be escaped: by
+// a backslash, as \u0041, or as %41.
 func escapedPattern(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -84,7 +84,7 @@ func (s *scrubber) text(text string) string {
 	return s.echo(text)
 }
 
-// echo returns what a server said, without the secrets in whatever form it gives them back.
+// echo returns a server's text without the secrets, in whatever form the server gives them back.
 func (s *scrubber) echo(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

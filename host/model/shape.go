@@ -6,26 +6,28 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 )
 
 // maxShape bounds how deep the shape of a value is written.
 const maxShape = 3
 
-// toolLine is a tool on one line: its parameters, its result, what it is for, and what it writes.
+// toolLine returns a tool on one line: its parameters, its result, its purpose, and the paths that
+// it writes.
 func toolLine(tool plan.Offer, lazy bool) string {
 	parameters, meta := plan.ToolParts(tool.Schema)
-	params, _ := ordered(parameters).(Object)
+	params, _ := ordered(parameters).(fit.Object)
 	var b strings.Builder
 	b.WriteString(tool.Name + "(")
 	sep := ""
-	for _, p := range params.object("properties") {
-		if def, ok := p.Value.(Object); ok && def.has("const") {
+	for _, p := range params.Object("properties") {
+		if def, ok := p.Value.(fit.Object); ok && def.Has("const") {
 			continue
 		}
 		b.WriteString(sep + propertyShape(params, p, 1))
 		sep = ", "
 	}
-	if len(params.object("properties")) == 0 && params.Get("additionalProperties") != false {
+	if len(params.Object("properties")) == 0 && params.Get("additionalProperties") != false {
 		b.WriteString("…")
 	}
 	b.WriteString(")")
@@ -35,7 +37,7 @@ func toolLine(tool plan.Offer, lazy bool) string {
 	if shape := shapeOf(plan.OutputSchema(tool.Schema)); shape != "" {
 		b.WriteString(" → " + shape)
 	}
-	if text := oneLine(params.text("description")); text != "" {
+	if text := oneLine(params.Text("description")); text != "" {
 		b.WriteString(" — " + text)
 	}
 	if writes := outputPaths(meta["_outputPath"]); writes != "" {
@@ -44,18 +46,18 @@ func toolLine(tool plan.Offer, lazy bool) string {
 	return b.String() + parameterNotes(params)
 }
 
-// parameterNotes are the descriptions of parameters, each on a line.
-func parameterNotes(params Object) string {
+// parameterNotes returns the descriptions of parameters, each on a line.
+func parameterNotes(params fit.Object) string {
 	var b strings.Builder
-	for _, p := range params.object("properties") {
-		if def, ok := p.Value.(Object); ok && !def.has("const") && def.text("description") != "" {
-			b.WriteString("\n  " + p.Name + ": " + oneLine(def.text("description")))
+	for _, p := range params.Object("properties") {
+		if def, ok := p.Value.(fit.Object); ok && !def.Has("const") && def.Text("description") != "" {
+			b.WriteString("\n  " + p.Name + ": " + oneLine(def.Text("description")))
 		}
 	}
 	return b.String()
 }
 
-// outputPaths are the output paths that a tool declares, as text; empty if it declares none.
+// outputPaths returns the output paths that a tool declares, as text; empty if it declares none.
 func outputPaths(def any) string {
 	object, _ := def.(map[string]any)
 	if text, ok := object["const"].(string); ok {
@@ -64,15 +66,15 @@ func outputPaths(def any) string {
 	if text, ok := object["pattern"].(string); ok {
 		return "where matching " + text
 	}
-	if paths := textsOf(object["enum"]); len(paths) > 0 {
+	if paths := fit.Texts(object["enum"]); len(paths) > 0 {
 		return "one of " + strings.Join(paths, ", ")
 	}
 	return ""
 }
 
-func propertyShape(of Object, p Member, depth int) string {
+func propertyShape(of fit.Object, p fit.Member, depth int) string {
 	mark := ""
-	if !slices.Contains(textsOf(of.Get("required")), p.Name) {
+	if !slices.Contains(fit.Texts(of.Get("required")), p.Name) {
 		mark = "?"
 	}
 	shape := shapeWithin(p.Value, depth)
@@ -92,20 +94,20 @@ func shapeOf(schema any) string {
 }
 
 func shapeWithin(schema any, depth int) string {
-	o, ok := schema.(Object)
+	o, ok := schema.(fit.Object)
 	if !ok {
 		return ""
 	}
-	if values := valuesOf(o); len(values) > 0 {
+	if values := fit.Constants(o); len(values) > 0 {
 		var texts []string
 		for _, v := range values {
-			text, _ := encode(v)
+			text, _ := fit.JSON(v)
 			texts = append(texts, string(text))
 		}
 		return cutText(strings.Join(texts, " | "), 200)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if branches := o.list(keyword); branches != nil {
+		if branches := o.List(keyword); branches != nil {
 			var texts []string
 			for _, branch := range branches {
 				texts = append(texts, shapeWithin(branch, depth))
@@ -116,14 +118,14 @@ func shapeWithin(schema any, depth int) string {
 			return strings.Join(texts, " | ")
 		}
 	}
-	types := typesOf(o)
+	types := fit.Types(o)
 	if len(types) == 0 {
-		types = impliedTypes(o)
+		types = fit.ImpliedTypes(o)
 	}
 	switch {
 	case len(types) != 1:
 		return strings.Join(types, " | ")
-	case types[0] == "object" && len(o.object("properties")) > 0:
+	case types[0] == "object" && len(o.Object("properties")) > 0:
 		return objectShape(o, depth)
 	case types[0] == "array":
 		return "[" + shapeWithin(o.Get("items"), depth+1) + "]"
@@ -131,25 +133,25 @@ func shapeWithin(schema any, depth int) string {
 	return types[0] + bounds(o)
 }
 
-func objectShape(o Object, depth int) string {
+func objectShape(o fit.Object, depth int) string {
 	if depth >= maxShape {
 		return "{…}"
 	}
 	var texts []string
-	for _, p := range o.object("properties") {
+	for _, p := range o.Object("properties") {
 		texts = append(texts, propertyShape(o, p, depth+1))
 	}
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-// bounds are the bounds of a number or a text.
-func bounds(o Object) string {
+// bounds returns the bounds of a number or a text.
+func bounds(o fit.Object) string {
 	var b strings.Builder
 	for _, bound := range []struct{ keyword, sign string }{
 		{"minimum", "≥"}, {"exclusiveMinimum", ">"}, {"maximum", "≤"}, {"exclusiveMaximum", "<"},
 		{"format", "as"}, {"pattern", "matching"},
 	} {
-		if o.has(bound.keyword) {
+		if o.Has(bound.keyword) {
 			fmt.Fprintf(&b, " %s %v", bound.sign, o.Get(bound.keyword))
 		}
 	}

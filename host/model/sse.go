@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxBody bounds what is read of one answer, in bytes.
+// maxBody bounds the bytes that are read of one answer.
 const maxBody = 16 << 20
 
 // errTooLarge is the end of an answer that is larger than [maxBody].

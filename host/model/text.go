@@ -41,8 +41,8 @@ func notJSON(err error) error {
 // maxStarts bounds how many places of a text are tried as the beginning of a value.
 const maxStarts = 64
 
-// findJSON finds the first JSON value in a text: an array if that is what is wanted, else an
-// object, and if there is none, the other.
+// findJSON returns the first JSON value in a text: an array if root is "array", else an object; and
+// if there is none, the other.
 func findJSON(text, root string) (string, bool) {
 	if _, after, ok := strings.Cut(text, "</think>"); ok { // some servers leave the reasoning in
 		text = after
@@ -71,4 +71,23 @@ func findJSON(text, root string) (string, bool) {
 		return fenced, true
 	}
 	return "", false
+}
+
+// cutText returns the beginning of a text, of at most some bytes, with a mark where it is cut.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return validPrefix(text, most) + "…"
+}
+
+// validPrefix returns the longest beginning of at most some bytes that cuts no character.
+func validPrefix(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && text[most]&0xC0 == 0x80 {
+		most--
+	}
+	return text[:most]
 }

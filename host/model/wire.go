@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 )
 
 // wire is how requests and answers look to a provider.
@@ -16,11 +17,11 @@ type wire interface {
 	// path is where requests go, below the provider's address.
 	path() string
 
-	// authorize puts the key, if there is one, and what the wire demands into the header.
+	// authorize adds the key, if there is one, and the fields that the wire demands to the header.
 	authorize(h http.Header, key string)
 
 	// body is the request as the provider takes it, without the extra of the settings.
-	body(p *prompt) Object
+	body(p *prompt) fit.Object
 
 	// event reads one event of a streamed answer.
 	event(ev event, r *reply) error
@@ -65,7 +66,7 @@ type reply struct {
 	delta   func(string)
 }
 
-// tokens is what a provider says that a request used.
+// tokens is the usage of a request by the provider's count.
 type tokens struct {
 	known                                           bool
 	input, output, cacheRead, cacheWrite, reasoning int64
@@ -88,7 +89,7 @@ func (r *reply) writeArgs(text string) {
 	}
 }
 
-// answer is the text that is to be the JSON value: that of the function, if it is called.
+// answer returns the text that is to be the JSON value: the function's arguments if it is called.
 func (r *reply) answer() string {
 	if r.called == "" {
 		return r.text.String()
@@ -101,18 +102,18 @@ func (r *reply) answer() string {
 
 // merge returns an object with the members of another in it. Objects within both are merged, and
 // the other's values replace all else. New members come last, sorted by name.
-func merge(o Object, extra map[string]any) Object {
+func merge(o fit.Object, extra map[string]any) fit.Object {
 	merged := slices.Clone(o)
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		value := extra[name]
-		i := slices.IndexFunc(merged, func(m Member) bool { return m.Name == name })
+		i := slices.IndexFunc(merged, func(m fit.Member) bool { return m.Name == name })
 		if i < 0 {
-			merged = append(merged, Member{name, value})
+			merged = append(merged, member(name, value))
 			continue
 		}
 		if more, ok := value.(map[string]any); ok {
 			switch old := merged[i].Value.(type) {
-			case Object:
+			case fit.Object:
 				value = merge(old, more)
 			case map[string]any:
 				value = merge(sortedObject(old), more)
@@ -123,23 +124,23 @@ func merge(o Object, extra map[string]any) Object {
 	return merged
 }
 
-// sortedObject is a map as an [Object], sorted by name.
-func sortedObject(m map[string]any) Object {
-	o := make(Object, 0, len(m))
+// sortedObject returns a map as a [fit.Object], sorted by name.
+func sortedObject(m map[string]any) fit.Object {
+	o := make(fit.Object, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		o = append(o, Member{name, m[name]})
+		o = append(o, member(name, m[name]))
 	}
 	return o
 }
 
-// providerError is what a provider says went wrong.
+// providerError is an error that a provider reports.
 type providerError struct {
 	status  int // of HTTP; 0 where it came within an answer
 	code    string
 	message string
 }
 
-// Error returns what the provider says.
+// Error returns the provider's message.
 func (e *providerError) Error() string {
 	return e.message
 }
@@ -188,9 +189,9 @@ var (
 	errNoJSON = errors.New("the answer is not what the provider's interface promises")
 )
 
-// spent is what one request used, in the terms of the meter. What the provider did not say is
-// estimated: a token for each 4 bytes.
-func (r *reply) spent(c *Config, sentBytes int) plan.Usage {
+// usageOf returns the usage of one request for the meter. Where the provider gives no counts, they
+// are estimated: a token for each 4 bytes.
+func (r *reply) usageOf(c *Config, sentBytes int) plan.Usage {
 	u := plan.Usage{Served: r.served, Finish: r.finish, Input: r.usage.input, Output: r.usage.output,
 		CacheRead: r.usage.cacheRead, CacheWrite: r.usage.cacheWrite, Reasoning: r.usage.reasoning}
 	written := r.text.Len() + r.args.Len() + r.refusal.Len()
@@ -202,18 +203,18 @@ func (r *reply) spent(c *Config, sentBytes int) plan.Usage {
 	}
 	u.Cost = r.usage.cost
 	if c.Price != nil {
-		cost := c.Price.of(u)
+		cost := c.Price.cost(u)
 		u.Cost = &cost
 	}
 	return u
 }
 
-// estimate is about how many tokens a text has.
+// estimate returns about how many tokens a text has.
 func estimate(bytes int) int64 { return int64((bytes + 3) / 4) }
 
-// of returns what tokens cost, in US dollars. A price of the cache that is not set is that of the
-// input.
-func (p *Price) of(u plan.Usage) float64 {
+// cost returns the cost of tokens, in US dollars. Where the cache has no price, the price of the
+// input applies.
+func (p *Price) cost(u plan.Usage) float64 {
 	read, write := p.CacheRead, p.CacheWrite
 	if read == 0 {
 		read = p.Input

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"obelus/host/model/fit"
 )
 
 // TestBodies holds what a provider is sent, to the byte.
@@ -139,7 +141,7 @@ func TestThinkingBudget(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	o := Object{{"a", Object{{"b", 1}, {"c", map[string]any{"d": 1}}}}, {"e", 1}, {"f", []any{1}}}
+	o := fit.Object{member("a", fit.Object{member("b", 1), member("c", map[string]any{"d": 1})}), member("e", 1), member("f", []any{1})}
 	got := merge(o, map[string]any{"a": map[string]any{"c": map[string]any{"x": 2}, "a": 0}, "e": map[string]any{"y": 1}, "f": []any{2}, "g": nil})
 	text, err := json.Marshal(got)
 	if want := `{"a":{"b":1,"c":{"d":1,"x":2},"a":0},"e":{"y":1},"f":[2],"g":null}`; err != nil || string(text) != want {

@@ -26,8 +26,8 @@ func traceID(context string, first int) (id TraceID) {
 	return id
 }
 
-// spanID returns the id of a span: of a run or a plan by its context and tick, of a call and of
-// what it asked by its context and call.
+// spanID returns the id of a span: of a run or a plan by its context and tick, of a call and of its
+// requests by its context and call.
 func spanID(kind, context, call string) (id SpanID) {
 	copy(id[:], digest(kind, context, call))
 	return id
@@ -120,7 +120,7 @@ func (s *Span) otlp(trace TraceID) otlpSpan {
 	return made
 }
 
-// nanoseconds is a time as OTLP has it: JSON has 64-bit numbers as texts there.
+// nanoseconds returns a time as OTLP has it: JSON has 64-bit numbers as texts there.
 func nanoseconds(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
 func otlpAttributes(attributes []Attribute) []otlpAttribute {

@@ -156,7 +156,7 @@ func (r *recordedRun) readContent(ctx context.Context, in journal.Context, plans
 	return nil
 }
 
-// addContent adds the arguments of a call and what it wrote to its span.
+// addContent adds the arguments of a call and its result to its span.
 func (r *recordedRun) addContent(span *Span, call journal.Record) {
 	arguments := map[string]any{}
 	for name, v := range r.arguments[call.Call] {

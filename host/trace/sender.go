@@ -18,7 +18,7 @@ import (
 	"obelus/engine/plan"
 )
 
-// Config says where traces go, and what is in them. The zero Config sends nothing.
+// Config holds the destination and the content of traces. The zero Config sends nothing.
 type Config struct {
 	URL     string   // of the collector, such as http://127.0.0.1:4318
 	Headers []Header // of each request
@@ -96,7 +96,7 @@ const (
 	maxReason   = 300              // bytes of an answer that an error has
 )
 
-// NewSender returns a sender. Its error is that of [Config.Check].
+// NewSender returns a sender, or the error of [Config.Check].
 func NewSender(c Config) (*Sender, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("%q %w", c.URL, err)
@@ -170,7 +170,7 @@ func (s *Sender) post(ctx context.Context, body []byte) (again bool, after time.
 	return again, after, fmt.Errorf("sending to %s: %s%s", endpoint, answer.Status, reasonOf(text))
 }
 
-// reasonOf is the beginning of an answer, for an error.
+// reasonOf returns the beginning of an answer, for an error.
 func reasonOf(text []byte) string {
 	reason := strings.TrimSpace(plan.ValidText(string(text[:min(len(text), maxReason)])))
 	if reason == "" {

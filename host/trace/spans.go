@@ -22,7 +22,7 @@ type Trace struct {
 	Spans   []Span // a parent before its children
 }
 
-// Span is a part of a trace: a run, a call, or what was asked of a model for one of them.
+// Span is a part of a trace: a run, a call, or the requests to a model for one of them.
 type Span struct {
 	ID, Parent SpanID // Parent is zero for the run itself
 	Name       string
@@ -42,14 +42,14 @@ type Attribute struct {
 // ModelInfo is a model as its provider knows it.
 type ModelInfo struct{ Provider, Model string }
 
-// Options say what is in a trace.
+// Options select the content of a trace.
 type Options struct {
 	// Models are the models of the settings by their names there. The spans of others have the name
 	// as their model, and no provider.
 	Models map[string]ModelInfo
 
-	// Content adds the arguments of calls as their plans have them, what they wrote, and the texts of
-	// failures, which may have either in them.
+	// Content adds the arguments of calls as their plans have them, their results, and the texts of
+	// failures, which may contain either.
 	Content bool
 }
 
@@ -84,7 +84,7 @@ type builder struct {
 	trace   *Trace
 }
 
-// run adds the span of a run, and those of all in it, and returns its place among the spans.
+// run adds the spans of a run and of all in it, and returns the place of the first.
 func (b *builder) run(ctx context.Context, in journal.Context, first int, parent SpanID) (int, error) {
 	r, err := readRun(ctx, in, first, b.options.Content)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *builder) run(ctx context.Context, in journal.Context, first int, parent
 	return at, nil
 }
 
-// call adds the span of a call that has begun, and those of what it asked and of its delegate.
+// call adds the spans of a call that has begun, of its requests to a model, and of its delegate.
 func (b *builder) call(ctx context.Context, in journal.Context, r *recordedRun, call journal.Record, parent SpanID) error {
 	began, err := time.Parse(time.RFC3339Nano, call.Started)
 	if err != nil { // it has not begun
@@ -170,7 +170,7 @@ func (b *builder) call(ctx context.Context, in journal.Context, r *recordedRun, 
 // providers are the providers of the settings that the conventions know by other names.
 var providers = map[string]string{"gemini": "gcp.gemini", "azure": "azure.ai.openai"}
 
-// chat adds the span of what was asked of a model.
+// chat adds the span of the requests to a model for a call or a plan.
 func (b *builder) chat(parent, id SpanID, u *plan.Usage, start, end time.Time, in, call string) {
 	info, known := b.options.Models[u.Model]
 	if !known {
@@ -252,7 +252,7 @@ func (s *Span) text(key, value string) { s.Attributes = append(s.Attributes, Att
 
 func (s *Span) number(key string, n int64) { s.Attributes = append(s.Attributes, Attribute{key, n}) }
 
-// took is how long requests to a model took.
+// took returns how long requests to a model took.
 func took(u *plan.Usage) time.Duration { return time.Duration(u.MS * float64(time.Millisecond)) }
 
 func minTime(a, b time.Time) time.Time {

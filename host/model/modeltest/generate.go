@@ -100,7 +100,7 @@ func (g *generator) branch(branches []any, depth int) any {
 	return g.followed(chosen)
 }
 
-// followed is a schema, or the one that it refers to.
+// followed returns a schema, or the one that it refers to.
 func (g *generator) followed(schema any) any {
 	for range 16 {
 		o, _ := schema.(map[string]any)
@@ -113,7 +113,7 @@ func (g *generator) followed(schema any) any {
 	return schema
 }
 
-// resolve returns what a reference within the schema refers to; nil if it is not there.
+// resolve returns the target of a reference within the schema; nil if it is not there.
 func (g *generator) resolve(ref string) any {
 	at := g.root
 	for _, name := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
@@ -123,14 +123,15 @@ func (g *generator) resolve(ref string) any {
 	return at
 }
 
-// without is a schema without a keyword.
+// without returns a schema without a keyword.
 func without(o map[string]any, name string) map[string]any {
 	o = maps.Clone(o)
 	delete(o, name)
 	return o
 }
 
-// merged is a schema, without its unions, together with another: properties and required of both.
+// merged returns a schema, without its unions, together with another: properties and required of
+// both.
 func merged(o map[string]any, other any) map[string]any {
 	all := without(without(o, "anyOf"), "oneOf")
 	with, _ := other.(map[string]any)

@@ -130,7 +130,7 @@ type monkeyToken struct {
 	bias float32
 }
 
-// monkeyTokens are what the monkey writes: ASCII, and any byte, though those rarely.
+// monkeyTokens returns the tokens of the monkey: ASCII characters, and rarely any byte.
 func monkeyTokens() []monkeyToken {
 	const normal, unknown, control, raw = 1, 2, 3, 6
 	tokens := []monkeyToken{{"<unk>", unknown, -60}, {"<s>", control, -60}, {"</s>", control, 0}}

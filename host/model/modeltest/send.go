@@ -59,7 +59,7 @@ func writePiece(w http.ResponseWriter, text string) bool {
 	return err == nil
 }
 
-// check has what is sent over the OpenAI wire checked.
+// check calls CheckSent with a body or an event of the OpenAI wire.
 func (s *Server) check(r *Request, v any, isEvent bool) {
 	if _, isText := v.(string); s.CheckSent == nil || r.Wire != "openai" || isText {
 		return
@@ -79,7 +79,7 @@ type serverEvent struct {
 	data any // a string is sent as it is
 }
 
-// text is the event as it is sent.
+// text returns the event as it is sent.
 func (e serverEvent) text() string {
 	data, ok := e.data.(string)
 	if !ok {
@@ -107,7 +107,7 @@ func pieces(text string) (all []string) {
 	return all
 }
 
-// openAIFinish is why an answer ends.
+// openAIFinish returns the reason why an answer ends.
 func openAIFinish(reply Reply) string {
 	if reply.Finish != "" {
 		return reply.Finish
@@ -134,7 +134,7 @@ func openAITool(arguments string) object {
 	return object{"id": "call_1", "type": "function", "function": object{"name": "answer", "arguments": arguments}}
 }
 
-// openAIWhole is an answer that comes at once.
+// openAIWhole returns an answer that comes at once.
 func openAIWhole(r *Request, reply Reply, fault Fault) object {
 	message := object{"role": "assistant", "content": reply.Text, "refusal": nil}
 	switch {
@@ -151,7 +151,7 @@ func openAIWhole(r *Request, reply Reply, fault Fault) object {
 	return whole
 }
 
-// openAIEvents are the events of a streamed answer.
+// openAIEvents returns the events of a streamed answer.
 func openAIEvents(r *Request, reply Reply, fault Fault) (events []serverEvent) {
 	chunk := func(choices []any, more object) {
 		o := object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": fmt.Sprint(r.Body["model"], "-served"), "choices": choices}
@@ -191,7 +191,7 @@ func openAIEvents(r *Request, reply Reply, fault Fault) (events []serverEvent) {
 	return append(events, serverEvent{data: "[DONE]"})
 }
 
-// anthropicStop is why an answer ends.
+// anthropicStop returns the reason why an answer ends.
 func anthropicStop(r *Request, reply Reply) string {
 	switch {
 	case reply.Finish != "":
@@ -209,7 +209,7 @@ func anthropicUsage(reply Reply, output int) object {
 		"cache_read_input_tokens": reply.CacheRead, "cache_creation_input_tokens": reply.CacheWrite}
 }
 
-// anthropicWhole is an answer that comes at once.
+// anthropicWhole returns an answer that comes at once.
 func anthropicWhole(r *Request, reply Reply) object {
 	content := []any{object{"type": "text", "text": reply.Text + reply.Refusal}}
 	if isTool(r, reply) {
@@ -219,7 +219,7 @@ func anthropicWhole(r *Request, reply Reply) object {
 		"stop_reason": anthropicStop(r, reply), "stop_sequence": nil, "usage": anthropicUsage(reply, reply.Output)}
 }
 
-// anthropicEvents are the events of a streamed answer.
+// anthropicEvents returns the events of a streamed answer.
 func anthropicEvents(r *Request, reply Reply, fault Fault) (events []serverEvent) {
 	add := func(name string, o object) {
 		o["type"] = name

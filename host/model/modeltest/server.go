@@ -19,18 +19,18 @@ type Server struct {
 	// does for the Anthropic wire, too.
 	URL string
 
-	// Answer returns the answer to a request. Nil answers by a value that fits the schema that is
-	// asked for, of which Seed and the number of the request decide.
+	// Answer returns the answer to a request. Nil answers by a value that fits the request's schema;
+	// Seed and the number of the request decide which.
 	Answer func(*Request) Reply
 
 	// Fault returns what goes wrong with a request. Nil lets all go well.
 	Fault func(*Request) Fault
 
-	// Check returns what is wrong with a request, which is then refused, and fails the test.
+	// Check returns an error for a wrong request, which is then refused, and fails the test.
 	Check func(*Request) error
 
 	// CheckSent is given each body and each event of the OpenAI wire that is sent, and whether it is
-	// an event. What it returns fails the test.
+	// an event. Its error fails the test.
 	CheckSent func(body []byte, isEvent bool) error
 
 	Seed uint64
@@ -60,7 +60,7 @@ type Reply struct {
 	Value   any    // is written as JSON, unless there is a Text
 	Text    string // the answer as it is
 	Refusal string
-	Finish  string // in the provider's word; empty for that of an answer which is whole
+	Finish  string // in the provider's word; empty if the answer is complete
 
 	// Tokens. Where both Input and Output are 0, there are as many as the texts make likely.
 	Input, Output, CacheRead, CacheWrite, Reasoning int
@@ -337,7 +337,7 @@ func (s *Server) reply(r *Request, fault Fault) Reply {
 	return reply
 }
 
-// cutInHalf is the first half of a text.
+// cutInHalf returns the first half of a text.
 func cutInHalf(text string) string {
 	runes := []rune(text)
 	return string(runes[:len(runes)/2])

@@ -1,4 +1,4 @@
-package cmd
+package usage
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 	"obelus/store"
 )
 
-// hintTextInput adds to an error about the input how to give a value that is not text: key=text
+// HintTextInput adds to an error about the input how to give a value that is not text: key=text
 // always gives text.
-func hintTextInput(err error, inputs []string) error {
+func HintTextInput(err error, inputs []string) error {
 	var message *plan.MessageError
 	if !errors.As(err, &message) || !message.Input {
 		return err
@@ -32,9 +32,9 @@ func hintTextInput(err error, inputs []string) error {
 	return err
 }
 
-// hintTextParameters prints a hint for input that was given as text though it reads as another
-// JSON value, if a call failed because the parameter that refers to it wants another type.
-func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, inputs []string) {
+// HintTextParameters returns a hint for each input that was given as text though it reads as
+// another JSON value, if a call failed because the parameter that refers to it wants another type.
+func HintTextParameters(calls []plan.Source, outcome *journal.Outcome, inputs []string) (hints []string) {
 	for _, text := range inputs {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || strings.HasSuffix(key, ":") {
@@ -53,14 +53,15 @@ func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, i
 			return call[parameter] == store.Dagger+"input."+key
 		}
 		if slices.ContainsFunc(outcome.Calls, fails) {
-			a.term.Infof("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
+			hints = append(hints, fmt.Sprintf("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value))
 		}
 	}
+	return hints
 }
 
-// hintTextArgument returns how JSON is given, if a parameter was given as text and its tool wants
+// HintTextArgument returns how JSON is given, if a parameter was given as text and its tool wants
 // another type.
-func hintTextArgument(message string, pairs []string) string {
+func HintTextArgument(message string, pairs []string) string {
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
 		if !strings.HasSuffix(key, ":") && strings.HasPrefix(message, key+": got string, want ") && json.Valid([]byte(value)) {

@@ -1,4 +1,4 @@
-package model_test
+package fit_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host/model"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -251,7 +252,7 @@ func objectOf(t *rapid.T, root any, o object, depth int) any {
 
 func isText(o object) bool {
 	text, _ := o["description"].(string)
-	return o["type"] == "string" && strings.Contains(text, model.TextMark)
+	return o["type"] == "string" && strings.Contains(text, fit.TextMark)
 }
 
 func without(o object, name string) object {
@@ -445,9 +446,9 @@ func compiled(t interface{ Fatalf(string, ...any) }, s any) *schema.Schema {
 	return made
 }
 
-// TestFit_Law holds that every value of a schema can be written as each dialect has it, and is then
+// TestSchema_Law holds that every value of a schema can be written as each dialect has it, and is then
 // what it was: but that a property that may be missing or null may change from one to the other.
-func TestFit_Law(t *testing.T) {
+func TestSchema_Law(t *testing.T) {
 	tried, valid := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		original := normal(t, schemas{T: t}.root())
@@ -461,9 +462,9 @@ func TestFit_Law(t *testing.T) {
 				values = append(values, w)
 			}
 		}
-		for _, name := range model.Dialects() {
-			d, _ := model.DialectOf(name)
-			fitted, err := model.Fit(original, d)
+		for _, name := range fit.Dialects() {
+			d, _ := fit.DialectOf(name)
+			fitted, err := fit.Schema(original, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -523,9 +524,9 @@ func TestSolutionSchema_Law(t *testing.T) {
 		if err := check.Validate(answer, ""); err != nil {
 			t.Fatalf("%v\ntool %s\ncomposed %s\nanswer %s", err, store.EncodeJSON(tool), store.EncodeJSON(normal(t, composed)), store.EncodeJSON(answer))
 		}
-		for _, name := range model.Dialects() {
-			d, _ := model.DialectOf(name)
-			fitted, err := model.Fit(composed, d)
+		for _, name := range fit.Dialects() {
+			d, _ := fit.DialectOf(name)
+			fitted, err := fit.Schema(composed, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -543,13 +544,13 @@ func TestSolutionSchema_Law(t *testing.T) {
 	}
 }
 
-func comesBack(fits *schema.Schema, shown any, fitted model.Fitted, original *schema.Schema, w any) error {
+func comesBack(fits *schema.Schema, shown any, fitted fit.Fitted, original *schema.Schema, w any) error {
 	root := shown
 	ways := redo(root, shown, w, 0)
 	if o, ok := shown.(object); ok {
-		if properties, _ := o["properties"].(object); len(properties) == 1 && properties[model.Wrapper] != nil {
-			for _, v := range redo(root, properties[model.Wrapper], w, 0) {
-				ways = append(ways, object{model.Wrapper: v})
+		if properties, _ := o["properties"].(object); len(properties) == 1 && properties[fit.Wrapper] != nil {
+			for _, v := range redo(root, properties[fit.Wrapper], w, 0) {
+				ways = append(ways, object{fit.Wrapper: v})
 			}
 		}
 	}
@@ -568,23 +569,23 @@ func comesBack(fits *schema.Schema, shown any, fitted model.Fitted, original *sc
 	return fmt.Errorf("it can't be written: %s", strings.Join(reasons, "; "))
 }
 
-// TestFit_UndoneLaw holds that a value of the fitted schema is one of the original once it is
+// TestFitted_UndoLaw holds that a value of the fitted schema is one of the original once it is
 // undone, where the fitted one says all that the original says and nothing is a JSON text.
-func TestFit_UndoneLaw(t *testing.T) {
+func TestFitted_UndoLaw(t *testing.T) {
 	exact := 0
 	rapid.Check(t, func(t *rapid.T) {
 		original := normal(t, schemas{T: t, simple: true}.root())
 		check := compiled(t, original)
-		for _, name := range model.Dialects() {
-			d, _ := model.DialectOf(name)
-			fitted, err := model.Fit(original, d)
+		for _, name := range fit.Dialects() {
+			d, _ := fit.DialectOf(name)
+			fitted, err := fit.Schema(original, d)
 			if err != nil {
 				t.Fatal(err)
 			}
 			shown := normal(t, fitted.Schema)
 			v := normal(t, valueOf(t, shown, shown, 0))
 			undone, err := fitted.Undo(v)
-			if compiled(t, shown).Validate(v, "") != nil || len(fitted.Notes) > 0 || strings.Contains(string(store.EncodeJSON(shown)), model.TextMark) {
+			if compiled(t, shown).Validate(v, "") != nil || len(fitted.Notes) > 0 || strings.Contains(string(store.EncodeJSON(shown)), fit.TextMark) {
 				continue
 			}
 			exact++
@@ -601,14 +602,14 @@ func TestFit_UndoneLaw(t *testing.T) {
 	}
 }
 
-// TestFit_UndoTakesAnything holds that no value breaks Undo.
-func TestFit_UndoTakesAnything(t *testing.T) {
+// TestFitted_UndoTakesAnything holds that no value breaks Undo.
+func TestFitted_UndoTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		original := normal(t, schemas{T: t}.root())
 		other := normal(t, schemas{T: t}.root())
-		for _, name := range model.Dialects() {
-			d, _ := model.DialectOf(name)
-			fitted, err := model.Fit(original, d)
+		for _, name := range fit.Dialects() {
+			d, _ := fit.DialectOf(name)
+			fitted, err := fit.Schema(original, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -624,7 +625,7 @@ func TestFit_UndoTakesAnything(t *testing.T) {
 }
 
 // rulesOf reports how a schema breaks the rules of a dialect, as the table of the design has them.
-func rulesOf(d model.Dialect, shown any) error {
+func rulesOf(d fit.Dialect, shown any) error {
 	root, ok := shown.(object)
 	if !ok {
 		return fmt.Errorf("the root is no object")
@@ -645,7 +646,7 @@ var taken = map[string]string{
 	"plain":     "additionalProperties prefixItems $ref $defs const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems",
 }
 
-func rulesWithin(d model.Dialect, s any) error {
+func rulesWithin(d fit.Dialect, s any) error {
 	o, ok := s.(object)
 	if !ok {
 		return nil
@@ -683,7 +684,7 @@ func rulesWithin(d model.Dialect, s any) error {
 	return nil
 }
 
-func ruleOfOne(d model.Dialect, o object) error {
+func ruleOfOne(d fit.Dialect, o object) error {
 	properties, _ := o["properties"].(object)
 	required, _ := o["required"].([]any)
 	strict := d.Name == "openai" || d.Name == "anthropic"

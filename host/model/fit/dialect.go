@@ -1,9 +1,11 @@
-package model
+package fit
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"obelus/store"
 )
 
 // Dialect is the part of JSON Schema that a provider takes. Its zero value takes nothing but types,
@@ -12,7 +14,7 @@ type Dialect struct {
 	Name string
 
 	// InPrompt reports that the provider uses the schema to decode alone: the model is not shown it,
-	// so a prompt has to hold it too ([SchemaBlock]).
+	// so a prompt has to hold it too .
 	InPrompt bool
 
 	AllRequired bool // every property is required: one that may be missing is null instead
@@ -84,7 +86,7 @@ var dialects = []Dialect{
 	},
 }
 
-// grammarDialect is the dialect of servers that make a grammar of the schema.
+// grammarDialect returns the dialect of servers that make a grammar of the schema.
 func grammarDialect(name string) Dialect {
 	return Dialect{
 		Name: name, InPrompt: true, Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true,
@@ -130,7 +132,7 @@ func (d Dialect) excess(m measures) string {
 // measures are what limits of schemas are about.
 type measures struct{ size, properties, depth, enums, unions int }
 
-// measure counts what a fitted schema holds.
+// measure measures a fitted schema.
 func measure(schema any) measures {
 	m := measures{size: sizeOf(schema)}
 	m.count(schema, 0)
@@ -138,7 +140,7 @@ func measure(schema any) measures {
 }
 
 func sizeOf(v any) int {
-	text, err := encode(v)
+	text, err := JSON(v)
 	if err != nil {
 		return 0
 	}
@@ -150,13 +152,13 @@ func (m *measures) count(schema any, depth int) {
 	if !ok {
 		return
 	}
-	properties := o.object("properties")
+	properties := o.Object("properties")
 	m.properties += len(properties)
-	m.enums += len(o.list("enum"))
-	if o.has("anyOf") || len(typesOf(o)) > 1 {
+	m.enums += len(o.List("enum"))
+	if o.Has("anyOf") || len(Types(o)) > 1 {
 		m.unions++
 	}
-	if properties != nil || o.has("items") {
+	if properties != nil || o.Has("items") {
 		depth++
 	}
 	m.depth = max(m.depth, depth)
@@ -172,7 +174,7 @@ func (d Dialect) takesPattern(pattern string) (string, bool) {
 	case AllPatterns:
 		return pattern, true
 	case GrammarPatterns:
-		if strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, dagger) {
+		if strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, store.Dagger) {
 			pattern += `[^"\\]+$`
 		}
 		return pattern, isGrammar(pattern)

@@ -1,24 +1,20 @@
-package model
+package fit
 
 import (
 	"fmt"
 	"strings"
-
-	"obelus/store"
 )
-
-const dagger = store.Dagger
 
 // Fitted is a schema as a provider takes it.
 type Fitted struct {
 	Schema any // an [Object]
 
-	// Undo makes of a value that fits Schema the value that the original schema is about: JSON texts
-	// are read, nulls that stand for missing properties are taken away. It changes nothing where a
-	// value does not fit. Its error is about a text that is no JSON, and names its place.
+	// Undo converts a value that fits Schema to a value for the original schema: it parses JSON texts,
+	// and drops nulls that stand for missing properties. It changes nothing where a value does not
+	// fit. Its error is about a text that is no JSON, and names its place.
 	Undo func(any) (any, error)
 
-	Notes []string // what the schema no longer says, each with its place
+	Notes []string // the parts of the schema that Schema does not express, each with its place
 	Size  int      // of the schema, in bytes
 
 	// Excess says which limit of the dialect the schema is over; empty if it is over none. Beyond
@@ -26,12 +22,12 @@ type Fitted struct {
 	Excess string
 }
 
-// Fit makes of a schema one that a dialect takes. It takes each value that the original takes,
-// written as [Fitted.Undo] reads it, if its objects have no properties beyond those declared; and
-// it may take more: what is undone has to be held against the original. Only a pattern of
+// Schema fits a schema to a dialect. The fitted schema takes each value that the original takes,
+// written as [Fitted.Undo] reads it, if its objects have declared properties alone. It may take
+// more: an answer has to be validated against the original once it is undone. Only a pattern of
 // references takes less in the dialects of grammars, which can't write quotes.
-func Fit(schema any, d Dialect) (Fitted, error) {
-	root, err := orderSchema(schema)
+func Schema(schema any, d Dialect) (Fitted, error) {
+	root, err := Order(schema)
 	if err != nil {
 		return Fitted{}, fmt.Errorf("the schema can't be sent: %w", err)
 	}
@@ -41,11 +37,11 @@ func Fit(schema any, d Dialect) (Fitted, error) {
 	fitted := top.schema
 	if wrapped {
 		fitted = Object{{"type", "object"}, {"properties", Object{{wrapper, fitted}}}, {"required", []any{wrapper}}, {"additionalProperties", false}}
-	} else if d.RootObject && fitted.has("$ref") {
+	} else if d.RootObject && fitted.Has("$ref") {
 		fitted = f.follow(top).schema
 	}
 	if defs := f.definitions(); len(defs) > 0 {
-		fitted = append(fitted.without("$defs"), Member{"$defs", defs})
+		fitted = append(fitted.Without("$defs"), Member{"$defs", defs})
 	}
 	size := measure(fitted)
 	return Fitted{Schema: fitted, Notes: f.notes, Size: size.size, Excess: d.excess(size), Undo: func(v any) (any, error) {
@@ -54,7 +50,7 @@ func Fit(schema any, d Dialect) (Fitted, error) {
 				v = inner
 			}
 		}
-		u := undoing{fitter: f, steps: maxUndo}
+		u := undoer{fitter: f, steps: maxUndo}
 		return u.undo(top, v, "")
 	}}, nil
 }
@@ -65,10 +61,10 @@ const wrapper = "value"
 // isObject reports whether a node takes objects alone, as one schema and no union.
 func (f *fitter) isObject(n *node) bool {
 	n = f.follow(n)
-	return n != nil && n.branches == nil && len(typesOf(n.schema)) == 1 && typesOf(n.schema)[0] == "object"
+	return n != nil && n.branches == nil && len(Types(n.schema)) == 1 && Types(n.schema)[0] == "object"
 }
 
-// definitions are the schemas that the fitted one refers to.
+// definitions returns the schemas that the fitted one refers to.
 func (f *fitter) definitions() Object {
 	var defs Object
 	for _, ref := range f.order {
@@ -77,7 +73,7 @@ func (f *fitter) definitions() Object {
 	return defs
 }
 
-// note records what the fitted schema no longer says.
+// note records a part of the schema that the fitted one does not express.
 func (f *fitter) note(at, format string, args ...any) {
 	if at == "" {
 		at = "the root"
@@ -85,5 +81,5 @@ func (f *fitter) note(at, format string, args ...any) {
 	f.notes = append(f.notes, at+": "+fmt.Sprintf(format, args...))
 }
 
-// placeOf is a place within a schema, for notes.
+// placeOf returns a place within a schema, for notes.
 func placeOf(at, step string) string { return strings.TrimPrefix(at+"."+step, ".") }

@@ -1,4 +1,6 @@
-package cmd
+// Package usage words the errors of a wrong use of the command, with suggestions of the use that
+// was probably meant.
+package usage
 
 import (
 	"errors"
@@ -13,8 +15,8 @@ import (
 	"obelus/engine/spell"
 )
 
-// wrapArgs replaces cobra's complaint about arguments by one that shows how the command is called.
-func wrapArgs(c *cobra.Command) {
+// WrapArgs replaces cobra's complaint about arguments by one that shows how the command is called.
+func WrapArgs(c *cobra.Command) {
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if check(c, args) != nil {
@@ -31,16 +33,16 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// helpArgs returns an error for help about an unknown command.
-func helpArgs(c *cobra.Command, args []string) error {
+// HelpArgs returns an error for help about an unknown command.
+func HelpArgs(c *cobra.Command, args []string) error {
 	if found, _, err := c.Root().Find(args); err != nil || found == c.Root() {
-		return unknownCommand(c.Root(), args)
+		return UnknownCommand(c.Root(), args)
 	}
 	return nil
 }
 
-// shellArgs returns an error for a shell without completion.
-func shellArgs(c *cobra.Command, args []string) error {
+// ShellArgs returns an error for a shell without completion.
+func ShellArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -51,8 +53,8 @@ func shellArgs(c *cobra.Command, args []string) error {
 	return exit.Usagef("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))
 }
 
-// unknownCommand returns an error for arguments to the program itself, with the nearest command.
-func unknownCommand(c *cobra.Command, args []string) error {
+// UnknownCommand returns an error for arguments to the program itself, with the nearest command.
+func UnknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -83,8 +85,8 @@ func nearestCommand(c *cobra.Command, word string) string {
 	return near
 }
 
-// flagError replaces the flag library's complaint by one for people.
-func flagError(c *cobra.Command, err error) error {
+// FlagError replaces the flag library's complaint by one for people.
+func FlagError(c *cobra.Command, err error) error {
 	where := ""
 	if c.HasParent() {
 		where = c.Name() + ": "
@@ -106,8 +108,8 @@ func flagError(c *cobra.Command, err error) error {
 	return exit.Usage(where + err.Error() + near)
 }
 
-// checkWords returns an error for a word in a flag's list that is not known.
-func checkWords[T ~string](flag string, given []string, known ...T) error {
+// CheckWords returns an error for a word in a flag's list that is not known.
+func CheckWords[T ~string](flag string, given []string, known ...T) error {
 	var names []string
 	for _, k := range known {
 		names = append(names, string(k))
@@ -116,13 +118,13 @@ func checkWords[T ~string](flag string, given []string, known ...T) error {
 		if slices.Contains(names, word) {
 			continue
 		}
-		return exit.Usagef("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))
+		return exit.Usagef("--%s %s: %s", flag, word, Hint(word, names, "it is one of "+strings.Join(names, ", ")))
 	}
 	return nil
 }
 
-// hint returns "did you mean" for a probable spelling mistake, else another text.
-func hint(word string, known []string, otherwise string) string {
+// Hint returns "did you mean" for a probable spelling mistake, else another text.
+func Hint(word string, known []string, otherwise string) string {
 	if near := spell.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

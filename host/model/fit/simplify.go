@@ -1,4 +1,4 @@
-package model
+package fit
 
 import (
 	"math"
@@ -29,10 +29,10 @@ func (f *fitter) simplify(schema any, depth int) any {
 		}
 		return Object{}
 	}
-	base := o.without("$ref", "allOf", "anyOf", "oneOf", "$dynamicRef", "$recursiveRef")
+	base := o.Without("$ref", "allOf", "anyOf", "oneOf", "$dynamicRef", "$recursiveRef")
 	bounded := slices.ContainsFunc(base, func(m Member) bool { return !slices.Contains(annotations, m.Name) })
 	ref, hasRef := o.Get("$ref").(string)
-	if hasRef && !bounded && !o.has("allOf") && !o.has("anyOf") && !o.has("oneOf") {
+	if hasRef && !bounded && !o.Has("allOf") && !o.Has("anyOf") && !o.Has("oneOf") {
 		return Object{{"$ref", ref}}
 	}
 	var made any = base
@@ -42,7 +42,7 @@ func (f *fitter) simplify(schema any, depth int) any {
 	if hasRef {
 		made = f.conjunction(made, Object{{"$ref", ref}}, depth+1)
 	}
-	for _, part := range o.list("allOf") {
+	for _, part := range o.List("allOf") {
 		made = f.conjunction(made, part, depth+1)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
@@ -53,12 +53,13 @@ func (f *fitter) simplify(schema any, depth int) any {
 	return made
 }
 
-// conjunction returns what both of two schemas take, or more; the first has been simplified.
+// conjunction returns a schema of the values that two schemas both take; it may take more. The
+// first has been simplified.
 func (f *fitter) conjunction(a, b any, depth int) any {
 	if f.merges++; f.merges > maxConjunctions {
 		return a
 	}
-	if o, ok := b.(Object); !ok || !o.has("anyOf") || o.has("allOf") || o.has("oneOf") || len(o) > 1 {
+	if o, ok := b.(Object); !ok || !o.Has("anyOf") || o.Has("allOf") || o.Has("oneOf") || len(o) > 1 {
 		b = f.simplify(b, depth)
 	}
 	left, ok := a.(Object)
@@ -67,15 +68,15 @@ func (f *fitter) conjunction(a, b any, depth int) any {
 		return false
 	}
 	switch {
-	case isFree(right), depth > maxMerges:
+	case IsUnbounded(right), depth > maxMerges:
 		return left
-	case isFree(left) && !right.has("anyOf"):
-		return annotated(right, left)
-	case left.has("anyOf"):
+	case IsUnbounded(left) && !right.Has("anyOf"):
+		return Annotate(right, left)
+	case left.Has("anyOf"):
 		return f.distribute(left, right, depth, false)
-	case right.has("anyOf"):
+	case right.Has("anyOf"):
 		return f.distribute(right, left, depth, true)
-	case left.has("$ref"), right.has("$ref"):
+	case left.Has("$ref"), right.Has("$ref"):
 		return f.conjunction(f.resolved(left, depth), f.resolved(right, depth), depth+2)
 	}
 	return f.merge(left, right, depth)
@@ -83,17 +84,17 @@ func (f *fitter) conjunction(a, b any, depth int) any {
 
 // distribute returns the union of the conjunctions of each branch with a schema.
 func (f *fitter) distribute(union, with Object, depth int, branchLast bool) any {
-	branches := union.list("anyOf")
+	branches := union.List("anyOf")
 	var made []any
 	for _, branch := range branches {
 		branch = f.simplify(branch, depth)
 		if branchLast {
-			branch = f.conjunction(with.without("title", "description"), branch, depth+1)
+			branch = f.conjunction(with.Without("title", "description"), branch, depth+1)
 		} else {
 			branch = f.conjunction(branch, with, depth+1)
 		}
-		if o, ok := branch.(Object); ok && o.has("anyOf") {
-			made = append(made, o.list("anyOf")...)
+		if o, ok := branch.(Object); ok && o.Has("anyOf") {
+			made = append(made, o.List("anyOf")...)
 		} else if branch != false {
 			made = append(made, branch)
 		}
@@ -105,30 +106,30 @@ func (f *fitter) distribute(union, with Object, depth int, branchLast bool) any 
 	if len(made) == 0 {
 		return false
 	}
-	return annotated(annotated(Object{{"anyOf", made}}, union), with)
+	return Annotate(Annotate(Object{{"anyOf", made}}, union), with)
 }
 
-// annotated returns a schema with the title and the description of another, where it has none.
-func annotated(schema, from Object) Object {
+// Annotate returns a schema with the title and the description of another, where it has none.
+func Annotate(schema, from Object) Object {
 	for _, name := range []string{"title", "description"} {
-		if from.has(name) && !schema.has(name) && !schema.has("$ref") {
-			schema = schema.with(name, from.Get(name))
+		if from.Has(name) && !schema.Has(name) && !schema.Has("$ref") {
+			schema = schema.With(name, from.Get(name))
 		}
 	}
 	return schema
 }
 
-// isFree reports whether a schema bounds nothing.
-func isFree(schema Object) bool {
+// IsUnbounded reports whether a schema bounds nothing.
+func IsUnbounded(schema Object) bool {
 	return !slices.ContainsFunc(schema, func(m Member) bool { return !slices.Contains(annotations, m.Name) })
 }
 
-// resolved returns what a reference leads to, simplified.
+// resolved returns the target of a reference, simplified.
 func (f *fitter) resolved(schema Object, depth int) any {
-	if !schema.has("$ref") {
+	if !schema.Has("$ref") {
 		return schema
 	}
-	target, ok := f.target(schema.text("$ref"))
+	target, ok := f.target(schema.Text("$ref"))
 	if !ok || depth > maxMerges {
 		return Object{}
 	}
@@ -138,14 +139,14 @@ func (f *fitter) resolved(schema Object, depth int) any {
 // merge returns the conjunction of two schemas that have neither references nor unions.
 func (f *fitter) merge(a, b Object, depth int) any {
 	a, b = withoutClosed(a, b), withoutClosed(b, a)
-	if a.has("prefixItems") {
-		b = b.without("prefixItems", "items")
-	} else if b.has("prefixItems") {
-		a = a.without("items")
+	if a.Has("prefixItems") {
+		b = b.Without("prefixItems", "items")
+	} else if b.Has("prefixItems") {
+		a = a.Without("items")
 	}
 	made := a
 	for _, m := range b {
-		if !a.has(m.Name) {
+		if !a.Has(m.Name) {
 			made = append(slices.Clip(made), m)
 			continue
 		}
@@ -153,15 +154,15 @@ func (f *fitter) merge(a, b Object, depth int) any {
 		if !ok {
 			return false
 		}
-		made = made.with(m.Name, value)
+		made = made.With(m.Name, value)
 	}
-	if a.has("const") && b.has("enum") || a.has("enum") && b.has("const") {
-		if !slices.ContainsFunc(made.list("enum"), func(v any) bool { return sameJSON(v, made.Get("const")) }) {
+	if a.Has("const") && b.Has("enum") || a.Has("enum") && b.Has("const") {
+		if !slices.ContainsFunc(made.List("enum"), func(v any) bool { return sameJSON(v, made.Get("const")) }) {
 			return false
 		}
 	}
-	for _, name := range textsOf(made.Get("required")) {
-		if properties := made.object("properties"); properties.has(name) && properties.Get(name) == false {
+	for _, name := range Texts(made.Get("required")) {
+		if properties := made.Object("properties"); properties.Has(name) && properties.Get(name) == false {
 			return false
 		}
 	}
@@ -171,17 +172,17 @@ func (f *fitter) merge(a, b Object, depth int) any {
 // withoutClosed returns a schema of an object, where the other is closed, with those properties
 // alone that the other declares.
 func withoutClosed(schema, other Object) Object {
-	if other.Get("additionalProperties") != false || other.has("patternProperties") || !schema.has("properties") {
+	if other.Get("additionalProperties") != false || other.Has("patternProperties") || !schema.Has("properties") {
 		return schema
 	}
 	var kept Object
-	for _, m := range schema.object("properties") {
-		if !other.object("properties").has(m.Name) {
+	for _, m := range schema.Object("properties") {
+		if !other.Object("properties").Has(m.Name) {
 			m.Value = false
 		}
 		kept = append(kept, m)
 	}
-	return schema.with("properties", kept)
+	return schema.With("properties", kept)
 }
 
 // mergeKeyword returns the value of a keyword that two schemas have; false if no value fits both.
@@ -199,7 +200,7 @@ func (f *fitter) mergeKeyword(name string, a, b any, depth int) (any, bool) {
 		})
 		return both, len(both) > 0
 	case "required":
-		return listOf(unionOf(textsOf(a), textsOf(b))), true
+		return listOf(unionOf(Texts(a), Texts(b))), true
 	case "properties":
 		return f.mergeProperties(a, b, depth), true
 	case "additionalProperties":
@@ -224,10 +225,10 @@ func (f *fitter) mergeProperties(a, b any, depth int) Object {
 	made, _ := a.(Object)
 	other, _ := b.(Object)
 	for _, m := range other {
-		if made.has(m.Name) {
+		if made.Has(m.Name) {
 			m.Value = f.conjunction(f.simplify(made.Get(m.Name), depth), m.Value, depth+1)
 		}
-		made = made.with(m.Name, m.Value)
+		made = made.With(m.Name, m.Value)
 	}
 	return made
 }
@@ -235,8 +236,8 @@ func (f *fitter) mergeProperties(a, b any, depth int) Object {
 // mergeTypes returns the types that two schemas have in common.
 func mergeTypes(a, b Object) (any, bool) {
 	var both []string
-	for _, t := range typesOf(a) {
-		for _, u := range typesOf(b) {
+	for _, t := range Types(a) {
+		for _, u := range Types(b) {
 			switch {
 			case t == u, t == "integer" && u == "number":
 				both = unionOf(both, []string{t})
@@ -281,7 +282,7 @@ func numberOf(v any) float64 {
 
 // sameJSON reports whether two values are written alike.
 func sameJSON(a, b any) bool {
-	left, err := encode(a)
-	right, err2 := encode(b)
+	left, err := JSON(a)
+	right, err2 := JSON(b)
 	return err == nil && err2 == nil && string(left) == string(right)
 }

@@ -1,8 +1,9 @@
-package model
+package fit
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"sort"
@@ -12,7 +13,7 @@ import (
 	"obelus/store"
 )
 
-// Forms of what a keyword of JSON Schema holds, where it holds schemas.
+// Forms of a keyword's value that holds schemas.
 const (
 	oneSchema = iota + 1
 	schemaList
@@ -31,9 +32,9 @@ var subschemas = map[string]int{
 // sorted.
 var keywordOrder = []string{"$ref", "type", "const", "enum", "title", "description", "properties", "required", "additionalProperties", "prefixItems", "items", "anyOf", "oneOf", "allOf"}
 
-// orderSchema returns a schema in which each schema that is an object is an [Object]. Members of
+// Order returns a schema in which each schema that is an object is an [Object]. Members of
 // maps are put in order: the required properties before the others, each sorted.
-func orderSchema(schema any) (any, error) {
+func Order(schema any) (any, error) {
 	switch s := schema.(type) {
 	case bool:
 		return s, nil
@@ -58,18 +59,9 @@ func orderSchema(schema any) (any, error) {
 	}
 	switch made.(type) {
 	case map[string]any, bool:
-		return orderSchema(made)
+		return Order(made)
 	}
 	return nil, fmt.Errorf("a schema is an object, not %s", store.Describe(made))
-}
-
-// ordered is [orderSchema] for a schema that has been compiled: one that is broken takes any value.
-func ordered(schema any) any {
-	made, err := orderSchema(schema)
-	if err != nil {
-		return Object{}
-	}
-	return made
 }
 
 // orderMembers orders the schemas within a schema, and makes JSON of its other values.
@@ -81,7 +73,7 @@ func orderMembers(schema Object) (any, error) {
 		}
 		return made
 	}
-	ordered := mapSchemas(schema, func(inner any) any { return keep(orderSchema(inner)) })
+	ordered := mapSchemas(schema, func(inner any) any { return keep(Order(inner)) })
 	for i, m := range ordered {
 		if subschemas[m.Name] == 0 {
 			ordered[i].Value = keep(store.FromGo(m.Value, m.Name))
@@ -90,8 +82,8 @@ func orderMembers(schema Object) (any, error) {
 	return ordered, failed
 }
 
-// mapSchemas returns a schema with each schema directly within it replaced. What is no schema where
-// one is expected stays as it is.
+// mapSchemas returns a schema with each schema directly within it replaced. A value that is
+// no schema where one is expected stays as it is.
 func mapSchemas(schema Object, replace func(any) any) Object {
 	made := make(Object, 0, len(schema))
 	for _, m := range schema {
@@ -118,14 +110,14 @@ func mapSchemas(schema Object, replace func(any) any) Object {
 	return made
 }
 
-// membersOf returns the members of an object, those of a map sorted; nil for any other value.
+// membersOf returns the members of an object, sorted if it is a map; nil for any other value.
 func membersOf(v any) Object {
 	switch v := v.(type) {
 	case Object:
 		return v
 	case map[string]any:
 		members := make(Object, 0, len(v))
-		for _, name := range sortedKeys(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			members = append(members, Member{name, v[name]})
 		}
 		return members
@@ -136,13 +128,13 @@ func membersOf(v any) Object {
 // orderProperties puts the required properties first, in the order of their list.
 func orderProperties(properties map[string]any, required any) Object {
 	made := make(Object, 0, len(properties))
-	for _, name := range textsOf(required) {
-		if value, ok := properties[name]; ok && !made.has(name) {
+	for _, name := range Texts(required) {
+		if value, ok := properties[name]; ok && !made.Has(name) {
 			made = append(made, Member{name, value})
 		}
 	}
-	for _, name := range sortedKeys(properties) {
-		if !made.has(name) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !made.Has(name) {
 			made = append(made, Member{name, properties[name]})
 		}
 	}
@@ -150,7 +142,7 @@ func orderProperties(properties map[string]any, required any) Object {
 }
 
 func sortedKeywords(schema map[string]any) []string {
-	names := sortedKeys(schema)
+	names := slices.Sorted(maps.Keys(schema))
 	rank := func(name string) int {
 		if name == "$defs" {
 			return len(keywordOrder) + 1
@@ -164,57 +156,8 @@ func sortedKeywords(schema map[string]any) []string {
 	return names
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// has reports whether the object has a member of a name.
-func (o Object) has(name string) bool {
-	return slices.ContainsFunc(o, func(m Member) bool { return m.Name == name })
-}
-
-// with returns the object with a member set: in its place, or at the end.
-func (o Object) with(name string, value any) Object {
-	made := slices.Clone(o)
-	for i := range made {
-		if made[i].Name == name {
-			made[i].Value = value
-			return made
-		}
-	}
-	return append(made, Member{name, value})
-}
-
-// without returns the object without the members of some names.
-func (o Object) without(names ...string) Object {
-	return slices.DeleteFunc(slices.Clone(o), func(m Member) bool { return slices.Contains(names, m.Name) })
-}
-
-// object returns the value of a name as an object; nil if it is none.
-func (o Object) object(name string) Object {
-	inner, _ := o.Get(name).(Object)
-	return inner
-}
-
-// list returns the value of a name as a list; nil if it is none.
-func (o Object) list(name string) []any {
-	inner, _ := o.Get(name).([]any)
-	return inner
-}
-
-// text returns the value of a name as a text; empty if it is none.
-func (o Object) text(name string) string {
-	inner, _ := o.Get(name).(string)
-	return inner
-}
-
-// textsOf returns the texts of a list.
-func textsOf(v any) []string {
+// Texts returns the texts of a list.
+func Texts(v any) []string {
 	switch v := v.(type) {
 	case []string:
 		return v
@@ -239,17 +182,17 @@ func listOf[V any](values []V) []any {
 	return list
 }
 
-// typesOf returns the types that a schema's type names.
-func typesOf(schema Object) []string {
+// Types returns the types that a schema's type names.
+func Types(schema Object) []string {
 	if text, ok := schema.Get("type").(string); ok {
 		return []string{text}
 	}
-	return textsOf(schema.Get("type"))
+	return Texts(schema.Get("type"))
 }
 
-// pointerSteps takes the pointer of a reference within its document apart; ok is false for any
-// other reference.
-func pointerSteps(ref string) (steps []string, ok bool) {
+// PointerSteps returns the steps of a reference that is a pointer within its document; ok is false
+// for any other reference.
+func PointerSteps(ref string) (steps []string, ok bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && pointer[0] != '/' {
 		return nil, false
@@ -270,13 +213,13 @@ func unescapeStep(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// resolvePointer returns what stands at a place in a schema.
-func resolvePointer(root any, steps []string) (any, bool) {
+// Resolve returns the value at a place in a schema.
+func Resolve(root any, steps []string) (any, bool) {
 	at := root
 	for _, step := range steps {
 		switch v := at.(type) {
 		case Object:
-			if !v.has(step) {
+			if !v.Has(step) {
 				return nil, false
 			}
 			at = v.Get(step)
@@ -291,23 +234,4 @@ func resolvePointer(root any, steps []string) (any, bool) {
 		}
 	}
 	return at, true
-}
-
-// cutText returns the beginning of a text, of at most some bytes, with a mark where it is cut.
-func cutText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return validPrefix(text, most) + "…"
-}
-
-// validPrefix is the longest beginning of at most some bytes that cuts no character.
-func validPrefix(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
 }

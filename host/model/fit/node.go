@@ -1,4 +1,4 @@
-package model
+package fit
 
 import (
 	"fmt"
@@ -20,13 +20,13 @@ type fitter struct {
 	order   []string          // of references
 	inlined map[string]int    // references that are being resolved in place
 
-	depth, nodes, merges int // of what has been built, against schemas that hold themselves
+	depth, nodes, merges int // counts against schemas that hold themselves
 
-	mu      sync.Mutex // of what is compiled when it is needed
+	mu      sync.Mutex // guards checked, and the validators of nodes
 	checked any        // the root, as a definition of other schemas; nil until it is needed
 }
 
-// Limits of what is built of one schema.
+// Limits of one fitted schema.
 const (
 	maxLevels       = 32
 	maxNodes        = 10_000
@@ -71,17 +71,17 @@ func (f *fitter) build(source any, at string) *node {
 	if branches, ok := simple.Get("anyOf").([]any); ok {
 		return f.union(branches, simple, source, at)
 	}
-	if simple.has("const") || simple.has("enum") {
+	if simple.Has("const") || simple.Has("enum") {
 		return f.constants(simple, source, at)
 	}
-	types := typesOf(simple)
+	types := Types(simple)
 	if len(types) == 0 {
-		types = impliedTypes(simple)
+		types = ImpliedTypes(simple)
 	}
 	if len(types) > 1 && slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(scalars, t) }) {
 		branches := make([]any, len(types))
 		for i, t := range types {
-			branches[i] = simple.without("title", "description").with("type", t)
+			branches[i] = simple.Without("title", "description").With("type", t)
 		}
 		return f.union(branches, simple, source, at)
 	}
@@ -96,8 +96,8 @@ func (f *fitter) build(source any, at string) *node {
 	return f.scalar(simple, types, source, at)
 }
 
-// impliedTypes returns the type that a schema without one is about, by its keywords.
-func impliedTypes(s Object) []string {
+// ImpliedTypes returns the type that a schema without one is about, by its keywords.
+func ImpliedTypes(s Object) []string {
 	for _, about := range []struct {
 		typ      string
 		keywords []string
@@ -107,7 +107,7 @@ func impliedTypes(s Object) []string {
 		{"string", []string{"pattern", "format", "minLength", "maxLength"}},
 		{"number", []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
 	} {
-		if slices.ContainsFunc(about.keywords, s.has) {
+		if slices.ContainsFunc(about.keywords, s.Has) {
 			return []string{about.typ}
 		}
 	}
@@ -125,8 +125,8 @@ func (f *fitter) untyped(s Object, source any, at string) *node {
 // asText has a value written as the text of its JSON.
 func (f *fitter) asText(s Object, source any) *node {
 	description := textMark
-	if shown, ok := source.(Object); ok && !isFree(shown) {
-		if written, err := encode(shown.without(annotations...)); err == nil {
+	if shown, ok := source.(Object); ok && !IsUnbounded(shown) {
+		if written, err := JSON(shown.Without(annotations...)); err == nil {
 			description += " that fits " + cutText(string(written), 1000)
 		}
 	}
@@ -138,11 +138,11 @@ const textMark = "JSON text"
 
 // described returns a schema with the title and description of another, and a further text.
 func described(schema, from Object, further string) Object {
-	if title := from.text("title"); title != "" {
-		schema = schema.with("title", title)
+	if title := from.Text("title"); title != "" {
+		schema = schema.With("title", title)
 	}
-	if text := strings.TrimSpace(from.text("description") + " " + further); text != "" {
-		schema = schema.with("description", text)
+	if text := strings.TrimSpace(from.Text("description") + " " + further); text != "" {
+		schema = schema.With("description", text)
 	}
 	return schema
 }
@@ -163,7 +163,7 @@ func (f *fitter) dropped(s Object, at string, taken ...string) []string {
 		if slices.Contains(taken, m.Name) || slices.Contains(annotations, m.Name) && m.Name != "default" || !schema.IsKeyword(m.Name) {
 			continue
 		}
-		value, err := encode(m.Value)
+		value, err := JSON(m.Value)
 		if err != nil {
 			continue
 		}
@@ -175,11 +175,11 @@ func (f *fitter) dropped(s Object, at string, taken ...string) []string {
 
 // constants fits an enum or a const.
 func (f *fitter) constants(s Object, source any, at string) *node {
-	values := s.list("enum")
-	if s.has("const") {
+	values := s.List("enum")
+	if s.Has("const") {
 		values = []any{s.Get("const")}
 	}
-	if types := typesOf(s); len(types) > 0 {
+	if types := Types(s); len(types) > 0 {
 		values = slices.DeleteFunc(slices.Clone(values), func(v any) bool {
 			return !slices.ContainsFunc(types, func(t string) bool { return isOfType(v, t) })
 		})
@@ -191,22 +191,22 @@ func (f *fitter) constants(s Object, source any, at string) *node {
 	if !f.dialect.Constants && slices.ContainsFunc(values, func(v any) bool { return isOfType(v, "object") || isOfType(v, "array") }) {
 		n.text, values = true, slices.Clone(values)
 		for i, v := range values {
-			text, _ := encode(v)
+			text, _ := JSON(v)
 			values[i] = string(text)
 		}
 	}
 	var made Object
-	if types := typesOfValues(values); f.dialect.Typed || n.text || s.has("type") && len(types) == 1 {
+	if types := typesOfValues(values); f.dialect.Typed || n.text || s.Has("type") && len(types) == 1 {
 		made = Object{{"type", oneOrList(types)}}
 	}
-	if s.has("const") && f.dialect.Const {
+	if s.Has("const") && f.dialect.Const {
 		made = append(made, Member{"const", values[0]})
 	} else {
 		made = append(made, Member{"enum", values})
 	}
 	lost := f.dropped(s, at, "type", "const", "enum")
 	if n.schema = f.described(made, s, lost); n.text {
-		n.schema = n.schema.with("description", strings.TrimSpace(textMark+". "+n.schema.text("description")))
+		n.schema = n.schema.With("description", strings.TrimSpace(textMark+". "+n.schema.Text("description")))
 	}
 	return n
 }
@@ -265,7 +265,7 @@ func (f *fitter) takes(m Member, types []string) (any, bool) {
 
 // array fits a schema of arrays.
 func (f *fitter) array(s Object, source any, at string) *node {
-	prefix, items := s.list("prefixItems"), s.Get("items")
+	prefix, items := s.List("prefixItems"), s.Get("items")
 	if len(prefix) > 0 && !f.dialect.Tuples {
 		return f.asText(s, source)
 	}
@@ -321,21 +321,21 @@ func (f *fitter) reference(ref string, source any, at string) *node {
 // maxInlined is how often a schema that holds itself is resolved within itself.
 const maxInlined = 2
 
-// target returns what a reference leads to.
+// target returns the schema that a reference leads to.
 func (f *fitter) target(ref string) (any, bool) {
-	steps, ok := pointerSteps(ref)
+	steps, ok := PointerSteps(ref)
 	if !ok {
 		return nil, false
 	}
-	return resolvePointer(f.root, steps)
+	return Resolve(f.root, steps)
 }
 
 // nameOf returns a name for the definition that a reference leads to: its own, if that is free.
 func (f *fitter) nameOf(ref string) string {
-	steps, _ := pointerSteps(ref)
+	steps, _ := PointerSteps(ref)
 	name := "root"
 	if len(steps) > 0 {
-		name = safeName(steps[len(steps)-1])
+		name = SafeName(steps[len(steps)-1])
 	}
 	for {
 		taken := false
@@ -355,4 +355,12 @@ func (f *fitter) follow(n *node) *node {
 		n = f.defs[n.ref]
 	}
 	return n
+}
+
+// cutText returns the beginning of a text, of at most some bytes, with a mark where it is cut.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

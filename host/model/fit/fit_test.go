@@ -1,75 +1,54 @@
-package model_test
+package fit_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"obelus/engine/plan"
-	"obelus/host/model"
+	"obelus/host/model/fit"
+	"obelus/store"
 )
 
-func dialect(t testing.TB, name string) model.Dialect {
+// decoded reads JSON text.
+func decoded(t testing.TB, text string) any {
 	t.Helper()
-	d, ok := model.DialectOf(name)
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func text(t testing.TB, v any) string {
+	t.Helper()
+	made, err := fit.JSON(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(made)
+}
+
+func dialect(t testing.TB, name string) fit.Dialect {
+	t.Helper()
+	d, ok := fit.DialectOf(name)
 	if !ok {
 		t.Fatalf("there is no dialect %s", name)
 	}
 	return d
 }
 
-func fit(t testing.TB, schema any, name string) model.Fitted {
+func mustFit(t testing.TB, schema any, name string) fit.Fitted {
 	t.Helper()
-	fitted, err := model.Fit(schema, dialect(t, name))
+	fitted, err := fit.Schema(schema, dialect(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return fitted
 }
 
-func TestFit_PlanForOpenAI(t *testing.T) {
-	fitted := fit(t, model.SolutionSchema(appendix(t), model.Config{}), "openai")
-	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
-		`{"type":"object","properties":{"_tool":{"type":"string","const":"decide"},"_reasoningForCall":{"type":"string"},` +
-		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
-		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
-		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
-		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
-		`"required":["calls","output"],"additionalProperties":false,` +
-		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
-	if diff := cmp.Diff(want, text(t, fitted.Schema)); diff != "" {
-		t.Error(diff)
-	}
-	if fitted.Size != len(want) || fitted.Excess != "" || len(fitted.Notes) > 0 {
-		t.Errorf("size %d, want %d; excess %q; notes %q", fitted.Size, len(want), fitted.Excess, fitted.Notes)
-	}
-	answer := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","note":null,"_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
-	undone, err := fitted.Undo(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want2 := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
-	if diff := cmp.Diff(want2, undone); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFit_PlanForLlama(t *testing.T) {
-	fitted := fit(t, model.SolutionSchema(appendix(t), model.Config{}), "llama")
-	want := `"$defs":{"Ref":{"type":"string","pattern":"^†[^\"\\\\]+$"},"Path":{"type":"string","pattern":"^\\(?†[^\"\\\\]+$"}}}`
-	if got := text(t, fitted.Schema); !strings.HasSuffix(got, want) {
-		t.Errorf("the definitions are not %s in %s", want, got)
-	}
-	if got := text(t, fitted.Schema); !strings.Contains(got, `"required":["_tool","_reasoningForCall","amount"]`) || !strings.Contains(got, `{"type":"number","description":"{minimum: 0}"}`) {
-		t.Error(got)
-	}
-}
-
-// TestFit_Keywords compares how each dialect takes one schema, as the property p of an object.
-func TestFit_Keywords(t *testing.T) {
+// TestSchema_Keywords compares how each dialect takes one schema, as the property p of an object.
+func TestSchema_Keywords(t *testing.T) {
 	for _, test := range []struct {
 		schema string
 		want   map[string]string // by dialect; "*" for those not named
@@ -145,21 +124,21 @@ func TestFit_Keywords(t *testing.T) {
 			"*":         `{"anyOf":[{"type":"string"},{"type":"object","additionalProperties":true}]}`,
 		}},
 	} {
-		for _, name := range model.Dialects() {
+		for _, name := range fit.Dialects() {
 			want, ok := test.want[name]
 			if !ok {
 				want = test.want["*"]
 			}
 			whole := decoded(t, `{"type": "object", "properties": {"p": `+test.schema+`}, "required": ["p"], "additionalProperties": false}`)
-			fitted := fit(t, whole, name)
-			if diff := cmp.Diff(want, text(t, fitted.Schema.(model.Object).Get("properties").(model.Object).Get("p"))); diff != "" {
+			fitted := mustFit(t, whole, name)
+			if diff := cmp.Diff(want, text(t, fitted.Schema.(fit.Object).Get("properties").(fit.Object).Get("p"))); diff != "" {
 				t.Errorf("%s in %s: %s", test.schema, name, diff)
 			}
 		}
 	}
 }
 
-func TestFit_Undo(t *testing.T) {
+func TestFitted_Undo(t *testing.T) {
 	for _, test := range []struct{ schema, dialect, given, want string }{
 		{`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}}`, "openai", `{"a": null, "b": null}`, `{"a": null}`},
 		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, "openai", `{"value": "{\"x\": 1}"}`, `{"x": 1}`},
@@ -182,7 +161,7 @@ func TestFit_Undo(t *testing.T) {
 		// What does not fit stays as it is.
 		{`{"anyOf": [{"type": "integer"}, {"type": "string"}]}`, "openai", `{"value": [1]}`, `[1]`},
 	} {
-		fitted := fit(t, decoded(t, test.schema), test.dialect)
+		fitted := mustFit(t, decoded(t, test.schema), test.dialect)
 		got, err := fitted.Undo(decoded(t, test.given))
 		if err != nil {
 			t.Errorf("%s of %s: %v", test.given, test.schema, err)
@@ -192,40 +171,24 @@ func TestFit_Undo(t *testing.T) {
 	}
 }
 
-func TestFit_UndoErrors(t *testing.T) {
-	fitted := fit(t, decoded(t, `{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object"}}}}`), "openai")
+func TestFitted_UndoErrors(t *testing.T) {
+	fitted := mustFit(t, decoded(t, `{"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object"}}}}`), "openai")
 	_, err := fitted.Undo(decoded(t, `{"list": ["{}", "{"]}`))
 	if err == nil || !strings.HasPrefix(err.Error(), "list[1]: the text is not JSON: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestFit_Excess(t *testing.T) {
-	p := plan.Proposal{}
-	for i := range 40 {
-		p.Tools = append(p.Tools, offer(t, fmt.Sprintf("tool%d", i), `{"properties": {"first": {"type": "integer"}, "second": {"type": "boolean"}, "third": {"enum": ["x", "y"]}}}`, false))
-	}
-	exact, loose := model.SolutionSchema(p, model.Config{}), model.LooseSchema(p, model.Config{})
-	for name, over := range map[string]bool{"anthropic": true, "openai": false, "ollama": true, "gemini": false} {
-		if got := fit(t, exact, name).Excess; over != strings.Contains(got, " bytes, and "+name+" takes ") || !over && got != "" {
-			t.Errorf("%s: %q", name, got)
-		}
-		if got := fit(t, loose, name).Excess; got != "" {
-			t.Errorf("%s, loose: %q", name, got)
-		}
-	}
-}
-
-func TestFit_Broken(t *testing.T) {
+func TestSchema_Broken(t *testing.T) {
 	for _, schema := range []any{nil, 5, "x", []any{}, map[string]any{"properties": map[string]any{"a": 5}}} {
-		if _, err := model.Fit(schema, dialect(t, "plain")); err == nil {
+		if _, err := fit.Schema(schema, dialect(t, "plain")); err == nil {
 			t.Errorf("%v was fitted", schema)
 		}
 	}
 }
 
-// TestFit_HoldsItself fits schemas that refer to themselves in every way.
-func TestFit_HoldsItself(t *testing.T) {
+// TestSchema_HoldsItself fits schemas that refer to themselves in every way.
+func TestSchema_HoldsItself(t *testing.T) {
 	for _, schema := range []string{
 		`{"$ref": "#"}`, `{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}`,
 		`{"anyOf": [{"$ref": "#"}, {"type": "string"}]}`, `{"allOf": [{"$ref": "#"}, {"$ref": "#"}]}`,
@@ -233,8 +196,8 @@ func TestFit_HoldsItself(t *testing.T) {
 		`{"type": "array", "items": {"allOf": [{"$ref": "#"}, {"minItems": 1}]}}`, `{"$ref": "#/nowhere"}`, `{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}, {"type": "string"}]}}}`,
 		`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}, {"$ref": "#/$defs/x"}, {}]}, "y": {"oneOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}]}}}`, `{"$ref": "#anchor"}`,
 	} {
-		for _, name := range model.Dialects() {
-			fitted := fit(t, decoded(t, schema), name)
+		for _, name := range fit.Dialects() {
+			fitted := mustFit(t, decoded(t, schema), name)
 			for _, v := range []string{`{"a": {"b": null}}`, `[[], [[]]]`, `"x"`, `null`, `{"value": "[1]"}`} {
 				_, _ = fitted.Undo(decoded(t, v))
 			}

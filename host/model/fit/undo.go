@@ -1,4 +1,4 @@
-package model
+package fit
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ const maxUndo = 1_000_000
 
 var errUndo = errors.New("it takes too many steps to find out which alternatives of its schema the answer has")
 
-// undoing makes of one value that a model wrote what the original schema is about.
-type undoing struct {
+// undoer converts one value that a model wrote to a value for the original schema.
+type undoer struct {
 	*fitter
 	steps int
 }
 
-func (u *undoing) undo(n *node, v any, at string) (any, error) {
+func (u *undoer) undo(n *node, v any, at string) (any, error) {
 	if u.steps--; u.steps < 0 {
 		return nil, errUndo
 	}
@@ -56,9 +56,9 @@ func (u *undoing) undo(n *node, v any, at string) (any, error) {
 	return v, nil
 }
 
-func (u *undoing) undoObject(n *node, v map[string]any, at string) (any, error) {
+func (u *undoer) undoObject(n *node, v map[string]any, at string) (any, error) {
 	made := maps.Clone(v)
-	for _, name := range sortedKeys(v) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
 		child := n.properties[name]
 		if child == nil {
 			child = n.additional
@@ -77,7 +77,7 @@ func (u *undoing) undoObject(n *node, v map[string]any, at string) (any, error) 
 
 // read reads a JSON text. A value that is no text stays as it is, as does a text that is no JSON
 // where the original schema takes a text.
-func (u *undoing) read(n *node, v any, at string) (any, error) {
+func (u *undoer) read(n *node, v any, at string) (any, error) {
 	text, ok := v.(string)
 	if !ok {
 		return v, nil
@@ -99,8 +99,8 @@ func (u *undoing) read(n *node, v any, at string) (any, error) {
 func decodeText(text string) (any, error) { return store.DecodeJSON([]byte(text)) }
 
 // choose undoes a value as one of the branches of a union that it fits: the first whose original
-// takes what it then is.
-func (u *undoing) choose(n *node, v any, at string) (any, error) {
+// takes the converted value.
+func (u *undoer) choose(n *node, v any, at string) (any, error) {
 	fits := slices.DeleteFunc(slices.Clone(n.branches), func(branch *node) bool { return !u.matches(branch, v) })
 	if len(fits) == 0 {
 		fits = slices.DeleteFunc(slices.Clone(n.branches), func(branch *node) bool { return !u.resembles(branch, v) })
@@ -132,7 +132,7 @@ func (u *undoing) choose(n *node, v any, at string) (any, error) {
 }
 
 // valid reports whether the original schema of a branch takes a value.
-func (u *undoing) valid(n *node, v any) bool {
+func (u *undoer) valid(n *node, v any) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if n.validator == nil {
@@ -155,28 +155,28 @@ func (f *fitter) standalone(part any) any {
 		return ref
 	}
 	if f.checked == nil {
-		f.checked = rewriteRefs(f.root, move)
+		f.checked = RewriteRefs(f.root, move)
 	}
-	return Object{{"allOf", []any{rewriteRefs(part, move)}}, {"$defs", Object{{name, f.checked}}}}
+	return Object{{"allOf", []any{RewriteRefs(part, move)}}, {"$defs", Object{{name, f.checked}}}}
 }
 
-// rewriteRefs returns a schema with its references replaced.
-func rewriteRefs(schema any, replace func(ref string) string) any {
+// RewriteRefs returns a schema with its references replaced.
+func RewriteRefs(schema any, replace func(ref string) string) any {
 	o, ok := schema.(Object)
 	if !ok {
 		return schema
 	}
-	made := mapSchemas(o, func(inner any) any { return rewriteRefs(inner, replace) })
+	made := mapSchemas(o, func(inner any) any { return RewriteRefs(inner, replace) })
 	for i, m := range made {
 		if ref, ok := m.Value.(string); ok && m.Name == "$ref" {
 			made[i].Value = replace(ref)
 		}
 	}
-	return made.without("$id", "$schema")
+	return made.Without("$id", "$schema")
 }
 
 // matches reports whether a value is as a node's schema says, bounds aside.
-func (u *undoing) matches(n *node, v any) bool {
+func (u *undoer) matches(n *node, v any) bool {
 	if u.steps--; u.steps < 0 {
 		return false
 	}
@@ -204,13 +204,13 @@ func (u *undoing) matches(n *node, v any) bool {
 			}
 		}
 	case string:
-		return !isReferencePattern(n.schema.text("pattern")) || strings.HasPrefix(strings.TrimPrefix(v, "("), dagger)
+		return !isReferencePattern(n.schema.Text("pattern")) || strings.HasPrefix(strings.TrimPrefix(v, "("), store.Dagger)
 	}
 	return true
 }
 
-func (u *undoing) matchesObject(n *node, v map[string]any) bool {
-	for _, name := range textsOf(n.schema.Get("required")) {
+func (u *undoer) matchesObject(n *node, v map[string]any) bool {
+	for _, name := range Texts(n.schema.Get("required")) {
 		if _, ok := v[name]; !ok {
 			return false
 		}
@@ -233,21 +233,21 @@ func (u *undoing) matchesObject(n *node, v map[string]any) bool {
 
 // resembles reports whether a value is of a node's types and constants, and so are its direct
 // properties where they are constants.
-func (u *undoing) resembles(n *node, v any) bool {
+func (u *undoer) resembles(n *node, v any) bool {
 	n = u.follow(n)
 	if n == nil || n.branches != nil {
 		return true
 	}
-	if types := typesOf(n.schema); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(v, t) }) {
+	if types := Types(n.schema); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(v, t) }) {
 		return n.text && v != nil
 	}
-	if values := valuesOf(n.schema); len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(v, w) }) {
+	if values := Constants(n.schema); len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(v, w) }) {
 		return false
 	}
 	object, _ := v.(map[string]any)
 	for name, child := range n.properties {
 		given, ok := object[name]
-		if values := valuesOf(child.schema); ok && given != nil && len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(given, w) }) {
+		if values := Constants(child.schema); ok && given != nil && len(values) > 0 && !slices.ContainsFunc(values, func(w any) bool { return sameJSON(given, w) }) {
 			return false
 		}
 	}
@@ -271,11 +271,11 @@ var integral = regexp.MustCompile(`^-?[0-9]+(\.0+)?([eE]\+?[0-9]+)?$`)
 // isReferencePattern reports whether a pattern is one of texts that begin with †, or with a
 // parenthesis before it.
 func isReferencePattern(pattern string) bool {
-	return strings.HasPrefix(pattern, "^"+dagger) || strings.HasPrefix(pattern, `^\(?`+dagger)
+	return strings.HasPrefix(pattern, "^"+store.Dagger) || strings.HasPrefix(pattern, `^\(?`+store.Dagger)
 }
 
-// safeName returns a name for a definition, of characters that a reference holds as they are.
-func safeName(name string) string {
+// SafeName returns a name for a definition, of characters that a reference holds as they are.
+func SafeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r) {
 			return r

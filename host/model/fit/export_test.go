@@ -1,0 +1,7 @@
+package fit
+
+// For tests in package fit_test.
+const (
+	TextMark = textMark
+	Wrapper  = wrapper
+)
