@@ -38,7 +38,7 @@ func callsCommand(a *app) *cobra.Command {
 		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
 often they were tried, how long they took, and where they wrote or why they did
 not. On a terminal that is wide enough bars show when each of them ran. -v adds
-the script that ran and the start of its SHA-256. --follow goes on with every
+the script that ran and the start of its SHA-256, or the model and its tokens. --follow goes on with every
 change, until it is interrupted. A call that only computes may be recorded when
 it has ended, and not as it begins.`,
 		Args: cobra.NoArgs,
@@ -160,6 +160,13 @@ func callRow(a *app, r journal.Record) []string {
 	}
 	if r.Script != "" {
 		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
+	}
+	if m := r.Model; m != nil {
+		by := "model " + m.Model
+		if m.Requests > 0 {
+			by += fmt.Sprintf(", %s + %s tokens", human.Thousands(m.Input), human.Thousands(m.Output))
+		}
+		script = strings.TrimPrefix(script+" "+by, "- ")
 	}
 	result := strings.Join(r.Writes, " ")
 	switch {

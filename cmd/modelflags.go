@@ -10,6 +10,7 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -101,7 +102,7 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 			_, _ = a.term.Write([]byte("· " + call + " "))
 			last = at
 		}
-		_, _ = a.term.Write([]byte(text))
+		_, _ = a.term.Write([]byte(human.PrintableText(text)))
 	}
 }
 

@@ -109,7 +109,7 @@ func promptOfPlan(ctx context.Context, a *app, file string, inputs []string) err
 		}
 	}
 	request.Mode = ""
-	runner := a.host.Generation().Settings().Runner(log, question.WithoutActivities(registry))
+	runner := a.host.Generation().Settings().Runner(log, registry.WithoutActivities())
 	runner.Drain = -1
 	if _, err := runner.Run(kept.Begin(ctx), start); err != nil && kept.Request() == nil {
 		return err
@@ -144,8 +144,10 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 		return err
 	}
 	fork := "prompt-" + strconv.FormatInt(at.Seq, 10)
-	if _, err := journal.Fork(ctx, log, name, at.Seq, fork); err != nil {
-		return err
+	if !at.Fresh {
+		if _, err := journal.Fork(ctx, log, name, at.Seq, fork); err != nil {
+			return err
+		}
 	}
 	source, err := journal.In(log, name).RootPlan(ctx)
 	if err != nil {
@@ -155,7 +157,7 @@ func promptOfCall(ctx context.Context, a *app, call string) error {
 	if unread != nil {
 		return unread
 	}
-	runner := a.host.Generation().Settings().Runner(log, question.WithoutActivities(registry))
+	runner := a.host.Generation().Settings().Runner(log, registry.WithoutActivities())
 	runner.Drain = -1
 	runner.Approve = plan.Policy{Never: true}
 	if err := at.Ask(ctx, kept, runner, fork, request); err != nil && kept.Request() == nil {

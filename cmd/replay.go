@@ -3,12 +3,15 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/engine/replay"
 	"obelus/store"
 )
@@ -65,7 +68,18 @@ func replayRun(ctx context.Context, a *app, ask bool) error {
 	if ask {
 		again = replay.Ask
 	}
+	var mu sync.Mutex
+	var spent plan.Usage
+	runner.Spent = func(u plan.Usage) {
+		mu.Lock()
+		defer mu.Unlock()
+		spent.Add(u)
+	}
+	a.models.watch(a, runner)
 	replayed, err := again(ctx, runner, run.context, run.request)
+	if spent.Requests > 0 {
+		a.term.Infof("%s", view.Usage(spent))
+	}
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func askModel(ctx context.Context, models *plan.Models, q luastd.ModelQuestion) 
 		}
 		fits = func(v any) error { return compiled.Validate(v, "the answer") }
 	}
-	answer, err := answerOf(ctx, m, q, models.Meter)
+	answer, err := answerOf(ctx, m, q, models)
 	if err == nil {
 		err = fits(answer)
 	}
@@ -67,15 +67,15 @@ func askModel(ctx context.Context, models *plan.Models, q luastd.ModelQuestion) 
 }
 
 // answerOf returns the answer of a model to a question, as JSON.
-func answerOf(ctx context.Context, m plan.Model, q luastd.ModelQuestion, meter *plan.Meter) (any, error) {
+func answerOf(ctx context.Context, m plan.Model, q luastd.ModelQuestion, models *plan.Models) (any, error) {
 	if m, ok := m.(asker); ok {
-		return m.Ask(ctx, model.AskInput{Prompt: q.Prompt, Data: q.Data, Schema: q.Schema}, meter)
+		return m.Ask(ctx, model.AskInput{Prompt: q.Prompt, Data: q.Data, Schema: q.Schema, Schemas: models.Registry.Schemas}, models.Meter)
 	}
 	call := map[string]any{"_tool": "model.ask", "prompt": q.Prompt}
 	if q.Data != nil {
 		call["data"] = q.Data
 	}
-	v, err := m.Answer(ctx, plan.Question{Call: call, Schema: q.Schema, Meter: meter})
+	v, err := m.Answer(ctx, plan.Question{Call: call, Schema: q.Schema, Meter: models.Meter, Schemas: models.Registry.Schemas})
 	result, ok := v.(plan.Result)
 	if !ok {
 		result = plan.Result{Value: v}

@@ -159,7 +159,7 @@ func (l *loader) loadSettings() {
 		g.states = sync.Pool{} // earlier states have other settings
 	}()
 	if _, ok := g.sources[SettingsFile]; !ok {
-		for _, e := range g.settings.checkModels(&g.config) {
+		for _, e := range g.settings.checkModels(g.config.UseModel, g.config.Budget) {
 			l.fail(&ScriptError{Message: e.message})
 		}
 		return
@@ -187,7 +187,7 @@ func (l *loader) loadSettings() {
 	}
 	settings, wrong := readSettings(value)
 	if len(wrong) == 0 {
-		wrong = settings.checkModels(&g.config)
+		wrong = settings.checkModels(g.config.UseModel, g.config.Budget)
 	}
 	for _, e := range wrong {
 		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
@@ -264,5 +264,25 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 			Code:           l.g.codeWith(a.script),
 			Latest:         l.latestRegistry(a.script),
 		}
+	}
+}
+
+// loadModels makes the models of the settings. A model that the embedding program brings is the
+// default one.
+func (l *loader) loadModels() {
+	s, registry := l.g.settings, l.g.registry
+	for _, c := range s.Models {
+		m, err := l.g.config.models.get(c, &l.g.config)
+		if err != nil {
+			l.fail(&ScriptError{File: SettingsFile, Message: err.Error()})
+			continue
+		}
+		if registry.Models == nil {
+			registry.Models = map[string]plan.Model{}
+		}
+		registry.Models[c.Name] = m
+	}
+	if registry.Model = l.g.config.Model; registry.Model == nil && s.Model != "" {
+		registry.Model = registry.Models[s.Model]
 	}
 }

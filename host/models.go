@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
@@ -58,8 +55,8 @@ var modelFields = []struct {
 	{"wire", func(c *model.Config, v any) (err error) { c.Wire, err = setting.Text(v); return err }},
 }
 
-// secretText looks like a key, as providers make them; secretName is a name of a header, a parameter
-// or a field that has one.
+// secretText looks like a key, as providers make them; secretName is a name of a header, a
+// parameter or a field that has one.
 var (
 	secretText = regexp.MustCompile(`(?i)\b(bearer\s|(sk|gsk|rk|xai|hf|pplx)[-_][a-z0-9_-]{6}|aiza[a-z0-9_-]{10})`)
 	secretName = regexp.MustCompile(`(?i)(^|[-_])(authorization|token|secret|password|(api-?_?)?key)$`)
@@ -163,10 +160,10 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 
 // checkModels takes over what the program says in place of the settings, and makes sure that the
 // default model is among the models, and that a bound on the cost means something.
-func (s *Settings) checkModels(c *Config) []*settingError {
-	s.Model = cmp.Or(c.UseModel, s.Model)
+func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
+	s.Model = cmp.Or(use, s.Model)
 	s.Budget = plan.Budget{
-		Requests: cmp.Or(c.Budget.Requests, s.Budget.Requests), Tokens: cmp.Or(c.Budget.Tokens, s.Budget.Tokens), Cost: cmp.Or(c.Budget.Cost, s.Budget.Cost),
+		Requests: cmp.Or(budget.Requests, s.Budget.Requests), Tokens: cmp.Or(budget.Tokens, s.Budget.Tokens), Cost: cmp.Or(budget.Cost, s.Budget.Cost),
 	}
 	if s.Model != "" && !s.hasModel(s.Model) {
 		if err := s.addInline(); err != nil {
@@ -364,108 +361,10 @@ func (s Settings) secrets() (names []string) {
 	return slices.Compact(names)
 }
 
-// modelSet keeps the models of a host, so that limits on requests go on over a reload.
-type modelSet struct {
-	limits model.Limits
-
-	mu   sync.Mutex
-	made map[string]madeModel // by name
-}
-
-type madeModel struct {
-	config model.Config
-	model  plan.Model
-}
-
-// get returns the model of a configuration: the one there is, if nothing has changed.
-func (s *modelSet) get(c model.Config, host *Config) (plan.Model, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.made[c.Name]; ok && reflect.DeepEqual(known.config, c) {
-		return known.model, nil
-	}
-	made, err := host.newModel(c)
-	if err != nil {
-		return nil, err
-	}
-	if s.made == nil {
-		s.made = map[string]madeModel{}
-	}
-	s.made[c.Name] = madeModel{c, made}
-	return made, nil
-}
-
-// newModel makes a model that asks its provider, or what stands before it.
-func (c *Config) newModel(of model.Config) (plan.Model, error) {
-	client, err := model.NewClient(of, model.Options{
-		Env: os.LookupEnv, Warn: func(text string) { c.Log.Warn(text) }, Limits: &c.models.limits,
-	})
-	if err != nil {
-		return nil, err
-	}
-	var asker model.Asker = client
-	if c.Asker != nil {
-		asker = c.Asker(of, client)
-	}
-	return model.New(of, asker), nil
-}
-
-// loadModels makes the models of the settings. A model that the embedding program brings is the
-// default one.
-func (l *loader) loadModels() {
-	s, registry := l.g.settings, l.g.registry
-	for _, c := range s.Models {
-		m, err := l.g.config.models.get(c, &l.g.config)
-		if err != nil {
-			l.fail(&ScriptError{File: SettingsFile, Message: err.Error()})
-			continue
-		}
-		if registry.Models == nil {
-			registry.Models = map[string]plan.Model{}
-		}
-		registry.Models[c.Name] = m
-	}
-	if registry.Model = l.g.config.Model; registry.Model == nil && s.Model != "" {
-		registry.Model = registry.Models[s.Model]
-	}
-}
-
 // defaultModel is the name of the default model; empty for one that the embedding program brings.
 func (g *Generation) defaultModel() string {
 	if g.config.Model != nil {
 		return ""
 	}
 	return g.settings.Model
-}
-
-// readPlanning reads how a model plans a request that has neither calls nor a function.
-func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error {
-	_, calls := fields["calls"]
-	if _, plan := fields["plan"]; calls || plan {
-		for _, name := range planningFields {
-			if _, ok := fields[name]; ok {
-				return p.fail(p.fieldLine(name), "%s is for a request that a model plans, which has neither calls nor a function", name)
-			}
-		}
-		return nil
-	}
-	planning := &plan.Planning{}
-	r.Planner = planning
-	if name, ok := fields["model"]; ok && name != nil {
-		if planning.Model, ok = name.(string); !ok || planning.Model == "" {
-			return p.wrongField("model", "the name of a model", name)
-		}
-	}
-	var err error
-	if offer, ok := fields["offer"]; ok && offer != nil {
-		if planning.Offer, err = setting.Texts(offer); err != nil {
-			return p.wrongField("offer", "a list of tools by name", offer)
-		}
-	}
-	if refusals, ok := fields["refusals"]; ok && refusals != nil {
-		if planning.Refusals, err = setting.Positive(refusals); err != nil {
-			return p.wrongField("refusals", "a whole number above 0", refusals)
-		}
-	}
-	return nil
 }

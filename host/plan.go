@@ -496,3 +496,35 @@ func (g *Generation) PlanFiles() (files []string) {
 	})
 	return files
 }
+
+// readPlanning reads how a model plans a request that has neither calls nor a function.
+func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error {
+	_, calls := fields["calls"]
+	if _, plan := fields["plan"]; calls || plan {
+		for _, name := range planningFields {
+			if _, ok := fields[name]; ok {
+				return p.fail(p.fieldLine(name), "%s is for a request that a model plans, which has neither calls nor a function", name)
+			}
+		}
+		return nil
+	}
+	planning := &plan.Planning{}
+	r.Planner = planning
+	if name, ok := fields["model"]; ok && name != nil {
+		if planning.Model, ok = name.(string); !ok || planning.Model == "" {
+			return p.wrongField("model", "the name of a model", name)
+		}
+	}
+	var err error
+	if offer, ok := fields["offer"]; ok && offer != nil {
+		if planning.Offer, err = setting.Texts(offer); err != nil {
+			return p.wrongField("offer", "a list of tools by name", offer)
+		}
+	}
+	if refusals, ok := fields["refusals"]; ok && refusals != nil {
+		if planning.Refusals, err = setting.Positive(refusals); err != nil {
+			return p.wrongField("refusals", "a whole number above 0", refusals)
+		}
+	}
+	return nil
+}

@@ -116,7 +116,7 @@ type RunEvent struct {
 	Drains bool `json:"drains,omitempty"`
 	// What a model used for a plan that was not made, since the run ended meanwhile.
 	Model *plan.Usage `json:"model,omitempty"`
-	Who         // has cancelled it
+	Who               // has cancelled it
 }
 
 // Entry is the journal's entry of the event.

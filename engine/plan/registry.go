@@ -218,6 +218,44 @@ func NewRegistry() *Registry {
 	return &Registry{Tools: map[string]*Tool{}, Activities: map[string]*Registered{}, Delegates: map[string]*Delegate{}}
 }
 
+// WithoutActivities returns a registry whose activities, and those of its delegates, do nothing and
+// fail: a run comes as far as it does without them.
+func (r *Registry) WithoutActivities() *Registry {
+	return r.withoutActivities(map[*Registry]*Registry{})
+}
+
+func (r *Registry) withoutActivities(made map[*Registry]*Registry) *Registry {
+	if r == nil || made[r] != nil {
+		return made[r]
+	}
+	out := *r
+	made[r] = &out
+	out.base = r.base.withoutActivities(made)
+	out.Activities = map[string]*Registered{}
+	for name, a := range r.Activities {
+		out.Activities[name] = &Registered{Name: a.Name, Activity: ActivityFunc(func(context.Context, Invocation) (Result, error) {
+			return Result{}, errors.New("no activity is run here")
+		})}
+	}
+	disarm := func(d *Delegate) *Delegate {
+		return &Delegate{Request: d.Request, Registry: d.Registry.withoutActivities(made)}
+	}
+	out.Delegates = map[string]*Delegate{}
+	for name, d := range r.Delegates {
+		out.Delegates[name] = disarm(d)
+	}
+	if r.File != nil {
+		out.File = func(name string) (*Delegate, error) {
+			d, err := r.File(name)
+			if err != nil || d == nil {
+				return d, err
+			}
+			return disarm(d), nil
+		}
+	}
+	return &out
+}
+
 // HasModel reports whether a call or a plan may ask a model.
 func (r *Registry) HasModel() bool { return r.Model != nil || len(r.Models) > 0 }
 

@@ -162,7 +162,7 @@ func (b *batch) read(answer *Answer) {
 // err is the failure that it reports.
 func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error) {
 	if len(q.Alternatives) < 2 {
-		return plan.Result{Value: given}, breaks(q.Schema, given, "the answer"), nil
+		return plan.Result{Value: given}, breaks(q.Schema, given, "the answer", q.Schemas), nil
 	}
 	choice, _ := given.(map[string]any)
 	to, _ := choice["to"].(string)
@@ -174,7 +174,7 @@ func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error)
 	case !ok:
 		return result, errors.New("value is missing"), nil
 	case i < len(q.Alternatives)-1:
-		return plan.Result{Value: value, To: pathOf(q.Alternatives, i)}, breaks(q.Schema, value, "value"), nil
+		return plan.Result{Value: value, To: pathOf(q.Alternatives, i)}, breaks(q.Schema, value, "value", q.Schemas), nil
 	}
 	fields, _ := value.(map[string]any)
 	if message, _ := fields["message"].(string); message == "" {
@@ -184,11 +184,11 @@ func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error)
 }
 
 // breaks reports why a value breaks a schema; nil stands for the schema of texts.
-func breaks(of, value any, name string) error {
+func breaks(of, value any, name string, options []schema.Option) error {
 	if of == nil {
 		of = anyText
 	}
-	compiled, err := schema.New(of)
+	compiled, err := schema.New(of, options...)
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,7 @@ type Recorded struct {
 	Text    *string         `json:"text,omitempty"`    // nil if it is the value as JSON
 	Refusal string          `json:"refusal,omitempty"` // why the model does not answer
 	CutOff  bool            `json:"cut_off,omitempty"` // it ended at the limit of tokens
+	Loose   bool            `json:"loose,omitempty"`   // it answers the loose form of the request
 	Problem string          `json:"problem,omitempty"` // why there is no value
 }
 
@@ -236,7 +237,7 @@ func (a *cassetteAsker) replay(e *Entry, meter *plan.Meter) (*Answer, error) {
 	if err := meter.Allow(); err != nil {
 		return nil, err
 	}
-	answer := &Answer{Refusal: e.Answer.Refusal, CutOff: e.Answer.CutOff, Problem: e.Answer.Problem, Usage: e.Usage}
+	answer := &Answer{Refusal: e.Answer.Refusal, CutOff: e.Answer.CutOff, Loose: e.Answer.Loose, Problem: e.Answer.Problem, Usage: e.Usage}
 	answer.Usage.Served, answer.Usage.Finish, answer.Usage.Request = e.Served, e.Finish, e.Hash
 	answer.Usage.Took = time.Duration(e.Usage.MS * float64(time.Millisecond))
 	if e.Answer.Value != nil {
@@ -282,7 +283,7 @@ func (c *Cassette) scrub(inner Asker, text string) string {
 // record adds an answer.
 func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answer, recording Recording) error {
 	e := Entry{Request: request, Hash: hash, Usage: answer.Usage, Served: answer.Usage.Served, Finish: answer.Usage.Finish, Recorded: time.Now().UTC().Truncate(time.Second),
-		Answer: Recorded{Refusal: c.scrub(inner, answer.Refusal), CutOff: answer.CutOff, Problem: c.scrub(inner, answer.Problem)}}
+		Answer: Recorded{Refusal: c.scrub(inner, answer.Refusal), CutOff: answer.CutOff, Loose: answer.Loose, Problem: c.scrub(inner, answer.Problem)}}
 	e.Usage.Served, e.Usage.Finish, e.Usage.Request = "", "", ""
 	text := c.scrub(inner, answer.Text)
 	asJSON := ""

@@ -39,6 +39,7 @@ var kindsOfAnswers = []*Answer{
 	{Value: store.Some(map[string]any{"a": json.Number("1")}), Text: `{"a":1}`},
 	{Value: store.Some(nil), Text: "null"},
 	{Value: store.Some("text"), Text: "Sure: \"text\""},
+	{Value: store.Some(map[string]any{"calls": []any{}}), Text: `{"calls":[]}`, Loose: true},
 	{Text: "I can't", Refusal: "it is forbidden"},
 	{Text: `{"a":`, CutOff: true, Problem: "the answer is not JSON"},
 	{Text: "nothing to be read", Problem: "the answer is not JSON"},

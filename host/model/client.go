@@ -175,7 +175,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 		if refused == "" {
 			return c.answer(a, got, used), nil
 		}
-		down, err := c.stepDown(r, a.step, refused)
+		down, err := c.stepDown(r, a.step, refused, f == nil)
 		switch {
 		case err != nil:
 			return nil, err

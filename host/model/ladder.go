@@ -70,8 +70,8 @@ func (l *ladder) down(from step, canLoosen bool) (again bool, to *step) {
 	if len(l.modes) == 1 {
 		return false, nil
 	}
-	l.modes = l.modes[1:]
-	return true, &step{l.modes[0], from.loose}
+	l.modes, l.loose = l.modes[1:], false
+	return true, &step{l.modes[0], false}
 }
 
 // warnOnce calls a function, if it was not called for this reason before.
@@ -89,15 +89,20 @@ func (l *ladder) warnOnce(reason string, warn func()) {
 }
 
 // stepDown takes a step down the ladder after a refusal. It reports whether the request is to be
-// sent again. With strict settings it is an error.
-func (c *Client) stepDown(r *Request, from step, why string) (bool, error) {
-	canLoosen := from.mode == modeSchema && !from.loose && r.Loose != nil
+// sent again. With strict settings it is an error. ignored says that the provider took the schema
+// and did not heed it: a smaller one would fare no better.
+func (c *Client) stepDown(r *Request, from step, why string, ignored bool) (bool, error) {
+	canLoosen := from.mode == modeSchema && !from.loose && r.Loose != nil && !ignored
 	if c.config.Strict {
 		return false, fmt.Errorf("model %q: mode %s does not work: %s (strict = true allows no lower mode)", c.config.Name, from, why)
 	}
 	again, to := c.ladder.down(from, canLoosen)
 	if to != nil {
-		c.warn(fmt.Sprintf("mode %s does not work: %s; from now on it is asked in mode %s", from, why, to))
+		hint := ""
+		if to.mode != from.mode {
+			hint = fmt.Sprintf(" (mode = %q in obelus.lua begins with it)", to.mode)
+		}
+		c.warn(fmt.Sprintf("mode %s does not work: %s; from now on it is asked in mode %s%s", from, why, to, hint))
 	}
 	return again, nil
 }

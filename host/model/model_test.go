@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/host/model"
 	"obelus/host/model/fit"
 	"obelus/store"
@@ -349,5 +350,20 @@ func TestAsk(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestAnswer_OptionsOfSchemas holds that an answer is held to its schema as the run holds it.
+func TestAnswer_OptionsOfSchemas(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		s := &script{t: t, answers: []any{`{"1.1": "tomorrow"}`}}
+		q := plan.Question{ID: "1.1", Call: map[string]any{"_tool": "when"}, Schema: map[string]any{"type": "string", "format": "date"}}
+		if ignored {
+			q.Schemas = []schema.Option{schema.IgnoreFormats}
+		}
+		_, err := model.New(model.Config{Name: "m", Repairs: -1}, s).Answer(t.Context(), q)
+		if ignored != (err == nil) {
+			t.Errorf("formats are ignored: %t: %v", ignored, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/host/model/fit"
 	"obelus/store"
 )
@@ -113,9 +114,10 @@ const answerField = "value"
 
 // AskInput is a question of a script.
 type AskInput struct {
-	Prompt string
-	Data   any // shown as data; nil for none
-	Schema any // of the answer; nil for a text
+	Schemas []schema.Option // options of the schema
+	Prompt  string
+	Data    any // shown as data; nil for none
+	Schema  any // of the answer; nil for a text
 }
 
 // AskRequest returns the request that asks a question of a script. It asks nothing.
@@ -159,7 +161,7 @@ func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, e
 			}
 			value = inner
 		}
-		return breaks(in.Schema, value, "the answer")
+		return breaks(in.Schema, value, "the answer", in.Schemas)
 	})
 	switch {
 	case err != nil:

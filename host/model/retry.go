@@ -124,8 +124,11 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 		return nil, &failure{err: err, after: -1}
 	}
 	started := time.Now()
-	r := &reply{delta: meter.Delta}
+	shown := c.secrets.stream(meter.Delta)
+	r := &reply{delta: shown.write}
 	f := c.exchange(ctx, p, key, body, r)
+	shown.flush()
+	r.served, r.finish = cutName(c.excerpt(r.served)), cutName(c.excerpt(r.finish))
 	var u plan.Usage
 	if f == nil || f.begun || r.text.Len()+r.args.Len() > 0 || r.usage.known {
 		u = r.usageOf(&c.config, len(body))
@@ -136,6 +139,15 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	meter.Spend(u)
 	used.Add(u)
 	return r, f
+}
+
+// cutName cuts a name that a provider gives for the journal.
+func cutName(name string) string {
+	const most = 100
+	if len(name) > most {
+		return strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return name
 }
 
 // encodeBody returns the body of a request, with the extra of the settings.

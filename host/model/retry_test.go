@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -416,4 +417,56 @@ func TestLimits_Cancelled(t *testing.T) {
 			t.Errorf("%v, %d requests", err, len(s.server.Requests()))
 		}
 	})
+}
+
+// TestSecrets_OneBeginsWithAnother holds that no tail of a longer key is left.
+func TestSecrets_OneBeginsWithAnother(t *testing.T) {
+	for range 20 { // whatever the order of a map is
+		s := &scrubber{}
+		s.add("sk-secret", "sk-secret-and-more")
+		if got := s.echo("it is sk-secret-and-more, and sk-secret"); got != "it is "+scrubbed+", and "+scrubbed {
+			t.Fatalf("%q", got)
+		}
+	}
+}
+
+// TestSecrets_InPieces holds that a key is found wherever a stream cuts it, and that the rest comes
+// through.
+func TestSecrets_InPieces(t *testing.T) {
+	s := &scrubber{}
+	s.add("sk-secret-key")
+	text := "before é sk-secret-key after é"
+	for cut := range len(text) {
+		var got strings.Builder
+		stream := s.stream(func(piece string) { got.WriteString(piece) })
+		stream.write(text[:cut])
+		stream.write(text[cut:])
+		stream.flush()
+		if got.String() != "before é "+scrubbed+" after é" {
+			t.Errorf("cut at %d: %q", cut, got.String())
+		}
+	}
+}
+
+// TestSecrets_InNames holds that what a provider calls its model and its end is no way out for a key.
+func TestSecrets_InNames(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		key, _ := json.Marshal(r.Header.Get("Authorization") + strings.Repeat("x", 500))
+		_, _ = fmt.Fprintf(w, `{"model":%s,"choices":[{"finish_reason":%s,"message":{"content":"{\"a\":1}"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, key, key)
+	}))
+	defer server.Close()
+	c, err := NewClient(Config{Name: "wise", URL: server.URL, Model: "m", Key: "TEST_KEY"}, Options{Env: testEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Ask(t.Context(), question(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{a.Usage.Served, a.Usage.Finish} {
+		if strings.Contains(name, "sk-") || !strings.Contains(name, scrubbed) || len(name) > 110 {
+			t.Errorf("%q", name)
+		}
+	}
 }

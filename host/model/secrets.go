@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,7 +40,8 @@ func (s *scrubber) add(values ...string) {
 	}
 	var patterns []string
 	s.marks = nil
-	for v := range s.values {
+	longestFirst := slices.SortedFunc(maps.Keys(s.values), func(a, b string) int { return len(b) - len(a) })
+	for _, v := range longestFirst { // one may begin with another
 		s.marks = append(s.marks, longestPlain(v))
 		patterns = append(patterns, escapedPattern(v))
 	}
@@ -92,4 +94,48 @@ func (s *scrubber) echo(text string) string {
 		return text
 	}
 	return s.escaped.ReplaceAllLiteralString(text, scrubbed)
+}
+
+// streamScrubber hands on a text that comes in pieces, without the secrets. It keeps back the end,
+// in which a secret may have begun.
+type streamScrubber struct {
+	secrets *scrubber
+	hand    func(string)
+	kept    string
+}
+
+// stream returns a scrubber for the pieces of one text.
+func (s *scrubber) stream(hand func(string)) *streamScrubber {
+	return &streamScrubber{secrets: s, hand: hand}
+}
+
+// write hands on a piece, as far as it can be no part of a secret.
+func (s *streamScrubber) write(text string) {
+	s.kept = s.secrets.text(s.kept + text)
+	n := len(s.kept) - s.secrets.longest()
+	for n > 0 && n < len(s.kept) && !utf8.RuneStart(s.kept[n]) {
+		n--
+	}
+	if n > 0 {
+		s.hand(s.kept[:n])
+		s.kept = s.kept[n:]
+	}
+}
+
+// flush hands on the rest.
+func (s *streamScrubber) flush() {
+	if s.kept != "" {
+		s.hand(s.kept)
+		s.kept = ""
+	}
+}
+
+// longest returns how many bytes a secret may take where it is escaped; 0 without any.
+func (s *scrubber) longest() (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for v := range s.values {
+		n = max(n, 6*len(v))
+	}
+	return n
 }

@@ -107,6 +107,9 @@ func NewSender(c Config) (*Sender, error) {
 	}}, nil
 }
 
+// minSecret is the least length of a header's value that is kept out of errors.
+const minSecret = 8
+
 // Send sends a trace, again where the collector asks for that. Its error has no value of a header.
 func (s *Sender) Send(ctx context.Context, t *Trace) error {
 	body, err := json.Marshal(t)
@@ -158,6 +161,13 @@ func (s *Sender) post(ctx context.Context, body []byte) (again bool, after time.
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	for _, values := range r.Header { // a collector may send them back
+		for _, value := range values {
+			if len(value) >= minSecret {
+				text = bytes.ReplaceAll(text, []byte(value), []byte("***"))
+			}
+		}
+	}
 	if answer.StatusCode/100 == 2 {
 		return false, 0, refusedSpans(endpoint, text)
 	}

@@ -5,7 +5,6 @@ package question
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,23 +82,11 @@ func (c *Capture) Begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// WithoutActivities returns a registry whose activities fail: a run stops where it would need one.
-func WithoutActivities(registry *plan.Registry) *plan.Registry {
-	idle := *registry
-	idle.Activities = map[string]*plan.Registered{}
-	for name, a := range registry.Activities {
-		stub := &plan.Registered{Name: a.Name, Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
-			return plan.Result{}, errors.New("no activity runs for obelus prompt")
-		})}
-		idle.Activities[name] = stub
-	}
-	return &idle
-}
-
 // Question is a question to a model that the log has.
 type Question struct {
-	Seq  int64  // the context's message before it; 0 for the newest
-	Hash string // of the recorded request; empty if there is none
+	Seq   int64  // the context's message before it; 0 for the newest
+	Fresh bool   // it was asked before there was any message: the context is to be a new one
+	Hash  string // of the recorded request; empty if there is none
 
 	first bool     // it was for the first plan of a run
 	calls []string // the calls that the request was about; empty for a plan
@@ -137,16 +124,18 @@ func Find(ctx context.Context, log store.Log, name, call string) (Question, erro
 		return Question{}, err
 	}
 	var found *Question
+	tick := 0
 	for _, p := range plans {
 		if p.ByModel && (call == "" || call == strconv.Itoa(p.Tick)) {
-			found = &Question{Seq: p.Start, first: p.Tick == p.First}
+			found, tick = &Question{Seq: p.Start, Fresh: p.Start == 0, first: p.Tick == p.First}, p.Tick
 			if p.Model != nil {
 				found.Hash = p.Model.Request
 			}
 		}
 	}
 	for _, r := range records {
-		if call == r.Call || call == "" && r.Model != nil {
+		asked := r.Model != nil && r.Script == "" // else a script asked, by itself
+		if call == r.Call || call == "" && asked && r.Tick >= tick {
 			found = askedAbout(r, records)
 			// Calls of an earlier tick are run again where that tick had ended.
 			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); found != nil && next >= 0 {
