@@ -1,11 +1,12 @@
 package host
 
 import (
-	"obelus/engine/plan"
-	"obelus/host/model"
 	"os"
 	"reflect"
 	"sync"
+
+	"obelus/engine/plan"
+	"obelus/host/model"
 )
 
 // modelSet keeps the models of a host, so that limits on requests go on over a reload.
