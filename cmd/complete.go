@@ -163,7 +163,7 @@ func (o completer) offerTools(context.Context, string) []string {
 
 // offerPolicies offers approval policies.
 func (o completer) offerPolicies(ctx context.Context, begun string) []string {
-	return append([]string{"never", "always", "scopes"}, o.offerTools(ctx, begun)...)
+	return append([]string{"never", "always", "planned", "scopes"}, o.offerTools(ctx, begun)...)
 }
 
 // offerContexts offers the contexts of the log, the latest first.

@@ -88,7 +88,7 @@ ended by SIGTERM.`,
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
-	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
+	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, planned, scopes, or names of tools (default: the setting approve, else never)")
 	c.Flags().StringVar(&o.mode, "mode", "", "the `MODE` eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
 	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
 	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
