@@ -10,7 +10,6 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -39,7 +38,7 @@ func (f *modelFlags) register(c *cobra.Command) {
 // registerRun adds the flags of commands that run one plan.
 func (f *modelFlags) registerRun(c *cobra.Command) {
 	f.register(c)
-	c.Flags().BoolVar(&f.stream, "stream", false, "show what models write as they write it")
+	c.Flags().BoolVar(&f.stream, "stream", false, "show what models write while they write it, a call of a plan as soon as it is complete")
 	c.Flags().StringVar(&f.cassette, "cassette", "", "take the answers of models from a `FILE`, in place of asking them")
 	c.Flags().BoolVar(&f.record, "record", false, "with --cassette: ask for what is not in the file, and record it there")
 }
@@ -86,23 +85,23 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 	if !f.stream {
 		return
 	}
+	type place struct{ context, call string }
 	var mu sync.Mutex
-	last := ""
+	writing := map[place]*view.Written{}
 	r.Watch = func(context, call, text string) {
-		mu.Lock()
-		defer mu.Unlock()
 		if a.json {
 			_ = a.term.NDJSON(map[string]any{"event": "model", "context": context, "call": call, "delta": text})
 			return
 		}
-		if at := context + "/" + call; at != last {
-			if last != "" {
-				_, _ = a.term.Write([]byte("\n"))
-			}
-			_, _ = a.term.Write([]byte("· " + call + " "))
-			last = at
+		mu.Lock()
+		defer mu.Unlock()
+		at := place{context, call}
+		if writing[at] == nil {
+			writing[at] = &view.Written{}
 		}
-		_, _ = a.term.Write([]byte(human.PrintableText(text)))
+		for _, line := range writing[at].Add(text) {
+			a.term.Infof("· %s %s", call, line)
+		}
 	}
 }
 

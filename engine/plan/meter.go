@@ -124,7 +124,9 @@ func (m *Meter) Spend(u Usage) {
 	}
 }
 
-// Delta hands on text that the model is writing, for display alone: it is never recorded.
+// Delta hands on text that the model is writing, for display alone: it is never recorded. An empty
+// text says that the text has ended: what comes after it is another one, as where the request is
+// sent again.
 func (m *Meter) Delta(text string) {
 	if m != nil && m.delta != nil {
 		m.delta(text)

@@ -252,6 +252,7 @@ func (a *cassetteAsker) replay(e *Entry, meter *plan.Meter) (*Answer, error) {
 		answer.Text = *e.Answer.Text
 	}
 	meter.Delta(answer.Text)
+	meter.Delta("")
 	meter.Spend(answer.Usage)
 	return answer, nil
 }

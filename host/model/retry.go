@@ -128,6 +128,7 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	r := &reply{delta: shown.write}
 	f := c.exchange(ctx, p, key, body, r)
 	shown.flush()
+	meter.Delta("")
 	r.served, r.finish = cutName(c.excerpt(r.served)), cutName(c.excerpt(r.finish))
 	var u plan.Usage
 	if f == nil || f.begun || r.text.Len()+r.args.Len() > 0 || r.usage.known {

@@ -88,10 +88,7 @@ func (st *stream) run(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-st.news: // whatever was written came before
-			if err := st.sendPieces(); err != nil {
-				return err
-			}
+		case <-st.news:
 		case d := <-st.pieces:
 			if err := st.sendWritten(d); err != nil {
 				return err
@@ -137,6 +134,12 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	}
 	defer leave()
 	st.preface, st.unsent = "", nil
+	if st.begun {
+		// What a model wrote before these events were read comes before them.
+		if err := st.sendPieces(); err != nil {
+			return false, err
+		}
+	}
 	return more, st.flush(portion)
 }
 
