@@ -31,6 +31,7 @@ type app struct {
 	json        bool
 	quiet       bool
 	verbose     bool
+	raw         bool // a value that is a text is printed as it is
 	prompting   bool // the lines that are typed belong to a prompt
 	allow       allowFlags
 	models      modelFlags

@@ -2,40 +2,77 @@ package cmd
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/usage"
 	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
 func appendCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var inputs []string
+	c := &cobra.Command{
 		Use:   "append [FILE|-]",
 		Short: "append messages to a context, all of them or none",
 		Long: `Append messages from a file or stdin: a JSON message, an array of them, or one a
 line. What log --json prints is taken too, so that a context can be exported
-and imported. They go to a new context unless -c names one.`,
-		Example: `  echo '{"type": "input", "approved": true}' | obelus append -c order-7
+and imported. They go to a new context unless -c names one.
+
+-i, any number of times, makes one message of kind input instead, merged from left to
+right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
+		Example: `  obelus append -c order-7 -i approved:=true
+  echo '{"type": "state", "user": {"name": "Ada"}}' | obelus append -c order-7
   obelus log --json -c old | obelus append -c copy`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(inputs) > 0 {
+				if len(args) > 0 {
+					return exit.Usagef("append: -i and %s: messages come from one of them", args[0])
+				}
+				input, err := inputMessage(c.Context(), a, inputs)
+				if err != nil {
+					return err
+				}
+				return refusedInput(appendMessages(c.Context(), a, input), inputs)
+			}
 			file := "-"
 			if len(args) > 0 {
 				file = args[0]
 			}
-			return appendMessages(c.Context(), a, file)
+			messages, err := readMessages(c.Context(), a, file)
+			if err != nil {
+				return err
+			}
+			return appendMessages(c.Context(), a, messages)
 		},
 	}
+	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "append this `INPUT`, see above")
+	return c
 }
 
-func appendMessages(ctx context.Context, a *app, file string) error {
-	messages, err := readMessages(ctx, a, file)
+// inputMessage returns the message of the values of -i.
+func inputMessage(ctx context.Context, a *app, inputs []string) ([]store.Message, error) {
+	input, err := cli.ReadInputs(ctx, a.stdin, inputs)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return []store.Message{{Type: store.TypeData, Kind: "input", Data: input}}, nil
+}
+
+// refusedInput has an error about the message of -i name it as input, with a hint.
+func refusedInput(err error, inputs []string) error {
+	if refused, ok := errors.AsType[*plan.MessageError](err); ok {
+		refused.Input = true
+	}
+	return usage.HintTextInput(err, inputs)
+}
+
+func appendMessages(ctx context.Context, a *app, messages []store.Message) error {
 	if len(messages) == 0 && a.context == "" { // an empty new context would become the latest one
 		return exit.Usage("there are no messages to append")
 	}

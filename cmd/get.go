@@ -13,16 +13,18 @@ import (
 )
 
 func getCommand(a *app) *cobra.Command {
-	return refCommand(a, &cobra.Command{
+	c := refCommand(a, &cobra.Command{
 		Use:   "get REF",
 		Short: "print the value of a reference or an expression",
 		Long: `Print the value of a reference or an expression, as JSON. The dagger may be left
-out of a plain reference: state.user is †state.user.
+out of a plain reference: state.user is †state.user. With -r a text is printed as it is.
 
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus get state.user
   obelus get '†state.total * 2' --at 12`,
 	}, printRefValue)
+	a.registerRaw(c)
+	return c
 }
 
 // refQuery is a reference or an expression, with the context, the seq (0 is the newest) and the
@@ -86,5 +88,5 @@ func printRefValue(ctx context.Context, a *app, of refQuery) error {
 	if a.json {
 		return a.term.NDJSON(v)
 	}
-	return a.term.Value(v)
+	return a.printValue(v)
 }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"context"
 	"errors"
 	"os"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
-	"obelus/engine/journal"
 	"obelus/host"
 	"obelus/host/model"
 )
@@ -103,23 +101,6 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 			a.term.Infof("· %s %s", call, line)
 		}
 	}
-}
-
-// reportSpending prints what models used in the run that a command ran.
-func reportSpending(ctx context.Context, a *app, name string) error {
-	if name == "" || a.host == nil || !a.host.Generation().Registry().HasModel() {
-		return nil
-	}
-	in := journal.In(a.log, name)
-	last, err := in.LastRun(ctx)
-	if err != nil || last.Tick == 0 {
-		return err
-	}
-	spent, err := journal.SpentOn(ctx, in, last.Event.First)
-	if err == nil && spent.Requests > 0 {
-		a.term.Infof("%s", view.Usage(spent))
-	}
-	return err
 }
 
 var errNoModels = errors.New("no models are set: obelus.lua names them, see obelus help models")

@@ -17,5 +17,5 @@ func rerunCall(ctx context.Context, a *app, call string, set []string, w decider
 	if err != nil {
 		return err
 	}
-	return resumeRun(ctx, a, engine.Resume{From: call, Set: corrections, Who: by})
+	return resumeRun(ctx, a, engine.Resume{From: call, Set: corrections, Who: by}, nil)
 }

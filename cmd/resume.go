@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ import (
 
 func resumeCommand(a *app) *cobra.Command {
 	s := engine.Resume{}
-	var results []string
+	var results, inputs []string
 	var w deciderFlags
 	c := &cobra.Command{
 		Use:   "resume",
@@ -28,6 +29,9 @@ func resumeCommand(a *app) *cobra.Command {
 		Long: `Go on with the newest run of a context: the context that -c names in whole, else the
 only one with an unfinished run. Calls whose outcome is recorded keep it; all others
 run, each from its beginning.
+
+-i appends input first, any number of times, as run takes it: key=text, key:=json,
+a.b=text, {…}, @file, -. A run that waits for it goes on with it.
 
 --retry runs calls again that failed, or that are in doubt (they had started when the
 process ended, and their activity says that it must not run twice), and looks again at
@@ -37,7 +41,8 @@ have written over the same path, the new value is now the newest. Calls that ran
 without them, by another alternative perhaps, keep their outcome, and are named at the
 end. --skip goes on without a call, and --result with a result that you know from
 elsewhere.`,
-		Example: `  obelus resume -c order-7 --retry 1.2
+		Example: `  obelus resume -c order-7 -i approved:=true
+  obelus resume -c order-7 --retry 1.2
   obelus resume -c order-7 --result 1.2:='{"receipt": "R-17"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -50,15 +55,17 @@ elsewhere.`,
 			if s.Who, err = w.decider(); err != nil {
 				return err
 			}
-			return resumeRun(c.Context(), a, s)
+			return resumeRun(c.Context(), a, s, inputs)
 		},
 	}
+	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "append this `INPUT` first, see above")
 	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
 	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
 	c.Flags().StringArrayVar(&results, "result", nil, "go on with this result of a call: `CALL=text` or CALL:=json")
 	w.register(c)
 	a.allow.register(c)
 	a.models.registerRun(c)
+	a.registerRaw(c)
 	return c
 }
 
@@ -88,7 +95,27 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, erro
 	}
 }
 
-func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
+// giveInput appends the values of -i to the context of a run that is to go on.
+func giveInput(ctx context.Context, a *app, s engine.Resume, inputs []string) error {
+	message, err := inputMessage(ctx, a, inputs)
+	if err != nil {
+		return err
+	}
+	run, err := journal.In(a.log, s.Context).CurrentRun(ctx)
+	switch {
+	case err != nil:
+		return err
+	case run.Tick == 0: // resuming tells that there is no run
+		return nil
+	case run.Status.Finished() && len(s.Retry) == 0:
+		return exit.Usagef("-i: the run of context %s is %s, and nothing in it waits for input; %s append -c %[1]s -i … appends it all the same", s.Context, run.Status, a.commandPrefix())
+	}
+	_, err = engine.Append(ctx, a.log, s.Context, message, a.schemaOptions()...)
+	return refusedInput(err, inputs)
+}
+
+// resumeRun goes on with a run, with the values of -i appended before.
+func resumeRun(ctx context.Context, a *app, s engine.Resume, inputs []string) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -105,6 +132,12 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
 	}
 	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
+	if len(inputs) > 0 {
+		if err := giveInput(ctx, a, s, inputs); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
 	p := term.NewProgress(a.term, a.json, "")
 	p.Root = s.Context
 	runner := newRunner(a, registry, p)
@@ -119,5 +152,5 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
 	if err != nil {
 		return err
 	}
-	return reportOutcome(ctx, a, outcome)
+	return reportOutcome(ctx, a, outcome, began)
 }

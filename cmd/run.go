@@ -9,8 +9,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -98,6 +100,7 @@ ended by SIGTERM.`,
 	c.Flags().Lookup("by").Usage = "with --from: the `NAME` to record for that decision (default: the login name)"
 	a.allow.register(c)
 	a.models.registerRun(c)
+	a.registerRaw(c)
 	return c
 }
 
@@ -220,6 +223,7 @@ func suggestPlan(plan string) string {
 
 // runAndReport runs a plan and prints how it ends.
 func runAndReport(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) error {
+	began := time.Now()
 	outcome, err := runToRest(ctx, a, start, registry, o)
 	if err != nil {
 		return err
@@ -228,7 +232,7 @@ func runAndReport(ctx context.Context, a *app, start engine.Start, registry *pla
 	for _, hint := range usage.HintTextParameters(start.Request.Calls, outcome, o.inputs) {
 		a.term.Infof("%s", hint)
 	}
-	return reportOutcome(ctx, a, outcome)
+	return reportOutcome(ctx, a, outcome, began)
 }
 
 // reportWarnings prints the warnings of check that bear on how a run has ended: those about calls
@@ -331,10 +335,10 @@ func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.
 	return a.openLog()
 }
 
-// reportOutcome prints how a run ended, and returns the exit status for it.
-func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error {
+// reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
+func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
 	unread := reportEarlierFailures(ctx, a, outcome)
-	if err := reportSpending(ctx, a, outcome.Context); err != nil {
+	if err := reportSummary(ctx, a, outcome.Context, time.Since(began)); err != nil {
 		return err
 	}
 	explainOutcome(a, outcome)
@@ -343,7 +347,7 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error 
 			return err
 		}
 	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
-		if err := a.term.Value(outcome.Output); err != nil {
+		if err := a.printValue(outcome.Output); err != nil {
 			return err
 		}
 	}
@@ -451,7 +455,7 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 		a.term.Infof("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
 		a.term.Noticef("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
 	case len(waiting) > 0:
-		a.term.Noticef("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.commandPrefix(), outcome.Context)
+		a.term.Noticef("%s\n%s", strings.Join(waiting, "\n"), a.howToGive(outcome))
 	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
 		a.term.Noticef("interrupted: nothing has been recorded")
 	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
@@ -464,6 +468,26 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 		a.term.Noticef("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
 	}
 }
+
+// howToGive says how a run gets what it waits for: input in the line that goes on with it.
+func (a *app) howToGive(outcome *journal.Outcome) string {
+	var given []string
+	for _, r := range outcome.Calls {
+		for _, path := range r.WaitingOn {
+			name, isInput := strings.CutPrefix(path, "†input.")
+			if !isInput || !plainName.MatchString(name) {
+				return fmt.Sprintf("append it, then go on: %s resume -c %s", a.commandPrefix(), outcome.Context)
+			}
+			if part := "-i " + name + "=…"; !slices.Contains(given, part) {
+				given = append(given, part)
+			}
+		}
+	}
+	return fmt.Sprintf("give it (name=text or name:=json), and go on: %s resume -c %s %s", a.commandPrefix(), outcome.Context, strings.Join(given, " "))
+}
+
+// A name that -i takes, and a shell too, as it is.
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // failureText returns a failed call's error for a person; with -v, its traceback too.
 func failureText(a *app, r journal.Record) string {

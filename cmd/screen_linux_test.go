@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,5 +111,21 @@ func TestProgress_Interrupted(t *testing.T) {
 	seen = strings.Replace(seen, "^Cinterrupted", "interrupted", 1) // if the program was quicker than the terminal
 	if !strings.Contains("\n"+seen, "\ninterrupted: what runs may come to its end") || strings.ContainsAny(seen, "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏^") {
 		t.Errorf("this is left:\n%s", seen)
+	}
+}
+
+// TestRun_EndsWithSummary holds that a person at a terminal is told how many calls ended how.
+func TestRun_EndsWithSummary(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":           "return {}",
+		"activities/check.lua": `Activity.register("check", function(call) if call.bad then error("it is bad") end return 1 end)`,
+		"plans/p.lua":          `return { { _tool = "check", _outputPath = "†state.a" }, { _tool = "check", bad = true, _outputPath = "†state.b" }, { _tool = "check", n = "†state.b" } }`,
+	})
+	seen, status := onScreen(t, dir, 24, nil, "run", "plans/p.lua", "-c", "c")
+	if status != exitFailed || !regexp.MustCompile(`(?m)^3 calls: 1 done, 1 failed, 1 skipped; [0-9.]+ (µs|ms|s)$`).MatchString(seen) {
+		t.Errorf("it ended with %d, and this is left:\n%s", status, seen)
+	}
+	if seen, _ := onScreen(t, dir, 24, nil, "run", "plans/p.lua", "-q"); strings.Contains(seen, "calls") {
+		t.Errorf("-q leaves this:\n%s", seen)
 	}
 }
