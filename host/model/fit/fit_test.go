@@ -99,11 +99,32 @@ func TestSchema_Keywords(t *testing.T) {
 		}},
 		{`{"description": "D"}`, map[string]string{
 			"openai": `{"type":"string","description":"D JSON text"}`, "anthropic": `{"type":"string","description":"D JSON text"}`, "*": `{"description":"D"}`,
+			"llama": `{"type":["null","boolean","number","string","array","object"],"description":"D"}`, "ollama": `{"type":["null","boolean","number","string","array","object"],"description":"D"}`,
 		}},
 		{`{"type": "array", "prefixItems": [{"type": "string"}], "items": false}`, map[string]string{
 			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
 			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
+			"llama":     `{"type":"array","anyOf":[{"const":[]},{"type":"array","prefixItems":[{"type":"string"}]}]}`,
+			"ollama":    `{"type":"array","anyOf":[{"const":[]},{"type":"array","prefixItems":[{"type":"string"}]}]}`,
 			"*":         `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"null"}}`,
+		}},
+		{`{"type": "array", "prefixItems": [{"type": "string"}, {"type": "null"}], "minItems": 2, "items": false}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}"}`,
+			"llama":     `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}]}`,
+			"ollama":    `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}]}`,
+			"*":         `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}],"items":{"type":"null"},"minItems":2}`,
+		}},
+		{`{"type": "array", "prefixItems": [{"type": "string"}], "minItems": 1}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"minItems\":1}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"minItems\":1}"}`,
+			"llama":     `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":["null","boolean","number","string","array","object"]}]},"minItems":1,"description":"{prefixItems: [{\"type\":\"string\"}]}"}`,
+			"ollama":    `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":["null","boolean","number","string","array","object"]}]},"minItems":1,"description":"{prefixItems: [{\"type\":\"string\"}]}"}`,
+			"*":         `{"type":"array","prefixItems":[{"type":"string"}],"minItems":1}`,
+		}},
+		{`{"type": "array", "maxItems": 2}`, map[string]string{
+			"openai": `{"type":"array","items":{"type":"string","description":"JSON text"},"maxItems":2}`, "anthropic": `{"type":"array","items":{"type":"string","description":"JSON text"},"description":"{maxItems: 2}"}`,
+			"llama": `{"type":"array","items":{"type":["null","boolean","number","string","array","object"]},"maxItems":2}`, "ollama": `{"type":"array","items":{"type":["null","boolean","number","string","array","object"]},"maxItems":2}`, "*": `{"type":"array","maxItems":2}`,
 		}},
 		{`{"oneOf": [{"type": "integer"}, {"type": "string"}]}`, map[string]string{"*": `{"anyOf":[{"type":"integer"},{"type":"string"}]}`}},
 		{`{"type": "integer", "not": {"const": 3}}`, map[string]string{"*": `{"type":"integer","description":"{not: {\"const\":3}}"}`}},
