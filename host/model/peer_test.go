@@ -243,6 +243,7 @@ var inexactSchemas = []string{
 	`{"type": "array", "items": {"type": "boolean"}, "uniqueItems": true, "minItems": 2, "maxItems": 2}`,
 	`{"type": "string", "not": {"maxLength": 4}}`,
 	`{"type": "array", "prefixItems": [{"const": "a"}], "items": {"const": "b"}, "minItems": 2}`,
+	`{"type": "string", "pattern": "^[ab]+$", "minLength": 3}`,
 }
 
 // parsed returns schemas that are written as JSON.

@@ -28,8 +28,8 @@ type Dialect struct {
 	RootObject  bool // the schema of the answer is one of an object
 
 	// Grammar reports that a grammar is made of the schema as llama.cpp does it: an empty schema takes
-	// objects alone, bounds of an array count beside items alone, and prefixItems counts without items
-	// alone, of arrays of just that length.
+	// objects alone, bounds of an array count beside items alone, prefixItems counts without items
+	// alone, of arrays of just that length, and a pattern or format of a text hides its other bounds.
 	Grammar bool
 
 	// Keywords that bound a value, such as minimum, which are taken. Others are said in the

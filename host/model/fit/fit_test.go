@@ -58,7 +58,7 @@ func TestSchema_Keywords(t *testing.T) {
 			"anthropic": `{"type":"string","format":"email","pattern":"^a+$","description":"{default: \"a\", minLength: 2}"}`,
 			"gemini":    `{"type":"string","description":"{default: \"a\", format: \"email\", minLength: 2, pattern: \"^a+$\"}"}`,
 			"plain":     `{"type":"string","minLength":2,"description":"{default: \"a\", format: \"email\", pattern: \"^a+$\"}"}`,
-			"*":         `{"type":"string","minLength":2,"pattern":"^a+$","description":"{default: \"a\", format: \"email\"}"}`,
+			"*":         `{"type":"string","pattern":"^a+$","description":"{default: \"a\", format: \"email\", minLength: 2}"}`,
 		}},
 		{`{"type": "integer", "minimum": 0, "exclusiveMaximum": 9, "multipleOf": 3, "description": "N"}`, map[string]string{
 			"openai":    `{"type":"integer","exclusiveMaximum":9,"minimum":0,"multipleOf":3,"description":"N"}`,
@@ -66,6 +66,11 @@ func TestSchema_Keywords(t *testing.T) {
 			"anthropic": `{"type":"integer","description":"N {exclusiveMaximum: 9, minimum: 0, multipleOf: 3}"}`,
 			"gemini":    `{"type":"integer","minimum":0,"description":"N {exclusiveMaximum: 9, multipleOf: 3}"}`,
 			"*":         `{"type":"integer","exclusiveMaximum":9,"minimum":0,"description":"N {multipleOf: 3}"}`,
+		}},
+		{`{"type": "string", "minLength": 2, "format": "date"}`, map[string]string{
+			"openai": `{"type":"string","format":"date","description":"{minLength: 2}"}`, "anthropic": `{"type":"string","format":"date","description":"{minLength: 2}"}`,
+			"gemini": `{"type":"string","format":"date","description":"{minLength: 2}"}`, "plain": `{"type":"string","minLength":2,"description":"{format: \"date\"}"}`,
+			"*": `{"type":"string","format":"date","description":"{minLength: 2}"}`,
 		}},
 		{`{"type": "string", "pattern": "^a.*$"}`, map[string]string{
 			"openai": `{"type":"string","pattern":"^a.*$"}`, "anthropic": `{"type":"string","pattern":"^a.*$"}`, "*": `{"type":"string","description":"{pattern: \"^a.*$\"}"}`,

@@ -237,12 +237,26 @@ func oneOrList(types []string) any {
 func (f *fitter) scalar(s Object, types []string, source any, at string) *node {
 	made := Object{{"type", oneOrList(types)}}
 	taken := []string{"type"}
+	ignored := f.ignored(s)
 	for _, m := range s {
-		if value, ok := f.takes(m, types); ok {
+		if value, ok := f.takes(m, types); ok && !slices.Contains(ignored, m.Name) {
 			made, taken = append(made, Member{m.Name, value}), append(taken, m.Name)
 		}
 	}
 	return &node{schema: f.described(made, s, f.dropped(s, at, taken...)), source: source}
+}
+
+// ignored returns the bounds of texts that a grammar does not heed beside others in the schema.
+func (f *fitter) ignored(s Object) []string {
+	if !f.dialect.Grammar {
+		return nil
+	}
+	for i, name := range []string{"pattern", "format"} {
+		if _, ok := f.takes(Member{name, s.Get(name)}, nil); ok {
+			return [][]string{{"format", "minLength", "maxLength"}, {"minLength", "maxLength"}}[i]
+		}
+	}
+	return nil
 }
 
 // takes returns the value of a bound as the dialect takes it.
@@ -311,8 +325,8 @@ func schemasOf(nodes []*node) []any {
 // maxLengths is how many lengths of one tuple are written out for a grammar.
 const maxLengths = 8
 
-// tuple returns the schema of arrays with a prefix for a grammar, and which keywords it expresses: one
-// schema for each length. Where there are too many, the elements may come in any order.
+// tuple returns the schema of arrays with a prefix for a grammar, and which keywords it expresses.
+// There is one schema for each length; if they are too many, the elements may come in any order.
 func (f *fitter) tuple(n *node, s Object) (made Object, taken []string) {
 	closed := n.items != nil && n.items.never
 	least, most := 0, len(n.prefix)+1
