@@ -32,7 +32,8 @@ function grammarOf(schema) {
 
 // answer writes the answer to a request. send is called with each part of its text.
 async function answer(body, send) {
-    const options = {temperature: body.temperature ?? 0, topP: body.top_p, seed: body.seed, yieldEogToken: true};
+    const options = {yieldEogToken: true, temperature: body.temperature ?? 0, topP: body.top_p,
+        seed: body.seed};
     const format = body.response_format;
     if (format?.type === "json_schema") {
         const grammar = await llama.createGrammar({grammar: await grammarOf(format.json_schema.schema)});
@@ -77,7 +78,8 @@ async function serve(body, response) {
     }
     const message = {role: "assistant", content: text};
     response.writeHead(200, {"Content-Type": "application/json"});
-    response.end(part({object: "chat.completion", choices: [{index: 0, message, finish_reason: finish}], usage}));
+    const choices = [{index: 0, message, finish_reason: finish}];
+    response.end(part({object: "chat.completion", choices, usage}));
 }
 
 function fail(response, status, error) {
@@ -86,7 +88,8 @@ function fail(response, status, error) {
         return;
     }
     response.writeHead(status, {"Content-Type": "application/json"});
-    response.end(JSON.stringify({error: {code: status, message: String(error?.message ?? error), type: "error"}}));
+    const message = String(error?.message ?? error);
+    response.end(JSON.stringify({error: {code: status, message, type: "error"}}));
 }
 
 let last = Promise.resolve(); // one request at a time
