@@ -65,8 +65,11 @@ func fromNPM(t *testing.T) string {
 // are those that llama.cpp makes of schemas; a schema of which it leaves out a part is refused.
 func llamaCpp(t *testing.T) string {
 	t.Helper()
-	address := loopback(t)
-	server := exec.Command("node", filepath.Join("testdata", "llamacpp.mjs"), fromNPM(t), monkey(t), address)
+	folder, address, script := fromNPM(t), loopback(t), filepath.Join("testdata", "llamacpp.mjs")
+	if _, err := os.Stat(script); err != nil { // which has the test run again once the script changes
+		t.Fatal(err)
+	}
+	server := exec.Command("node", script, folder, monkey(t), address)
 	server.Stdout, server.Stderr = t.Output(), t.Output()
 	start(t, server)
 	await(t, "http://"+address+"/")

@@ -23,8 +23,8 @@ class Refusal extends Error {}
 function grammarOf(schema) {
     return new Promise((resolve, reject) => {
         const child = execFile(path.join(folder, "gbnf"), (error, grammar, said) => {
-            if (error || said !== "") reject(new Refusal(`no grammar of the schema: ${said || error}`));
-            else resolve(grammar);
+            if (!error && said === "") resolve(grammar);
+            else reject(new Refusal(`no grammar of the schema: ${said || error}`));
         });
         child.stdin.end(JSON.stringify(schema));
     });
@@ -36,7 +36,8 @@ async function answer(body, send) {
         seed: body.seed};
     const format = body.response_format;
     if (format?.type === "json_schema") {
-        const grammar = await llama.createGrammar({grammar: await grammarOf(format.json_schema.schema)});
+        const text = await grammarOf(format.json_schema.schema);
+        const grammar = await llama.createGrammar({grammar: text});
         options.grammarEvaluationState = new LlamaGrammarEvaluationState({model, grammar});
     }
     const texts = body.messages.map((message) => message.content);
@@ -67,7 +68,7 @@ async function serve(body, response) {
         if (!response.headersSent) response.writeHead(200, {"Content-Type": "text/event-stream"});
         response.write(`data: ${part({object: "chat.completion.chunk", ...more})}\n\n`);
     };
-    const delta = (delta, finish) => ({choices: [{index: 0, delta, finish_reason: finish ?? null}]});
+    const delta = (delta, finish = null) => ({choices: [{index: 0, delta, finish_reason: finish}]});
     const send = (content) => body.stream && chunk(delta({content}));
     const {text, finish, usage} = await answer(body, send);
     if (body.stream) {
