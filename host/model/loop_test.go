@@ -21,7 +21,7 @@ import (
 
 var (
 	generatedPlans = flag.Int("plans", 300, "how many runs a model plans that gives whatever its schema allows")
-	ollamaPlans    = flag.Int("ollama-plans", 5, "the same, of a real Ollama")
+	peerPlans      = flag.Int("peer-plans", 5, "the same, of a real server")
 	firstPlan      = flag.Int("first-plan", 0, "the seed of the first of them")
 )
 
@@ -135,10 +135,21 @@ func TestLoop_WhateverTheSchemaAllows(t *testing.T) {
 
 // TestPeer_OllamaPlans is the same with a real server, whose model types whatever its grammar allows.
 func TestPeer_OllamaPlans(t *testing.T) {
+	runPeer(t, Config{Name: "here", Provider: "ollama", Model: "monkey", URL: ollama(t), Repairs: 1})
+}
+
+// TestPeer_LlamaCppPlans is the same with llama.cpp, which has to take each schema.
+func TestPeer_LlamaCppPlans(t *testing.T) {
+	runPeer(t, Config{Name: "here", Provider: "llama", Model: "monkey", URL: llamaCpp(t), Repairs: 1, Strict: true})
+}
+
+// runPeer runs requests that a real server plans.
+func runPeer(t *testing.T, c Config) {
+	t.Helper()
 	hot := 1.3
-	c := Config{Name: "here", Provider: "ollama", Model: "monkey", URL: ollama(t), Repairs: 1, Params: Params{Temperature: &hot, MaxTokens: 600}}
+	c.Temperature, c.MaxTokens = &hot, 600
 	ended := map[string]int{}
-	for seed := *firstPlan; seed < *firstPlan+*ollamaPlans; seed++ {
+	for seed := *firstPlan; seed < *firstPlan+*peerPlans; seed++ {
 		s := int64(seed)
 		c.Seed = &s
 		client, err := NewClient(c, Options{})

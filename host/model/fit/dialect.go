@@ -27,6 +27,11 @@ type Dialect struct {
 	Refs        bool // $ref and $defs are taken; else they are resolved in place
 	RootObject  bool // the schema of the answer is one of an object
 
+	// Grammar reports that a grammar is made of the schema as llama.cpp does it: an empty schema takes
+	// objects alone, bounds of an array count beside items alone, prefixItems counts without items
+	// alone, of arrays of just that length, and a pattern or format of a text hides its other bounds.
+	Grammar bool
+
 	// Keywords that bound a value, such as minimum, which are taken. Others are said in the
 	// description.
 	Keywords []string
@@ -89,7 +94,7 @@ var dialects = []Dialect{
 // grammarDialect returns the dialect of servers that make a grammar of the schema.
 func grammarDialect(name string) Dialect {
 	return Dialect{
-		Name: name, InPrompt: true, Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true,
+		Name: name, InPrompt: true, Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true, Grammar: true,
 		Keywords: slices.Concat(numberBounds, textBounds, itemBounds), IntegerBounds: true, Patterns: GrammarPatterns, Formats: someFormats,
 		MaxSize: 12_000,
 	}

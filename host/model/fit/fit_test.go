@@ -58,7 +58,7 @@ func TestSchema_Keywords(t *testing.T) {
 			"anthropic": `{"type":"string","format":"email","pattern":"^a+$","description":"{default: \"a\", minLength: 2}"}`,
 			"gemini":    `{"type":"string","description":"{default: \"a\", format: \"email\", minLength: 2, pattern: \"^a+$\"}"}`,
 			"plain":     `{"type":"string","minLength":2,"description":"{default: \"a\", format: \"email\", pattern: \"^a+$\"}"}`,
-			"*":         `{"type":"string","minLength":2,"pattern":"^a+$","description":"{default: \"a\", format: \"email\"}"}`,
+			"*":         `{"type":"string","pattern":"^a+$","description":"{default: \"a\", format: \"email\", minLength: 2}"}`,
 		}},
 		{`{"type": "integer", "minimum": 0, "exclusiveMaximum": 9, "multipleOf": 3, "description": "N"}`, map[string]string{
 			"openai":    `{"type":"integer","exclusiveMaximum":9,"minimum":0,"multipleOf":3,"description":"N"}`,
@@ -66,6 +66,11 @@ func TestSchema_Keywords(t *testing.T) {
 			"anthropic": `{"type":"integer","description":"N {exclusiveMaximum: 9, minimum: 0, multipleOf: 3}"}`,
 			"gemini":    `{"type":"integer","minimum":0,"description":"N {exclusiveMaximum: 9, multipleOf: 3}"}`,
 			"*":         `{"type":"integer","exclusiveMaximum":9,"minimum":0,"description":"N {multipleOf: 3}"}`,
+		}},
+		{`{"type": "string", "minLength": 2, "format": "date"}`, map[string]string{
+			"openai": `{"type":"string","format":"date","description":"{minLength: 2}"}`, "anthropic": `{"type":"string","format":"date","description":"{minLength: 2}"}`,
+			"gemini": `{"type":"string","format":"date","description":"{minLength: 2}"}`, "plain": `{"type":"string","minLength":2,"description":"{format: \"date\"}"}`,
+			"*": `{"type":"string","format":"date","description":"{minLength: 2}"}`,
 		}},
 		{`{"type": "string", "pattern": "^a.*$"}`, map[string]string{
 			"openai": `{"type":"string","pattern":"^a.*$"}`, "anthropic": `{"type":"string","pattern":"^a.*$"}`, "*": `{"type":"string","description":"{pattern: \"^a.*$\"}"}`,
@@ -99,11 +104,32 @@ func TestSchema_Keywords(t *testing.T) {
 		}},
 		{`{"description": "D"}`, map[string]string{
 			"openai": `{"type":"string","description":"D JSON text"}`, "anthropic": `{"type":"string","description":"D JSON text"}`, "*": `{"description":"D"}`,
+			"llama": `{"type":["null","boolean","number","string","array","object"],"description":"D"}`, "ollama": `{"type":["null","boolean","number","string","array","object"],"description":"D"}`,
 		}},
 		{`{"type": "array", "prefixItems": [{"type": "string"}], "items": false}`, map[string]string{
 			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
 			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}"}`,
+			"llama":     `{"type":"array","anyOf":[{"const":[]},{"type":"array","prefixItems":[{"type":"string"}]}]}`,
+			"ollama":    `{"type":"array","anyOf":[{"const":[]},{"type":"array","prefixItems":[{"type":"string"}]}]}`,
 			"*":         `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"null"}}`,
+		}},
+		{`{"type": "array", "prefixItems": [{"type": "string"}, {"type": "null"}], "minItems": 2, "items": false}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}"}`,
+			"llama":     `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}]}`,
+			"ollama":    `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}]}`,
+			"*":         `{"type":"array","prefixItems":[{"type":"string"},{"type":"null"}],"items":{"type":"null"},"minItems":2}`,
+		}},
+		{`{"type": "array", "prefixItems": [{"type": "string"}], "minItems": 1}`, map[string]string{
+			"openai":    `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"minItems\":1}"}`,
+			"anthropic": `{"type":"string","description":"JSON text that fits {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}],\"minItems\":1}"}`,
+			"llama":     `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":["null","boolean","number","string","array","object"]}]},"minItems":1,"description":"{prefixItems: [{\"type\":\"string\"}]}"}`,
+			"ollama":    `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":["null","boolean","number","string","array","object"]}]},"minItems":1,"description":"{prefixItems: [{\"type\":\"string\"}]}"}`,
+			"*":         `{"type":"array","prefixItems":[{"type":"string"}],"minItems":1}`,
+		}},
+		{`{"type": "array", "maxItems": 2}`, map[string]string{
+			"openai": `{"type":"array","items":{"type":"string","description":"JSON text"},"maxItems":2}`, "anthropic": `{"type":"array","items":{"type":"string","description":"JSON text"},"description":"{maxItems: 2}"}`,
+			"llama": `{"type":"array","items":{"type":["null","boolean","number","string","array","object"]},"maxItems":2}`, "ollama": `{"type":"array","items":{"type":["null","boolean","number","string","array","object"]},"maxItems":2}`, "*": `{"type":"array","maxItems":2}`,
 		}},
 		{`{"oneOf": [{"type": "integer"}, {"type": "string"}]}`, map[string]string{"*": `{"anyOf":[{"type":"integer"},{"type":"string"}]}`}},
 		{`{"type": "integer", "not": {"const": 3}}`, map[string]string{"*": `{"type":"integer","description":"{not: {\"const\":3}}"}`}},

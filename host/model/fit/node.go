@@ -119,7 +119,11 @@ func (f *fitter) untyped(s Object, source any, at string) *node {
 	if !f.dialect.Untyped {
 		return f.asText(s, source)
 	}
-	return &node{schema: f.described(Object{}, s, f.dropped(s, at, "type")), source: source}
+	made := Object{}
+	if f.dialect.Grammar {
+		made = Object{{"type", []any{"null", "boolean", "number", "string", "array", "object"}}}
+	}
+	return &node{schema: f.described(made, s, f.dropped(s, at, "type")), source: source}
 }
 
 // asText has a value written as the text of its JSON.
@@ -233,12 +237,26 @@ func oneOrList(types []string) any {
 func (f *fitter) scalar(s Object, types []string, source any, at string) *node {
 	made := Object{{"type", oneOrList(types)}}
 	taken := []string{"type"}
+	ignored := f.ignored(s)
 	for _, m := range s {
-		if value, ok := f.takes(m, types); ok {
+		if value, ok := f.takes(m, types); ok && !slices.Contains(ignored, m.Name) {
 			made, taken = append(made, Member{m.Name, value}), append(taken, m.Name)
 		}
 	}
 	return &node{schema: f.described(made, s, f.dropped(s, at, taken...)), source: source}
+}
+
+// ignored returns the bounds of texts that a grammar does not heed beside others in the schema.
+func (f *fitter) ignored(s Object) []string {
+	if !f.dialect.Grammar {
+		return nil
+	}
+	for i, name := range []string{"pattern", "format"} {
+		if _, ok := f.takes(Member{name, s.Get(name)}, nil); ok {
+			return [][]string{{"format", "minLength", "maxLength"}, {"minLength", "maxLength"}}[i]
+		}
+	}
+	return nil
 }
 
 // takes returns the value of a bound as the dialect takes it.
@@ -271,26 +289,80 @@ func (f *fitter) array(s Object, source any, at string) *node {
 	}
 	n := &node{source: source}
 	made := Object{{"type", "array"}}
-	if len(prefix) > 0 {
-		fitted := make([]any, len(prefix))
-		for i, inner := range prefix {
-			child := f.build(inner, placeOf(at, fmt.Sprint(i)))
-			n.prefix, fitted[i] = append(n.prefix, child), child.schema
-		}
-		made = append(made, Member{"prefixItems", fitted})
+	for i, inner := range prefix {
+		n.prefix = append(n.prefix, f.build(inner, placeOf(at, fmt.Sprint(i))))
 	}
-	if items != nil || !f.dialect.Untyped {
+	if len(prefix) > 0 {
+		made = append(made, Member{"prefixItems", schemasOf(n.prefix)})
+	}
+	bounded := slices.ContainsFunc(itemBounds, s.Has)
+	if items != nil || !f.dialect.Untyped || f.dialect.Grammar && bounded {
 		n.items = f.build(items, placeOf(at, "items"))
 		made = append(made, Member{"items", n.items.schema})
 	}
 	taken := []string{"type", "items", "prefixItems"}
+	if len(prefix) > 0 && f.dialect.Grammar {
+		made, taken = f.tuple(n, s)
+	}
 	for _, m := range s {
-		if value, ok := f.takes(m, nil); ok && slices.Contains(itemBounds, m.Name) {
+		if value, ok := f.takes(m, nil); ok && slices.Contains(itemBounds, m.Name) && !slices.Contains(taken, m.Name) {
 			made, taken = append(made, Member{m.Name, value}), append(taken, m.Name)
 		}
 	}
 	n.schema = f.described(made, s, f.dropped(s, at, taken...))
 	return n
+}
+
+// schemasOf returns the fitted schemas of nodes.
+func schemasOf(nodes []*node) []any {
+	schemas := make([]any, len(nodes))
+	for i, n := range nodes {
+		schemas[i] = n.schema
+	}
+	return schemas
+}
+
+// maxLengths is how many lengths of one tuple are written out for a grammar.
+const maxLengths = 8
+
+// tuple returns the schema of arrays with a prefix for a grammar, and which keywords it expresses.
+// There is one schema for each length; if they are too many, the elements may come in any order.
+func (f *fitter) tuple(n *node, s Object) (made Object, taken []string) {
+	closed := n.items != nil && n.items.never
+	least, most := 0, len(n.prefix)+1
+	if n := numberOf(s.Get("minItems")); n > 0 {
+		least = int(min(n, float64(most)))
+	}
+	if n := numberOf(s.Get("maxItems")); n >= 0 {
+		most = int(min(n, float64(most)))
+	}
+	if closed {
+		most = min(most, len(n.prefix))
+	}
+	made = Object{{"type", "array"}}
+	if most <= len(n.prefix) && least <= most && most-least < maxLengths {
+		var lengths []any
+		for length := least; length <= most; length++ {
+			tuple := Object{{"type", "array"}, {"prefixItems", schemasOf(n.prefix[:length])}}
+			if length == 0 {
+				tuple = Object{{"const", []any{}}}
+			}
+			lengths = append(lengths, tuple)
+		}
+		taken = []string{"type", "items", "prefixItems", "minItems", "maxItems"}
+		if len(lengths) == 1 {
+			return lengths[0].(Object), taken
+		}
+		return append(made, Member{"anyOf", lengths}), taken
+	}
+	elements := schemasOf(n.prefix)
+	if !closed {
+		if n.items == nil {
+			n.items = f.build(true, "")
+		}
+		elements = append(elements, n.items.schema)
+	}
+	return append(made, Member{"items", Object{{"anyOf", elements}}}), []string{"type"}
 }
 
 // reference fits a reference.
