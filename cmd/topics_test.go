@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/cmd/internal/topics"
+	"obelus/engine/expr"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/scripts"
@@ -121,12 +122,66 @@ func TestTopics_NameAllFields(t *testing.T) {
 
 // TestTopics_FitATerminal holds that the topics that people wrote fit a terminal.
 func TestTopics_FitATerminal(t *testing.T) {
-	for _, topic := range []string{topics.Activities, topics.Models, topics.Plans, topics.Settings} {
+	for _, topic := range []string{topics.Activities, topics.Expressions, topics.Models, topics.Plans, topics.Settings} {
 		for line := range strings.Lines(topic) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
 				t.Errorf("%d characters: %s", n, line)
 			}
 		}
+	}
+}
+
+// TestTopics_Expressions evaluates the examples of expressions, and holds that every function has one.
+func TestTopics_Expressions(t *testing.T) {
+	_, context, _ := strings.Cut(topics.Expressions, "-- context\n")
+	context, _, _ = strings.Cut(context, "\n\n")
+	data, err := store.DecodeJSON([]byte(context))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lookup := func(path store.Path) (v any, found, open bool, err error) {
+		v, found = data.(map[string]any)[path.Kind()]
+		if found {
+			v, found = store.Dig(v, path)
+		}
+		return v, found, false, nil
+	}
+	shown, examples := map[string]bool{}, 0
+	lines := strings.Split(topics.Expressions, "\n")
+	for i, line := range lines {
+		at := strings.Index(line, "†")
+		if at < 0 || !strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "    o") {
+			continue
+		}
+		if name := strings.TrimSpace(line[:at]); name != "" {
+			shown[name] = true
+		}
+		parts := regexp.MustCompile(` {2,}`).Split(line[at:], -1)
+		if len(parts) == 1 { // what it gives stands in the next line
+			parts = append(parts, strings.TrimSpace(lines[i+1]))
+		}
+		examples++
+		e, err := expr.Parse(parts[0])
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		got, missing, err := e.Eval(t.Context(), lookup)
+		text := string(store.EncodeJSON(got))
+		if missing != nil {
+			text = "missing"
+		}
+		if err != nil || text != parts[1] {
+			t.Errorf("%s gives %s, not %s (%v)", parts[0], text, parts[1], err)
+		}
+	}
+	for _, name := range expr.Functions() {
+		if !shown[name] {
+			t.Errorf("help expressions has no example of %s", name)
+		}
+	}
+	if examples < 80 {
+		t.Errorf("%d examples were found", examples)
 	}
 }
 

@@ -108,6 +108,39 @@ func sum(ev *evaluation, args []any) (any, error) {
 	return total, nil
 }
 
+// findLast returns the last element for which a predicate holds; null without any.
+func findLast(ev *evaluation, args []any) (any, error) {
+	array, i, err := lastPlace(ev, "findLast", args)
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	return array[i], nil
+}
+
+// findLastIndex returns the index of that element; null without any.
+func findLastIndex(ev *evaluation, args []any) (any, error) {
+	_, i, err := lastPlace(ev, "findLastIndex", args)
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// lastPlace returns an array, and the index of its last element for which a predicate holds, or -1.
+func lastPlace(ev *evaluation, function string, args []any) (array []any, i int, err error) {
+	array, ok := args[0].([]any)
+	if !ok {
+		_, err = fail("%s takes an array, not %s", function, describe(args[0]))
+		return nil, -1, err
+	}
+	for i = len(array) - 1; i >= 0; i-- {
+		if holds, err := ev.test([]any{args[1], array[i]}); holds || err != nil {
+			return array, i, err
+		}
+	}
+	return array, -1, nil
+}
+
 // eachNumber walks over the numbers in the arguments, in nested arrays too.
 func eachNumber(function string, args []any, do func(v any)) error {
 	for _, arg := range args {

@@ -58,21 +58,16 @@ var callbacks = []*builtin.Function{
 		}
 		return ev.element, nil
 	}),
-	boolCallback(testName, func(ev *evaluation, args []any) (any, error) {
-		v, err := ev.each(args)
-		if m := (*Missing)(nil); errors.As(err, &m) && len(m.Paths) == 0 {
-			return false, nil
-		}
-		if _, ok := v.(bool); err == nil && !ok {
-			return fail("a predicate must be true or false, not %s", describe(v))
-		}
-		return v, err
-	}),
+	boolCallback(testName, func(ev *evaluation, args []any) (any, error) { return ev.test(args) }),
 	truth,
 	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
 	callback(addName, add),
 	callback("concat"+ownSuffix, concatArrays),
 	boolCallback(inName, in),
+	callback("findLast"+ownSuffix, findLast),
+	callback("findLastIndex"+ownSuffix, findLastIndex),
+	callback("format"+ownSuffix, formatted),
+	callback("fromJSON"+ownSuffix, jsonValue),
 	callback("join"+ownSuffix, join),
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
@@ -80,12 +75,14 @@ var callbacks = []*builtin.Function{
 	callback("sortBy"+ownSuffix, sortedBy),
 	callback("split"+ownSuffix, split),
 	callback("sum"+ownSuffix, sum),
+	callback("toJSON"+ownSuffix, jsonText),
 	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
 		if len(args) != 1 {
 			return fail("type takes one value")
 		}
 		return typeName(args[0]), nil
 	}),
+	callback("uniq"+ownSuffix, unique),
 	callback("values"+ownSuffix, values),
 }
 
@@ -168,6 +165,19 @@ func (ev *evaluation) plain(u unit) (any, error) {
 	}
 	v = toExpr(v, ev)
 	return v, ev.spend(0)
+}
+
+// test evaluates a predicate, which is false where a member is missing.
+func (ev *evaluation) test(args []any) (holds bool, err error) {
+	v, err := ev.each(args)
+	if m := (*Missing)(nil); errors.As(err, &m) && len(m.Paths) == 0 {
+		return false, nil
+	}
+	holds, ok := v.(bool)
+	if err == nil && !ok {
+		_, err = fail("a predicate must be true or false, not %s", describe(v))
+	}
+	return holds, err
 }
 
 func (ev *evaluation) each(args []any) (any, error) {

@@ -37,7 +37,13 @@ var plainBuiltins = []string{
 // ownBuiltins are replaced by functions of this package: they charge for the values that they make,
 // give the members of an object in the order of its keys (expr's order differs at every
 // evaluation), or name types as JSON does.
-var ownBuiltins = []string{"concat", "join", "keys", "replace", "sort", "split", "type", "values"}
+var ownBuiltins = []string{"concat", "fromJSON", "join", "keys", "replace", "sort", "split", "toJSON", "type", "uniq", "values"}
+
+// addedFunctions are functions of this package that expr has none of.
+var addedFunctions = []string{"format"}
+
+// clockFunctions are functions of expr that depend on the time or on a zone's rules.
+var clockFunctions = []string{"date", "duration", "now", "timezone"}
 
 // predicateBuiltins take a condition, mappingBuiltins a value for each element.
 var (
@@ -47,7 +53,7 @@ var (
 
 // Functions lists the functions that an expression may call, sorted.
 func Functions() []string {
-	return slices.Sorted(slices.Values(slices.Concat(plainBuiltins, ownBuiltins, predicateBuiltins, mappingBuiltins)))
+	return slices.Sorted(slices.Values(slices.Concat(plainBuiltins, ownBuiltins, addedFunctions, predicateBuiltins, mappingBuiltins)))
 }
 
 var unaryOperators = []string{"!", "not", "+", "-"}
@@ -113,7 +119,7 @@ func (w *rewriter) rewrite(node ast.Node) ast.Node {
 	case *ast.BuiltinNode:
 		return w.builtin(n)
 	case *ast.CallNode:
-		return w.unknownFunction(n)
+		return w.function(n)
 	case *ast.PointerNode:
 		return w.pointer(n)
 	case *ast.ArrayNode:
@@ -253,6 +259,9 @@ func (w *rewriter) builtin(n *ast.BuiltinNode) ast.Node {
 	case slices.Contains(mappingBuiltins, n.Name):
 		return w.closure(n, mapName)
 	}
+	if slices.Contains(clockFunctions, n.Name) {
+		return w.refuse(n, "the function %s is not allowed: an expression gives the same whenever it is evaluated, so times come from activities or the input", n.Name)
+	}
 	return w.refuse(n, "the function %s is not allowed (allowed are %s)", n.Name, strings.Join(Functions(), ", "))
 }
 
@@ -292,11 +301,14 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 	return n
 }
 
-// isOwnMapping reports whether a function is replaced since expr's lets integers wrap around, or
-// makes floats of them.
-func isOwnMapping(name string) bool { return name == "sum" || name == "sortBy" }
+// isOwnMapping reports whether a function is replaced: expr's sum and sortBy let integers wrap
+// around or make floats of them, and after its findLast and findLastIndex another operation takes
+// what their loop has left behind for an operand.
+func isOwnMapping(name string) bool {
+	return slices.Contains([]string{"findLast", "findLastIndex", "sortBy", "sum"}, name)
+}
 
-func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
+func (w *rewriter) function(n *ast.CallNode) ast.Node {
 	name, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
 		return w.refuse(n, "values have no methods")
@@ -311,6 +323,10 @@ func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
 			hint = fmt.Sprintf(" (a function has no †: %s(…))", near)
 		}
 		return w.refuse(n, "%s is a reference, and no function%s", name.Value, hint)
+	}
+	if slices.Contains(addedFunctions, name.Value) {
+		w.all(n.Arguments)
+		return w.call(n, name.Value+ownSuffix, n.Arguments...)
 	}
 	return w.refuse(n, "unknown function %s%s", name.Value, spell.DidYouMean(name.Value, Functions()))
 }

@@ -18,6 +18,8 @@ import (
 var (
 	//go:embed texts/activities.txt
 	Activities string
+	//go:embed texts/expressions.txt
+	Expressions string
 	//go:embed texts/models.txt
 	Models string
 	//go:embed texts/plans.txt
@@ -37,6 +39,7 @@ func Commands() []*cobra.Command {
 	}
 	return []*cobra.Command{
 		{Use: "activities", Short: "how to write activities and tools", Long: Activities},
+		{Use: "expressions", Short: "how to write expressions: every operator and function, with examples", Long: Expressions},
 		{Use: "models", Short: "how models answer calls and make plans", Long: Models},
 		modules,
 		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: Plans},

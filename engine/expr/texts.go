@@ -1,0 +1,121 @@
+package expr
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"obelus/store"
+)
+
+// jsonText is toJSON: a value as JSON, on one line.
+func jsonText(ev *evaluation, args []any) (any, error) {
+	if len(args) != 1 {
+		return fail("toJSON takes one value")
+	}
+	v, err := fromExpr(args[0], &ev.budget)
+	if err != nil {
+		return nil, ownError(err.Error())
+	}
+	text := string(store.EncodeJSON(v))
+	return text, ev.spend(len(text))
+}
+
+// jsonValue is fromJSON: the value of a text of JSON.
+func jsonValue(ev *evaluation, args []any) (any, error) {
+	if len(args) != 1 {
+		return fail("fromJSON takes one string")
+	}
+	text, ok := args[0].(string)
+	if !ok {
+		return fail("fromJSON takes a string, not %s", describe(args[0]))
+	}
+	if err := ev.spend(len(text)); err != nil {
+		return nil, err
+	}
+	v, err := store.DecodeGiven([]byte(text), store.MaxDepth)
+	if err != nil {
+		return fail("fromJSON takes a string of JSON: %s", err)
+	}
+	return toExpr(v, ev), ev.spend(0)
+}
+
+// unique is uniq: an array without the elements that are equal to an earlier one.
+func unique(ev *evaluation, args []any) (any, error) {
+	if len(args) != 1 {
+		return fail("uniq takes one array")
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("uniq takes an array, not %s", describe(args[0]))
+	}
+	seen := map[string]bool{}
+	all := []any{}
+	for _, element := range array {
+		text, err := jsonText(ev, []any{element}) // equal values have the same
+		if err != nil {
+			return nil, err
+		}
+		if !seen[text.(string)] {
+			seen[text.(string)] = true
+			all = append(all, element)
+		}
+	}
+	return all, nil
+}
+
+// numberPattern is a pattern of format: groups of three, digits that are always written, decimals
+// that are, decimals that are written unless they end in zeros, and a percent sign.
+var numberPattern = regexp.MustCompile(`^(#,##)?(0+)(?:\.(0*)(#*))?( ?%)?$`)
+
+// formatted is format: a number as a pattern says.
+func formatted(ev *evaluation, args []any) (any, error) {
+	if len(args) != 2 {
+		return fail(`format takes a number and a pattern such as "0.00"`)
+	}
+	written, isNumber := "", true
+	switch n := args[0].(type) {
+	case int:
+		written = strconv.Itoa(n)
+	case float64:
+		written = strconv.FormatFloat(n, 'g', -1, 64)
+	case json.Number:
+		written = string(n)
+	default:
+		isNumber = false
+	}
+	number, ok := new(big.Rat).SetString(written)
+	if !isNumber || !ok {
+		return fail("format takes a number, not %s", describe(args[0]))
+	}
+	pattern, _ := args[1].(string)
+	parts := numberPattern.FindStringSubmatch(pattern)
+	if parts == nil {
+		return fail(`format takes a pattern such as "0", "0.00", "0.##", "#,##0.00" or "0 %%" for its number`)
+	}
+	groups, digits, decimals, optional, percent := parts[1], parts[2], parts[3], parts[4], parts[5]
+	if percent != "" {
+		number.Mul(number, big.NewRat(100, 1))
+	}
+	whole, fraction, _ := strings.Cut(new(big.Rat).Abs(number).FloatString(len(decimals)+len(optional)), ".")
+	for len(fraction) > len(decimals) && strings.HasSuffix(fraction, "0") {
+		fraction = fraction[:len(fraction)-1]
+	}
+	sign := ""
+	if number.Sign() < 0 && strings.Trim(whole+fraction, "0") != "" {
+		sign = "-"
+	}
+	whole = strings.Repeat("0", max(len(digits)-len(whole), 0)) + whole
+	if groups != "" {
+		for i := len(whole) - 3; i > 0; i -= 3 {
+			whole = whole[:i] + "," + whole[i:]
+		}
+	}
+	if fraction != "" {
+		fraction = "." + fraction
+	}
+	text := sign + whole + fraction + percent
+	return text, ev.spend(len(text))
+}
