@@ -21,9 +21,8 @@ func backupCommand(a *app) *cobra.Command {
 copy is a log like any other: --db FILE reads it, and goes on from it. None is made of
 a log that is damaged.
 
-To go back to a copy, end all that has the log open, remove the log together with the
-files -wal and -shm beside it, and put the copy in its place: with the -wal of another
-log SQLite would make a third one of it.
+obelus restore goes back to a copy. Where it is done by hand, the files -wal and -shm
+beside the log go with it: with the -wal of another log SQLite would make a third one.
 
 A file that is there already is never written over. Until it is whole the copy is
 FILE.new-…; what is left of one that was cut off, the next to FILE removes.`,

@@ -75,6 +75,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 // $c is the name that was given. A user who gives -c expects less to be done than is.
 var commandsWithoutContext = map[string]string{
 	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
+	"restore": "it restores the whole log",
 	"models":  "models are those of the project",
 	"init":    "a new project has no contexts",
 	"prune":   "name the contexts behind it, whole: obelus prune ID",
@@ -134,6 +135,7 @@ func subcommands(a *app) []*cobra.Command {
 		rejectCommand(a),
 		replCommand(a),
 		replayCommand(a),
+		restoreCommand(a),
 		resumeCommand(a),
 		runCommand(a),
 		serveCommand(a),

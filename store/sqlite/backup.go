@@ -35,11 +35,7 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
 	draft := draftName(absolute, self())
-	defer func() {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-			_ = os.Remove(draft + suffix)
-		}
-	}()
+	defer removeWithCompanions(draft)
 	from, release, err := l.readers.alone()
 	if err != nil {
 		return explain(l.path, err)

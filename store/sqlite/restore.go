@@ -1,0 +1,179 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"obelus/store"
+)
+
+// ErrNotEmpty: the log that a copy is to replace holds contexts.
+var ErrNotEmpty = store.NewError(store.Refused, "the log is not empty")
+
+// Restore puts a copy of a log, as [Log.Backup] makes it, in the place of the log in a file. The
+// copy is only read, and is checked, and brought up to date if an older obelus made it, before
+// anything else changes. The log that was in the file is moved aside with all that it holds:
+// Restore returns its new name, or "" if there was none.
+//
+// It is refused while another process has that log open ([ErrLocked]), and, unless replace is set,
+// if that log holds contexts ([ErrNotEmpty]) or is damaged. A file that is no log of obelus is
+// never moved ([ErrNotOurs]).
+func Restore(ctx context.Context, from, path string, replace bool) (aside string, err error) {
+	source, err := filepath.Abs(from)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if sameFile(source, absolute) {
+		return "", explain(from, &problem{ErrNotOurs, "is the log itself, and no copy of it"})
+	}
+	if err := os.MkdirAll(filepath.Dir(absolute), 0o777); err != nil {
+		return "", err
+	}
+	removeDrafts(absolute)
+	draft := draftName(absolute, self())
+	defer removeWithCompanions(draft)
+	if err := copyFile(ctx, source, draft); err != nil {
+		if err = explain(from, err); errors.Is(err, ErrDamaged) {
+			err = explain(from, &problem{ErrDamaged, "is damaged: restore an older copy, or save what can be read with sqlite3's .recover"})
+		}
+		return "", err
+	}
+	switch _, err := os.Lstat(absolute); {
+	case err == nil:
+		if err := checkReplaceable(ctx, absolute, replace); err != nil {
+			return "", explain(path, err)
+		}
+		if aside, err = moveAside(absolute); err != nil {
+			return "", err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	return aside, explain(path, place(draft, absolute))
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	two, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(one, two)
+}
+
+// companions are the suffixes of the files that SQLite keeps beside a database.
+var companions = []string{"-wal", "-shm", "-journal"}
+
+func removeWithCompanions(path string) {
+	for _, suffix := range append([]string{""}, companions...) {
+		_ = os.Remove(path + suffix)
+	}
+}
+
+// copyFile copies a log to a new file, without its leases, and checks the copy.
+func copyFile(ctx context.Context, path, draft string) error {
+	o, err := Options{ReadOnly: true}.complete()
+	if err != nil {
+		return err
+	}
+	release, err := enter(path, o)
+	if err != nil {
+		return err
+	}
+	readers := newPool(path, o, release)
+	from, done, err := readers.alone()
+	if err == nil {
+		err = from.fingerprint.check(from.copyTo(ctx, draft))
+		done()
+	}
+	readers.close()
+	if err != nil {
+		return err
+	}
+	return clearLeases(ctx, draft)
+}
+
+// checkReplaceable returns an error if the log in a file can't be moved aside. A log that can be is
+// in that file alone then, without a write-ahead log beside it.
+func checkReplaceable(ctx context.Context, path string, replace bool) error {
+	o, err := Options{}.complete()
+	if err != nil {
+		return err
+	}
+	release, err := enter(path, o)
+	if err != nil {
+		return err
+	}
+	defer release()
+	c, err := dial(path, "rw", o)
+	if err == nil {
+		err = c.checkIdle(ctx, replace)
+		err = errors.Join(err, c.close())
+	}
+	if replace && errors.Is(explain(path, err), ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path + "-wal"); err == nil { // the last connection removes it
+		return &problem{ErrLocked, "is open in another process: end that first"}
+	}
+	return nil
+}
+
+// checkIdle returns an error if a run of the log goes on, or, without replace, if it holds
+// contexts. It writes all that the log holds into its file.
+func (c *conn) checkIdle(ctx context.Context, replace bool) error {
+	now, running := time.Now(), ""
+	err := c.each(ctx, selectTaken, nil, func(row []driver.Value) (bool, error) {
+		if holder := leaseOf(row).holds(now); holder != "" {
+			running = fmt.Sprintf("is in use: %s runs context %s; let it end, or stop it", holder, text(row[7]))
+		}
+		return running == "", nil
+	})
+	if err != nil {
+		return err
+	}
+	if running != "" {
+		return &problem{ErrLocked, running}
+	}
+	if !replace {
+		row, err := c.one(ctx, "SELECT count(*) FROM contexts")
+		if err != nil {
+			return err
+		}
+		if n := integer(row[0]); n > 0 {
+			return &problem{ErrNotEmpty, fmt.Sprintf("is not empty: it holds %d contexts", n)}
+		}
+	}
+	return c.script("PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+// moveAside gives a log, and what is beside it, a new name that tells the time.
+func moveAside(path string) (aside string, err error) {
+	stamp := path + time.Now().UTC().Format(".before-20060102-150405")
+	for n := 1; ; n++ {
+		aside = stamp
+		if n > 1 {
+			aside = fmt.Sprintf("%s-%d", stamp, n)
+		}
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	for _, suffix := range append([]string{""}, companions...) {
+		err := os.Rename(path+suffix, aside+suffix)
+		if err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return "", err
+		}
+	}
+	return aside, nil
+}
