@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -91,6 +92,10 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 			_ = a.term.NDJSON(map[string]any{"event": "model", "context": context, "call": call, "delta": text})
 			return
 		}
+		writer := call
+		if !strings.Contains(call, ".") { // the plan of a round
+			writer = "plan " + call
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		at := place{context, call}
@@ -98,7 +103,7 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 			writing[at] = &view.Written{}
 		}
 		for _, line := range writing[at].Add(text) {
-			a.term.Infof("· %s %s", call, line)
+			a.term.Infof("· %s %s", writer, line)
 		}
 	}
 }

@@ -52,6 +52,9 @@ elsewhere.`,
 			if w.given() && len(s.Retry)+len(s.Skip)+len(s.Result) == 0 {
 				return exit.Usage("--by goes with --retry, --skip or --result: it tells who decides that")
 			}
+			if len(inputs) > 0 && len(s.Retry)+len(s.Skip)+len(s.Result) > 0 {
+				return exit.Usage("-i gives input to calls that wait for it: with --retry, --skip or --result, append it first, by obelus append -i")
+			}
 			if s.Who, err = w.decider(); err != nil {
 				return err
 			}
@@ -71,8 +74,11 @@ elsewhere.`,
 
 // contextToResume returns the context that is to go on. With --from it is the latest one unless -c
 // names one.
-func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, error) {
+func contextToResume(ctx context.Context, a *app, s engine.Resume, inputs []string) (string, error) {
 	words, call := []string{"resume"}, ""
+	for _, input := range inputs {
+		words = append(words, "-i", cli.Quote(input))
+	}
 	mention := func(flag, named string) {
 		words, call = append(words, "--"+flag, named), cmp.Or(call, named)
 	}
@@ -96,21 +102,27 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, erro
 }
 
 // giveInput appends the values of -i to the context of a run that is to go on.
-func giveInput(ctx context.Context, a *app, s engine.Resume, inputs []string) error {
+func giveInput(ctx context.Context, a *app, name string, inputs []string) error {
 	message, err := inputMessage(ctx, a, inputs)
 	if err != nil {
 		return err
 	}
-	run, err := journal.In(a.log, s.Context).CurrentRun(ctx)
+	run, err := journal.In(a.log, name).CurrentRun(ctx)
+	command := fmt.Sprintf("%s append -c %s -i …", a.commandPrefix(), name)
 	switch {
 	case err != nil:
 		return err
 	case run.Tick == 0: // resuming tells that there is no run
 		return nil
-	case run.Status.Finished() && len(s.Retry) == 0:
-		return exit.Usagef("-i: the run of context %s is %s, and nothing in it waits for input; %s append -c %[1]s -i … appends it all the same", s.Context, run.Status, a.commandPrefix())
+	case run.Status == journal.RunFailed:
+		return exit.Usagef("-i: the run of context %s has failed, and nothing in it waits for input: append it by %s, and then resume --retry CALL", name, command)
+	case run.Status.Finished():
+		return exit.Usagef("-i: the run of context %s is %s, and nothing in it waits for input; %s appends it all the same", name, run.Status, command)
 	}
-	_, err = engine.Append(ctx, a.log, s.Context, message, a.schemaOptions()...)
+	if holder, err := a.log.Holder(ctx, name); holder != "" || err != nil { // resuming tells who has it
+		return err
+	}
+	_, err = engine.Append(ctx, a.log, name, message, a.schemaOptions()...)
 	return refusedInput(err, inputs)
 }
 
@@ -123,7 +135,7 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume, inputs []string) er
 		return err
 	}
 	var err error
-	if s.Context, err = contextToResume(ctx, a, s); err != nil {
+	if s.Context, err = contextToResume(ctx, a, s, inputs); err != nil {
 		return err
 	}
 	name, err := journal.In(a.log, s.Context).RootPlan(ctx)
@@ -133,7 +145,7 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume, inputs []string) er
 	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
 	if len(inputs) > 0 {
-		if err := giveInput(ctx, a, s, inputs); err != nil {
+		if err := giveInput(ctx, a, s.Context, inputs); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"math"
 	"math/big"
 	"regexp"
 	"strconv"
@@ -70,6 +71,9 @@ func unique(ev *evaluation, args []any) (any, error) {
 // that are, decimals that are written unless they end in zeros, and a percent sign.
 var numberPattern = regexp.MustCompile(`^(#,##)?(0+)(?:\.(0*)(#*))?( ?%)?$`)
 
+// patternSyntax says in an error what a pattern may be.
+const patternSyntax = `a pattern: zeros, perhaps with "#,##" before them for groups of three, then perhaps "." with zeros and signs # for decimals, then perhaps "%" or " %"`
+
 // formatted is format: a number as a pattern says.
 func formatted(ev *evaluation, args []any) (any, error) {
 	if len(args) != 2 {
@@ -80,6 +84,9 @@ func formatted(ev *evaluation, args []any) (any, error) {
 	case int:
 		written = strconv.Itoa(n)
 	case float64:
+		if math.IsInf(n, 0) || math.IsNaN(n) {
+			return fail("format takes a finite number")
+		}
 		written = strconv.FormatFloat(n, 'g', -1, 64)
 	case json.Number:
 		written = string(n)
@@ -92,8 +99,8 @@ func formatted(ev *evaluation, args []any) (any, error) {
 	}
 	pattern, _ := args[1].(string)
 	parts := numberPattern.FindStringSubmatch(pattern)
-	if parts == nil {
-		return fail(`format takes a pattern such as "0", "0.00", "0.##", "#,##0.00" or "0 %%" for its number`)
+	if parts == nil || strings.HasSuffix(strings.TrimRight(pattern, " %"), ".") {
+		return fail("format takes %s", patternSyntax)
 	}
 	groups, digits, decimals, optional, percent := parts[1], parts[2], parts[3], parts[4], parts[5]
 	if percent != "" {

@@ -48,8 +48,11 @@ func TestTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		`†(format("1", "0"))`:          "format takes a number, not a string",
 		`†(format(1))`:                 `format takes a number and a pattern such as "0.00"`,
-		`†(format(1, "YYYY"))`:         `format takes a pattern such as "0", "0.00", "0.##", "#,##0.00" or "0 %" for its number`,
-		`†(format(1, 2))`:              `format takes a pattern such as`,
+		`†(format(1, "YYYY"))`:         `format takes a pattern: zeros, perhaps`,
+		`†(format(1, "0."))`:           `format takes a pattern: zeros, perhaps`,
+		`†(format(1, "#"))`:            `format takes a pattern: zeros, perhaps`,
+		`†(format(1/0, "0"))`:          "format takes a finite number",
+		`†(format(1, 2))`:              `format takes a pattern: zeros`,
 		`†(fromJSON("{"))`:             "fromJSON takes a string of JSON: ",
 		`†(fromJSON(1))`:               "fromJSON takes a string, not a number",
 		`†(toJSON())`:                  "toJSON takes one value",

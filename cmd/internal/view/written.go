@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Written makes lines for a person of the text that a model writes, which comes in pieces. A call
@@ -16,11 +17,14 @@ type Written struct {
 	text     []byte
 	read     int    // how much of the text has been read
 	line     int    // where the line of prose, or the JSON, begins
+	inLine   bool   // the line of prose has more than blanks
 	open     []byte // the brackets that are open, outermost first
 	element  int    // where the latest element of an array of the outermost object begins
 	inString bool
 	escaped  bool
-	isPlan   bool // the JSON has had a call
+	quote    int    // where the latest string begins
+	name     string // the latest string in the outermost object, which may be the name of a member
+	isPlan   bool   // the JSON has calls
 }
 
 // Add takes the next piece and returns the lines that it completes. An empty piece ends the text:
@@ -35,15 +39,17 @@ func (w *Written) Add(piece string) (lines []string) {
 	if piece != "" {
 		return lines
 	}
-	rest := w.text[w.line:]
-	if line := strings.TrimSpace(string(rest)); line != "" && !w.isPlan {
-		lines = append(lines, line)
+	switch rest := strings.TrimSpace(string(w.text[w.line:])); {
+	case w.isPlan:
+		lines = append(lines, "(the text of the plan was cut off)")
+	case rest != "":
+		lines = append(lines, rest)
 	}
 	*w = Written{}
 	return lines
 }
 
-// Where the calls of a plan are: in an array in the outermost object.
+// insideCalls is what is open where the calls of a plan stand.
 const insideCalls = "{["
 
 // readByte reads the byte at w.read. It returns a line if one is complete with it.
@@ -52,20 +58,23 @@ func (w *Written) readByte(b byte) (line string) {
 	case w.inString:
 		w.inString = b != '"' || w.escaped
 		w.escaped = b == '\\' && !w.escaped
+		if !w.inString && len(w.open) == 1 {
+			w.name = string(w.text[w.quote:w.read])
+		}
 	case len(w.open) == 0:
 		return w.readProse(b)
 	case b == '"':
-		w.inString = true
+		w.inString, w.quote = true, w.read+1
 	case b == '{' || b == '[':
 		if string(w.open) == insideCalls {
 			w.element = w.read
 		}
+		w.isPlan = w.isPlan || b == '[' && len(w.open) == 1 && w.name == "calls"
 		w.open = append(w.open, b)
 	case b == '}' || b == ']':
 		w.open = w.open[:len(w.open)-1]
-		if string(w.open) == insideCalls {
+		if string(w.open) == insideCalls && w.name == "calls" {
 			line = call(w.text[w.element : w.read+1])
-			w.isPlan = w.isPlan || line != ""
 		}
 		if len(w.open) == 0 {
 			line = w.jsonEnds()
@@ -76,16 +85,18 @@ func (w *Written) readByte(b byte) (line string) {
 
 // readProse reads a byte outside JSON, which begins where a line begins with a bracket.
 func (w *Written) readProse(b byte) (line string) {
-	before := strings.TrimSpace(string(w.text[w.line:w.read]))
 	switch {
-	case b == '{' && before == "":
-		w.line, w.isPlan = w.read, false
+	case b == '{' && !w.inLine:
+		w.line = w.read
 		w.open = append(w.open, b)
 	case b == '\n':
-		w.line = w.read + 1
-		if !strings.HasPrefix(before, "```") { // what stands around JSON in Markdown
-			line = before
+		line = strings.TrimSpace(string(w.text[w.line:w.read]))
+		if strings.HasPrefix(line, "```") { // Markdown fences JSON with it
+			line = ""
 		}
+		w.line, w.inLine = w.read+1, false
+	case b != ' ' && b != '\t' && b != '\r':
+		w.inLine = true
 	}
 	return line
 }
@@ -93,10 +104,11 @@ func (w *Written) readProse(b byte) (line string) {
 // jsonEnds returns the line of JSON that ends at w.read.
 func (w *Written) jsonEnds() (line string) {
 	whole := w.text[w.line : w.read+1]
-	w.line = w.read + 1
+	isPlan := w.isPlan
+	w.line, w.isPlan = w.read+1, false
 	var plan struct{ Output json.RawMessage }
 	switch {
-	case !w.isPlan:
+	case !isPlan:
 		return readable(whole)
 	case json.Unmarshal(whole, &plan) == nil && len(plan.Output) > 0 && string(plan.Output) != "null":
 		return "output " + readable(plan.Output)
@@ -110,8 +122,8 @@ func call(text []byte) (line string) {
 	if json.Unmarshal(text, &arguments) != nil {
 		return ""
 	}
-	tool := readable(arguments["_tool"])
-	if tool == "" {
+	var tool string
+	if json.Unmarshal(arguments["_tool"], &tool) != nil || tool == "" {
 		return ""
 	}
 	delete(arguments, "_tool")
@@ -125,7 +137,8 @@ func call(text []byte) (line string) {
 // readable returns JSON on one line, and a text of one word without its quotes.
 func readable(value []byte) string {
 	var text string
-	if json.Unmarshal(value, &text) == nil && text != "" && !strings.ContainsAny(text, " \t\n\"") {
+	apart := func(r rune) bool { return r == ' ' || r == '"' || !unicode.IsPrint(r) }
+	if json.Unmarshal(value, &text) == nil && text != "" && !strings.ContainsFunc(text, apart) {
 		return text
 	}
 	var b bytes.Buffer

@@ -164,6 +164,19 @@ func TestSchema_Keywords(t *testing.T) {
 	}
 }
 
+// TestSchema_LongTuple holds that a grammar bounds the length of a tuple of which not every length
+// is written out.
+func TestSchema_LongTuple(t *testing.T) {
+	elements := strings.TrimSuffix(strings.Repeat(`{"type":"integer"},`, 9), ",")
+	whole := decoded(t, `{"type": "array", "prefixItems": [`+elements+`], "items": false}`)
+	want := `{"type":"array","items":{"anyOf":[` + elements + `]},"maxItems":9,"description":"{prefixItems: [` + elements + `], items: false}"}`
+	fitted := mustFit(t, whole, "llama")
+	got := text(t, fitted.Schema)
+	if unquoted := strings.ReplaceAll(got, `\"`, `"`); unquoted != want {
+		t.Errorf("%s, not %s", unquoted, want)
+	}
+}
+
 func TestFitted_Undo(t *testing.T) {
 	for _, test := range []struct{ schema, dialect, given, want string }{
 		{`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}}`, "openai", `{"a": null, "b": null}`, `{"a": null}`},

@@ -330,11 +330,11 @@ const maxLengths = 8
 func (f *fitter) tuple(n *node, s Object) (made Object, taken []string) {
 	closed := n.items != nil && n.items.never
 	least, most := 0, len(n.prefix)+1
-	if n := numberOf(s.Get("minItems")); n > 0 {
-		least = int(min(n, float64(most)))
+	if bound := numberOf(s.Get("minItems")); bound > 0 {
+		least = int(min(bound, float64(most)))
 	}
-	if n := numberOf(s.Get("maxItems")); n >= 0 {
-		most = int(min(n, float64(most)))
+	if bound := numberOf(s.Get("maxItems")); bound >= 0 {
+		most = int(min(bound, float64(most)))
 	}
 	if closed {
 		most = min(most, len(n.prefix))
@@ -362,7 +362,11 @@ func (f *fitter) tuple(n *node, s Object) (made Object, taken []string) {
 		}
 		elements = append(elements, n.items.schema)
 	}
-	return append(made, Member{"items", Object{{"anyOf", elements}}}), []string{"type"}
+	made = append(made, Member{"items", Object{{"anyOf", elements}}})
+	if closed && !s.Has("maxItems") {
+		made = append(made, Member{"maxItems", len(n.prefix)})
+	}
+	return made, []string{"type"}
 }
 
 // reference fits a reference.
