@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/term"
 	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
@@ -27,7 +25,6 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/spell"
 	"obelus/host"
-	"obelus/store"
 	"obelus/store/memory"
 )
 
@@ -333,175 +330,6 @@ func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.
 		}
 	}
 	return a.openLog()
-}
-
-// reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
-func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
-	unread := reportEarlierFailures(ctx, a, outcome)
-	if err := reportSummary(ctx, a, outcome.Context, time.Since(began)); err != nil {
-		return err
-	}
-	explainOutcome(a, outcome)
-	if a.json {
-		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
-			return err
-		}
-	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
-		if err := a.printValue(outcome.Output); err != nil {
-			return err
-		}
-	}
-	switch outcome.Status {
-	case journal.RunDone:
-		return unread
-	case journal.RunWaiting:
-		return exit.Waiting
-	case journal.RunInterrupted:
-		return exit.Interrupted
-	}
-	return exit.Failed
-}
-
-// maxEarlierFailures is how many failures of earlier rounds are printed one by one.
-const maxEarlierFailures = 3
-
-// reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
-// outcome of the run does not show them.
-func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
-	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
-		return nil
-	}
-	if err := reportRefusedPlans(ctx, a, outcome.Context); err != nil {
-		return err
-	}
-	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
-	for i, r := range failed {
-		if i == maxEarlierFailures {
-			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
-			break
-		}
-		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
-	}
-	return err
-}
-
-// reportRefusedPlans prints which plans of a run were refused, after which its planner was asked
-// again.
-func reportRefusedPlans(ctx context.Context, a *app, name string) error {
-	in := journal.In(a.log, name)
-	last, err := in.LastRun(ctx)
-	if err != nil || !last.Planner {
-		return err
-	}
-	plans, err := in.Plans(ctx, last.Event.First)
-	if err != nil {
-		return err
-	}
-	for _, p := range plans {
-		if p.Refused == nil || p.Tick == last.Tick { // the last one is the run's own error
-			continue
-		}
-		m, err := in.MessageAt(ctx, p.Start+1)
-		if err != nil {
-			return err
-		}
-		why := ""
-		if m != nil {
-			data, _ := m.Data.Value.(map[string]any)
-			failure, _ := data["error"].(map[string]any)
-			why, _ = failure["message"].(string)
-		}
-		a.term.Error(fmt.Errorf("the plan of round %d was refused, and its planner asked again: %s", p.Tick, human.FirstLine(why)))
-	}
-	return nil
-}
-
-// explainOutcome prints for a person what failed, what waits, and what to do.
-func explainOutcome(a *app, outcome *journal.Outcome) {
-	var waiting []string
-	decides := false
-	for _, r := range outcome.Calls {
-		switch r.Status {
-		case journal.Failed:
-			a.term.Error(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
-		case journal.Waiting:
-			if r.Child != "" {
-				decides = true
-				a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
-				continue
-			}
-			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
-		case journal.Held:
-			decides = true
-			a.term.Noticef("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
-		case journal.InDoubt:
-			decides = true
-			if r.Error != nil {
-				a.term.Noticef("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
-			}
-			a.term.Noticef("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
-				r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
-		}
-	}
-	if outcome.Error != "" {
-		a.term.Error(errors.New(outcome.Error))
-	}
-	if len(outcome.Stale) > 0 {
-		a.term.Noticef("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
-			strings.Join(outcome.Stale, ", "), a.commandPrefix(), outcome.Context)
-	}
-	switch {
-	case outcome.Lazy != nil:
-		a.term.Infof("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
-		a.term.Noticef("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
-	case len(waiting) > 0:
-		a.term.Noticef("%s\n%s", strings.Join(waiting, "\n"), a.howToGive(outcome))
-	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
-		a.term.Noticef("interrupted: nothing has been recorded")
-	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
-		a.term.Noticef("stopped: a server of this log goes on with it, or: %s resume -c %s", a.commandPrefix(), outcome.Context)
-	case outcome.Status == journal.RunInterrupted:
-		a.term.Noticef("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
-	case outcome.Status == journal.RunCancelled:
-		a.term.Noticef("cancelled: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
-	case outcome.Status == journal.RunWaiting && !decides:
-		a.term.Noticef("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
-	}
-}
-
-// howToGive says how a run gets what it waits for: input in the line that goes on with it.
-func (a *app) howToGive(outcome *journal.Outcome) string {
-	var given []string
-	for _, r := range outcome.Calls {
-		for _, path := range r.WaitingOn {
-			name, isInput := strings.CutPrefix(path, "†input.")
-			if !isInput || !plainName.MatchString(name) {
-				return fmt.Sprintf("append it, then go on: %s resume -c %s", a.commandPrefix(), outcome.Context)
-			}
-			if part := "-i " + name + "=…"; !slices.Contains(given, part) {
-				given = append(given, part)
-			}
-		}
-	}
-	return fmt.Sprintf("give it (name=text or name:=json), and go on: %s resume -c %s %s", a.commandPrefix(), outcome.Context, strings.Join(given, " "))
-}
-
-// A name that -i takes, and a shell too, as it is.
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
-
-// failureText returns a failed call's error for a person; with -v, its traceback too.
-func failureText(a *app, r journal.Record) string {
-	message, ok := r.Error["message"].(string)
-	if !ok {
-		message = string(store.EncodeJSON(r.Error))
-	}
-	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
-		message = script + ": " + message
-	}
-	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
-		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
-	}
-	return message
 }
 
 // newRunner returns an engine over the open log, with the project's settings.
