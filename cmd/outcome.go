@@ -18,8 +18,15 @@ import (
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
-	unread := reportEarlierFailures(ctx, a, outcome)
-	if err := reportSummary(ctx, a, outcome.Context, time.Since(began)); err != nil {
+	var last journal.Run
+	var unread error
+	if outcome.Context != "" {
+		last, unread = journal.In(a.log, outcome.Context).LastRun(ctx)
+	}
+	if unread == nil {
+		unread = reportEarlierFailures(ctx, a, outcome, last)
+	}
+	if err := reportSummary(ctx, a, outcome, last, time.Since(began)); err != nil {
 		return err
 	}
 	explainOutcome(a, outcome)
@@ -48,14 +55,14 @@ const maxEarlierFailures = 3
 
 // reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
 // outcome of the run does not show them.
-func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
+func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome, last journal.Run) error {
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
-	if err := reportRefusedPlans(ctx, a, outcome.Context); err != nil {
+	if err := reportRefusedPlans(ctx, a, outcome.Context, last); err != nil {
 		return err
 	}
-	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
+	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx, last)
 	for i, r := range failed {
 		if i == maxEarlierFailures {
 			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
@@ -68,12 +75,11 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 
 // reportRefusedPlans prints which plans of a run were refused, after which its planner was asked
 // again.
-func reportRefusedPlans(ctx context.Context, a *app, name string) error {
-	in := journal.In(a.log, name)
-	last, err := in.LastRun(ctx)
-	if err != nil || !last.Planner {
-		return err
+func reportRefusedPlans(ctx context.Context, a *app, name string, last journal.Run) error {
+	if !last.Planner {
+		return nil
 	}
+	in := journal.In(a.log, name)
 	plans, err := in.Plans(ctx, last.Event.First)
 	if err != nil {
 		return err

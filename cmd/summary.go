@@ -12,26 +12,23 @@ import (
 
 // reportSummary prints, on a terminal, how many calls of the newest run of a context ended how, and
 // how long the command took for it; and anywhere what models used in that run.
-func reportSummary(ctx context.Context, a *app, name string, took time.Duration) error {
-	counts := a.term.ErrTTY && !a.quiet && !a.json
-	models := a.host != nil && a.host.Generation().Registry().HasModel()
-	if name == "" || !counts && !models {
+func reportSummary(ctx context.Context, a *app, outcome *journal.Outcome, last journal.Run, took time.Duration) error {
+	if last.Tick == 0 {
 		return nil
 	}
-	in := journal.In(a.log, name)
-	last, err := in.LastRun(ctx)
-	if err != nil || last.Tick == 0 {
-		return err
-	}
+	in := journal.In(a.log, outcome.Context)
 	var parts []string
-	if counts {
-		records, err := in.Records(ctx)
-		if err != nil {
-			return err
+	if a.term.ErrTTY && !a.quiet && !a.json {
+		records := outcome.Calls // those of the last tick
+		if last.Event.First < last.Tick {
+			var err error
+			if records, err = in.Records(ctx); err != nil {
+				return err
+			}
 		}
 		parts = append(parts, view.Counts(records, last.Event.First), human.Duration(took))
 	}
-	if models {
+	if a.host != nil && a.host.Generation().Registry().HasModel() {
 		spent, err := journal.SpentOn(ctx, in, last.Event.First)
 		if err != nil {
 			return err

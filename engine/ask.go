@@ -193,7 +193,9 @@ func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
 
 // askForPlan asks a model for the calls of a tick.
 func (l solver) askForPlan(ctx context.Context, number int, request *plan.Request, planning *plan.Planning) (*plan.Solution, error) {
-	if l.proposed.tick == number { // an append came in between: what it brought is for the next tick
+	// The tick was planned already, and begins again since a message was appended meanwhile. The
+	// model is not asked twice: it will see that message when it plans the next tick.
+	if l.proposed.tick == number {
 		return l.proposed.solution, l.proposed.err
 	}
 	l.planUsage = nil

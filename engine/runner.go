@@ -59,9 +59,10 @@ type Runner struct {
 	Spent func(plan.Usage)
 
 	// Watch, if it is set, is called with text as a model writes it: for a call, or for the plan of a
-	// tick, which is named by the tick's number alone. An empty text ends what was written before:
-	// what comes after it is another text. It is for display: nothing of it is recorded, and an answer
-	// may be refused or begin anew. It is called from several goroutines at once.
+	// tick, which is named by the tick's number alone. An empty text
+	// marks the end of an answer: what comes next begins a new one, as where a request is retried.
+	// The text is for display: it is not recorded, and the answer may still be refused. Watch is
+	// called from several goroutines at once.
 	Watch func(context, call, text string)
 
 	// Interrupted, if it is set, is called once nothing is left to record of a run that ends early

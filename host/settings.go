@@ -67,7 +67,7 @@ type Settings struct {
 	Serve       Serving // for a server only
 
 	Model  string         // name of the default one of Models; empty for none
-	Models []model.Config // sorted by name, but for one that Model describes
+	Models []model.Config // those of the setting models, sorted by name; then one that Model alone describes
 	Budget plan.Budget    // of one run with its delegates, for models
 
 	IgnoreFormats bool // format in a schema is only a note

@@ -17,7 +17,6 @@ import (
 
 	"obelus/engine/internal/phrase"
 	"obelus/engine/internal/regex"
-	"obelus/store"
 )
 
 // errTooLarge is the result that no int holds. Integers are refused before
@@ -344,10 +343,5 @@ func asText(ev *evaluation, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	v, err := fromExpr(args[0], &ev.budget)
-	if err != nil {
-		return nil, ownError(err.Error())
-	}
-	text := string(store.EncodeJSON(v))
-	return text, ev.spend(len(text))
+	return jsonText(ev, args)
 }

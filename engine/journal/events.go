@@ -218,12 +218,11 @@ func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
 	return slices.ContainsFunc(records, Record.LeftBehind), err
 }
 
-// FailedBefore lists the calls that failed in the ticks of a context's newest run before its last:
-// the run does not fail because of them, since its planner was asked again.
-func (c Context) FailedBefore(ctx context.Context) ([]Record, error) {
-	last, err := c.LastRun(ctx)
-	if err != nil || last.Event.First >= last.Tick {
-		return nil, err
+// FailedBefore lists the calls that failed in the ticks of the newest run, [Context.LastRun],
+// before its last: the run does not fail because of them, since its planner was asked again.
+func (c Context) FailedBefore(ctx context.Context, last Run) ([]Record, error) {
+	if last.Event.First >= last.Tick {
+		return nil, nil
 	}
 	records, err := c.Records(ctx)
 	return slices.DeleteFunc(records, func(r Record) bool {

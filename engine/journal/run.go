@@ -114,7 +114,8 @@ type RunEvent struct {
 	Detached bool `json:"behind,omitempty"`  // fire-and-forget calls went on
 	// Status is the one that it is about to get: its running calls may still end.
 	Drains bool `json:"drains,omitempty"`
-	// What a model used for a plan that was not made, since the run ended meanwhile.
+	// What a model used while it planned a tick that the run did not reach: the run was interrupted or
+	// cancelled before the plan was recorded.
 	Model *plan.Usage `json:"model,omitempty"`
 	Who               // has cancelled it
 }

@@ -135,7 +135,8 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	defer leave()
 	st.preface, st.unsent = "", nil
 	if st.begun {
-		// What a model wrote before these events were read comes before them.
+		// Pieces that were published before these events were read are sent first, so that a client
+		// has an answer's text before it hears that the call is done.
 		if err := st.sendPieces(); err != nil {
 			return false, err
 		}
