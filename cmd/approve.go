@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
 )
@@ -20,37 +22,49 @@ func approvalsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "approvals",
 		Short: "list what waits for a person to decide",
-		Long: `List the calls of a context, the latest unless -c names one, that are held for a
-person, its delegates' calls among them: what they are to be run with, resolved,
-and what their scopes let them see. A lazy plan that waits is listed too.`,
+		Long: `List the calls of all contexts, or of the one that -c names and its delegates, that
+are held for a person: what they are to be run with, resolved, and what their scopes
+let them see. Lazy plans that wait are listed too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return listApprovals(c.Context(), a) },
 	}
 }
 
-// listApprovals prints the held calls of a context, and lazy plans that wait.
-func listApprovals(ctx context.Context, a *app) error {
+// readInbox reads what waits for a person in the context that -c names, else in all.
+func (a *app) readInbox(ctx context.Context) (in *history.Inbox, where string, err error) {
+	if a.context == "" {
+		if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+			return nil, "", err
+		}
+		in, err = history.ReadInbox(ctx, a.log)
+		return in, "the log", err
+	}
 	name, err := a.openForReading(ctx)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	lazy, err := journal.In(a.log, name).Lazy(ctx)
+	in = &history.Inbox{}
+	if in.Plans, err = journal.In(a.log, name).Lazy(ctx); err == nil {
+		in.Calls, err = journal.In(a.log, name).Holds(ctx)
+	}
+	return in, "context " + name, err
+}
+
+// listApprovals prints held calls, and lazy plans that wait.
+func listApprovals(ctx context.Context, a *app) error {
+	in, where, err := a.readInbox(ctx)
 	if err != nil {
 		return err
 	}
-	for _, plan := range lazy {
+	for _, plan := range in.Plans {
 		if !a.json {
 			a.term.Infof("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.commandPrefix())
 		} else if err := a.term.NDJSON(plan); err != nil {
 			return err
 		}
 	}
-	held, err := journal.In(a.log, name).Holds(ctx)
-	if err != nil {
-		return err
-	}
 	var rows [][]string
-	for _, r := range held {
+	for _, r := range in.Calls {
 		if a.json {
 			if err := a.term.NDJSON(r.Approval()); err != nil {
 				return err
@@ -59,16 +73,14 @@ func listApprovals(ctx context.Context, a *app) error {
 		}
 		rows = append(rows, []string{r.Context, r.Call, view.Title(r.Tool, r.Instance), human.OrDash(strings.Join(r.Hold.Scopes, ",")), view.Arguments(r.Hold)})
 	}
-	if a.json {
-		return nil
+	switch {
+	case a.json || len(rows) == 0 && len(in.Plans) > 0:
+		return in.Damaged
+	case len(rows) == 0:
+		a.term.Infof("nothing in %s waits for a decision", where)
+		return in.Damaged
 	}
-	if len(rows) == 0 {
-		if len(lazy) == 0 {
-			a.term.Infof("nothing in context %s waits for a decision", name)
-		}
-		return nil
-	}
-	return a.term.Table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
+	return errors.Join(a.term.Table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows), in.Damaged)
 }
 
 func approveCommand(a *app) *cobra.Command {

@@ -56,7 +56,7 @@ it has ended, and not as it begins.`,
 				o.bars = a.term.OutTTY && a.term.Width() >= minBarColumns
 			}
 			var err error
-			if o.sinceTime, err = cli.ReadSince(o.since); err != nil {
+			if o.sinceTime, err = cli.ReadTime("since", o.since); err != nil {
 				return err
 			}
 			return listCalls(c.Context(), a, o)

@@ -16,6 +16,7 @@ import (
 type rootSearch struct {
 	command  string // as the user typed it, for example "approve 1.3"
 	notFound string // the error where no context matches
+	held     bool   // only roots in which something waits for a person, in their delegates too
 	matches  func(name string, run journal.Run) (bool, error)
 }
 
@@ -29,26 +30,34 @@ func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
 		return a.context, a.checkContextExists(ctx, a.context)
 	}
 	var found []string
-	for info, err := range a.log.Contexts(ctx, "") {
+	seen := map[string]bool{}
+	for info, err := range a.log.Contexts(ctx, store.ContextFilter{Roots: !c.held, Held: c.held}) {
 		if err != nil {
 			return "", err
 		}
+		name := info.Context
 		if info.Origin.Parent != "" {
+			if name, err = journal.In(a.log, name).Root(ctx); err != nil {
+				continue
+			}
+		}
+		if seen[name] {
 			continue
 		}
-		run, err := journal.In(a.log, info.Context).LastRun(ctx)
+		seen[name] = true
+		run, err := journal.In(a.log, name).LastRun(ctx)
 		if errors.As(err, new(*journal.DamagedError)) {
 			continue // the command contexts reports it
 		}
 		is := false
 		if err == nil {
-			is, err = c.matches(info.Context, run)
+			is, err = c.matches(name, run)
 		}
 		if err != nil {
 			return "", err
 		}
 		if is {
-			found = append(found, info.Context)
+			found = append(found, name)
 		}
 	}
 	switch len(found) {
@@ -75,7 +84,7 @@ func (a *app) checkContextExists(ctx context.Context, name string) error {
 		return err
 	}
 	var names []string
-	for info, err := range a.log.Contexts(ctx, "") {
+	for info, err := range a.log.Contexts(ctx, store.ContextFilter{}) {
 		if err != nil {
 			return err
 		}
@@ -93,7 +102,7 @@ func (a *app) checkContextExists(ctx context.Context, name string) error {
 // rootsHolding matches the roots that hold a call, in their delegates too.
 func rootsHolding(ctx context.Context, a *app, command, call string) rootSearch {
 	return rootSearch{
-		command: command, notFound: fmt.Sprintf("no context holds a call %s for a person (obelus approvals -c ID lists what one holds)", call),
+		command: command, notFound: fmt.Sprintf("no context holds a call %s for a person (obelus approvals lists what is held)", call), held: true,
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
@@ -110,7 +119,7 @@ func rootsHolding(ctx context.Context, a *app, command, call string) rootSearch 
 // rootsWithLazyPlan matches the roots whose plan, or a delegate's plan, waits to be released.
 func rootsWithLazyPlan(ctx context.Context, a *app) rootSearch {
 	return rootSearch{
-		command: "approve --plan", notFound: "no plan waits to be released",
+		command: "approve --plan", notFound: "no plan waits to be released", held: true,
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil

@@ -171,7 +171,7 @@ func (o completer) offerContexts(ctx context.Context, begun string) (names []str
 	if !o.tryOpenLog() {
 		return nil
 	}
-	for info, err := range o.log.Contexts(ctx, begun) {
+	for info, err := range o.log.Contexts(ctx, store.ContextFilter{Prefix: begun}) {
 		if err != nil || len(names) == maxOffers {
 			break
 		}

@@ -6,30 +6,98 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/usage"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/store"
 	"obelus/store/sqlite"
 )
 
-func contextsCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "contexts",
-		Short: "list all contexts, the one that was appended to last first",
-		Long: `List all contexts, the one that was appended to last first. An interrupted run had
-neither ended nor halted when its process ended, or is in a fork that has not been
-resumed. resume goes on with it. A server does so by itself if the process died or
-was told to end by SIGTERM, and not if a person interrupted it; with --json that is
-"stopped" beside the status.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return listContexts(c.Context(), a) },
-	}
+// listFlags are the flags of contexts.
+type listFlags struct {
+	filter       store.ContextFilter
+	statuses     []string
+	since, until string
+	labels       []string
+	after        string
+	all          bool
+	limit        int
 }
 
-func listContexts(ctx context.Context, a *app) error {
+// defaultLimit is how many contexts are listed for people.
+const defaultLimit = 50
+
+func contextsCommand(a *app) *cobra.Command {
+	var o listFlags
+	c := &cobra.Command{
+		Use:   "contexts",
+		Short: "list contexts, the one that was appended to last first",
+		Long: `List contexts, the one that was appended to last first: at most 50 unless --limit
+says otherwise, with --json all. Delegates' contexts are left out without --all. -c
+lists those whose names begin so. A last line counts what the filters pick by status.
+
+An interrupted run had neither ended nor halted when its process ended, or is in a
+fork that has not been resumed. resume goes on with it. A server does so by itself if
+the process died or was told to end by SIGTERM, and not if a person interrupted it;
+with --json that is "stopped" beside the status.`,
+		Example: `  obelus contexts --status failed,interrupted --since 1d
+  obelus contexts --label customer=7 --plan plans/refund.lua
+  obelus contexts --after order-1204          the next ones in the list`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if a.json && !c.Flags().Changed("limit") {
+				o.limit = 0
+			}
+			return listContexts(c.Context(), a, &o)
+		},
+	}
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only runs that stand so: `STATUS,...`")
+	c.Flags().StringVar(&o.filter.Plan, "plan", "", "only runs of this plan `FILE`")
+	c.Flags().StringVar(&o.since, "since", "", "only contexts appended to since `T`: a time or a span before now (90s, 7d)")
+	c.Flags().StringVar(&o.until, "until", "", "only contexts appended to before `T`")
+	c.Flags().StringArrayVar(&o.labels, "label", nil, "only runs with this label: `NAME=VALUE`")
+	c.Flags().StringVar(&o.filter.Text, "search", "", "only contexts with `TEXT` in their name, plan or labels")
+	c.Flags().BoolVar(&o.filter.Held, "held", false, "only runs that wait for a person")
+	c.Flags().BoolVar(&o.all, "all", false, "delegates' contexts too")
+	c.Flags().IntVar(&o.limit, "limit", defaultLimit, "at most `N` contexts; 0 for all")
+	c.Flags().StringVar(&o.after, "after", "", "go on after this `CONTEXT` of the list")
+	return c
+}
+
+// read completes the filter, and returns the statuses that are asked for.
+func (o *listFlags) read(a *app) (statuses []journal.RunStatus, err error) {
+	o.filter.Prefix, o.filter.Roots = a.context, !o.all
+	if o.filter.Since, err = cli.ReadTime("since", o.since); err != nil {
+		return nil, err
+	}
+	if o.filter.Until, err = cli.ReadTime("until", o.until); err != nil {
+		return nil, err
+	}
+	if o.filter.Labels, err = cli.ReadLabels(o.labels); err != nil {
+		return nil, err
+	}
+	if o.limit < 0 {
+		return nil, exit.Usagef("--limit %d: it must be a number of contexts, or 0 for all", o.limit)
+	}
+	for _, word := range o.statuses {
+		statuses = append(statuses, journal.RunStatus(word))
+	}
+	return statuses, usage.CheckWords("status", o.statuses, journal.RunStatuses()...)
+}
+
+func listContexts(ctx context.Context, a *app, o *listFlags) error {
+	statuses, err := o.read(a)
+	if err != nil {
+		return err
+	}
 	path, err := a.dbPath()
 	if err != nil {
 		return err
@@ -41,39 +109,96 @@ func listContexts(ctx context.Context, a *app) error {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}
+	counted := o.filter
+	if o.after != "" {
+		last, err := a.log.Info(ctx, o.after)
+		if err != nil {
+			return fmt.Errorf("--after %w", err)
+		}
+		o.filter.After = last.Mark()
+	}
 	const plan = 2
 	var rows [][]string
-	listed := false
-	var broken error // errors of damaged contexts; the others are listed all the same
-	for info, err := range a.log.Contexts(ctx, a.context) {
+	listed := 0
+	for info, err := range history.List(ctx, a.log, o.filter, statuses) {
 		if err != nil {
 			return err
 		}
-		listed = true
-		line, err := history.Summarize(ctx, a.log, info)
-		status := string(line.Status)
-		if errors.As(err, new(*journal.DamagedError)) {
-			broken, status, err = errors.Join(broken, err), "damaged", nil
-		}
-		if err != nil {
-			return err
-		}
+		listed++
+		line := history.Summarize(info)
 		if a.json {
 			if err := a.term.NDJSON(line); err != nil {
 				return err
 			}
-			continue
+		} else {
+			rows = append(rows, []string{line.Context, human.OrDash(string(line.Status)), human.OrDash(line.Plan), human.OrDash(callCounts(&line)),
+				fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
 		}
-		rows = append(rows, []string{line.Context, human.OrDash(status), human.OrDash(line.Plan), fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
+		if listed == o.limit {
+			break
+		}
 	}
 	switch {
-	case a.context != "" && !listed:
+	case a.context != "" && listed == 0 && o.isUnfiltered(statuses):
 		return a.noContext()
 	case a.json:
-		return broken
+		return nil
 	}
-	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
+	header := []string{"CONTEXT", "STATUS", "PLAN", "CALLS", "MESSAGES", "SIZE", "UPDATED"}
 	// The other columns are of no use when they are cut.
 	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan)
-	return errors.Join(a.term.Table(header, rows), broken)
+	if err := a.term.Table(header, rows); err != nil {
+		return err
+	}
+	return a.printCounts(ctx, counted, statuses, listed, rows)
+}
+
+// isUnfiltered reports whether the name is all that contexts are picked by.
+func (o *listFlags) isUnfiltered(statuses []journal.RunStatus) bool {
+	f := o.filter
+	return len(statuses)+len(f.Labels) == 0 && f.Plan+f.Text+o.after == "" && f.Since.IsZero() && f.Until.IsZero() && !f.Held
+}
+
+// callCounts describes the calls of a context's newest tick: "2/5, 1 held".
+func callCounts(s *history.Summary) string {
+	if s.Calls+s.Held == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d/%d", s.Done, s.Calls)
+	if s.Held > 0 {
+		text += fmt.Sprintf(", %d held", s.Held)
+	}
+	return text
+}
+
+// printCounts prints how many contexts the filters pick, by status, and how to see those that are
+// left out.
+func (a *app) printCounts(ctx context.Context, f store.ContextFilter, statuses []journal.RunStatus, listed int, rows [][]string) error {
+	counts, err := history.Count(ctx, a.log, f)
+	if err != nil {
+		return err
+	}
+	var parts []string
+	total := int64(0)
+	for _, status := range append(journal.RunStatuses(), "") {
+		n := counts[status]
+		if n == 0 || len(statuses) > 0 && !slices.Contains(statuses, status) {
+			continue
+		}
+		total += n
+		word := string(status)
+		if word == "" {
+			word = "without a run"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, word))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	more := ""
+	if int64(listed) < total && listed > 0 {
+		more = fmt.Sprintf("; %d listed, the next with --after %s", listed, rows[len(rows)-1][0])
+	}
+	a.term.Infof("%s: %s%s", human.Count(int(total), "context"), strings.Join(parts, ", "), more)
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"obelus/engine/journal"
+	"obelus/store"
 	"obelus/store/sqlite"
 )
 
@@ -300,7 +301,7 @@ func TestWatch_Killed(t *testing.T) {
 		s.look()
 		s.check(ended{status: -1})
 		var names []string
-		for info, err := range s.log.Contexts(t.Context(), "") {
+		for info, err := range s.log.Contexts(t.Context(), store.ContextFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	"obelus/store/memory":              {"obelus/store"},
 	"obelus/store/storetest":           {"obelus/store", "obelus/store/memory", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
 	"obelus/store/suites":              {},
-	"obelus/store/sqlite":              {"obelus/store", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
+	"obelus/store/sqlite":              {"obelus/store", "github.com/fsnotify/fsnotify", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
 	"obelus/engine/spell":              {},
 	"obelus/engine/internal/bounds":    {},
 	"obelus/engine/internal/crash":     {},

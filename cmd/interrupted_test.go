@@ -260,6 +260,7 @@ func TestInterrupted_OlderLogs(t *testing.T) {
 		runUntil(t, dir, "slow", name, syscall.SIGTERM)
 	}
 	db := openPlain(t, filepath.Join(dir, ".obelus/log.db"))
+	withoutStandings(t, db)
 	for _, statement := range []string{
 		"DROP TRIGGER journal_update",
 		`UPDATE journal SET data = replace(data, '"interrupted"', '"cancelled"'), event = replace(event, 'interrupted', 'cancelled')`,

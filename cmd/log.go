@@ -47,7 +47,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 			if f.Path, err = parsePathFlag(path); err != nil {
 				return err
 			}
-			if f.Since, err = cli.ReadSince(since); err != nil {
+			if f.Since, err = cli.ReadTime("since", since); err != nil {
 				return err
 			}
 			if model {

@@ -142,7 +142,7 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 // the root context that was appended to last.
 func (a *app) readContext(ctx context.Context) (string, error) {
 	var matches, inside []string
-	for info, err := range a.log.Contexts(ctx, a.context) {
+	for info, err := range a.log.Contexts(ctx, store.ContextFilter{Prefix: a.context}) {
 		switch {
 		case err != nil:
 			return "", err

@@ -91,6 +91,7 @@ ended by SIGTERM.`,
 	c.Flags().StringVar(&o.mode, "mode", "", "the `MODE` eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
 	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
 	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
+	c.Flags().StringArrayVar(&o.labels, "label", nil, "keep a label with the run, for lists: `NAME=VALUE`")
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	w.register(c)
@@ -116,6 +117,7 @@ type runOptions struct {
 	approveGiven  bool // whether --approve was given
 	singleCall    bool // the output is the result of the only call
 	inputs        []string
+	labels        []string
 }
 
 func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o runOptions) error {
@@ -134,6 +136,9 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	o.inputs = inputs
 	start := engine.Start{}
+	if start.Labels, err = cli.ReadLabels(o.labels); err != nil {
+		return err
+	}
 	if start.Input, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func printUsage(ctx context.Context, a *app, by, since string, csv bool) error {
 	if column == "" {
 		return exit.Usagef("--by %s: %s", by, usage.Hint(by, names, "it is one of "+strings.Join(names, ", ")))
 	}
-	began, err := cli.ReadSince(since)
+	began, err := cli.ReadTime("since", since)
 	if err != nil {
 		return err
 	}

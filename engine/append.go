@@ -51,6 +51,7 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 			ExpectSeq: view.Committed(),
 			Create:    &origin,
 			Messages:  view.Staged(),
+			Wake:      true,
 			Journal:   []store.Entry{{Event: journal.EventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
 		})
 		var conflict *store.ConflictError

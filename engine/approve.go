@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,36 +22,58 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if err != nil {
 		return err
 	}
-	runner := at.runner
-	records, err := journal.In(runner.Log, d.Context).Records(ctx)
+	for range maxConflicts {
+		n, err := at.runner.decide(ctx, d)
+		if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return at.runner.checkFirst(ctx, d, n)
+	}
+	return tooManyConflicts(d.Context)
+}
+
+// decide records a decision in the light of the journal as it is, and returns its position.
+func (r *Runner) decide(ctx context.Context, d journal.Decision) (n int64, err error) {
+	newest, _, err := store.Newest(ctx, r.Log, store.JournalFilter{Context: d.Context})
 	if err != nil {
-		return err
+		return 0, err
+	}
+	records, err := journal.In(r.Log, d.Context).Records(ctx)
+	if err != nil {
+		return 0, err
 	}
 	i := slices.IndexFunc(records, func(record journal.Record) bool { return record.Call == d.Call })
 	if i < 0 {
-		return &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", d.Call, d.Context), Absent: true}
+		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", d.Call, d.Context), Absent: true}
 	}
-	record := records[i]
+	record := &records[i]
 	if err := record.Decidable(); err != nil {
-		return err
+		return 0, err
 	}
 	hold := *record.Hold
 	hold.Decision, hold.Who = d.Word(), d.Who
 	if d.Reject {
 		hold.Reason = cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
-		if err := runner.applyCorrection(ctx, record, &hold, d.Arguments); err != nil {
-			return err
+		if err := r.applyCorrection(ctx, *record, &hold, d.Arguments); err != nil {
+			return 0, err
 		}
 	}
 	record.Status, record.Hold = journal.Ready, &hold
 	entry := record.Entry()
-	entry.Date = runner.now()
-	appended, err := runner.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}})
+	entry.Date = r.now()
+	last, err := journal.In(r.Log, d.Context).LastRun(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return runner.checkFirst(ctx, d, appended.N)
+	standing := last.Standing(records)
+	appended, err := r.Log.Append(ctx, store.Batch{
+		Context: d.Context, ExpectSeq: store.AnySeq, ExpectN: newest.N, Journal: []store.Entry{entry}, Standing: &standing, Wake: true,
+	})
+	return appended.N, err
 }
 
 // checkFirst returns an error if a decision, recorded at a position in the journal, is not the

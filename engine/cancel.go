@@ -61,11 +61,14 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if err != nil {
 		return err
 	}
-	if _, err := cutOffLeftBehind(ctx, &l, nil); err != nil {
+	records, err := cutOffLeftBehind(ctx, &l, nil)
+	if err != nil {
 		return err
 	}
 	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
-	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, 0)
+	last.Status = end.Status
+	standing := last.Standing(records)
+	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, 0)
 }
 
 // cancelChild cancels the run of the delegate of a context's call, and of the delegates in it: the
@@ -132,7 +135,12 @@ func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.
 	if len(cut) == 0 {
 		return records, nil
 	}
-	if err := l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, lease.For); err != nil {
+	last, err := journal.In(l.Log, l.Context).LastRun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	standing := last.Standing(records)
+	if err := l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries, Standing: &standing}, lease.For); err != nil {
 		return nil, err
 	}
 	if observe != nil {

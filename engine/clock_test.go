@@ -70,7 +70,7 @@ func leapingClock() func() time.Time {
 func checkDates(t *testing.T, log store.Log) {
 	t.Helper()
 	ctx, contexts := context.Background(), 0
-	for info, err := range log.Contexts(ctx, "") {
+	for info, err := range log.Contexts(ctx, store.ContextFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

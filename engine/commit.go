@@ -173,13 +173,13 @@ func (t *tick) recordResumed() {
 		return
 	}
 	t.resumes = true
-	t.appendEntry(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning}.Entry())
+	t.appendRunEvent(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning})
 }
 
 // save begins a step.
 func (t *tickRun) save() {
 	t.resumes = false
-	t.entriesBefore, t.observedBefore = len(t.entries), len(t.observed)
+	t.entriesBefore, t.observedBefore, t.newestBefore = len(t.entries), len(t.observed), t.newest
 	t.state.Begin(t.begun) // in a tick that has not begun nothing is undone: it begins anew
 }
 
@@ -193,6 +193,7 @@ func (t *tickRun) undo() {
 	}
 	t.entries, t.places = t.entries[:t.entriesBefore], t.places[:t.entriesBefore]
 	t.observed, t.starts, t.pauses = t.observed[:t.observedBefore], nil, false
+	t.newest = t.newestBefore
 	t.view.Drop()
 	t.writers.dropAfter(t.view.Committed())
 	t.state.Revert(steps...)
@@ -203,6 +204,12 @@ func (t *tickRun) undo() {
 func (t *tick) appendEntry(e store.Entry) {
 	e.Date = t.runner.date()
 	t.entries, t.places = append(t.entries, e), append(t.places, len(t.view.Staged()))
+}
+
+// appendRunEvent places an event of the run.
+func (t *tick) appendRunEvent(e journal.RunEvent) {
+	t.newest = e
+	t.appendEntry(e.Entry())
 }
 
 // recordCall writes a call's record to the journal.
@@ -261,6 +268,13 @@ func (t *tickRun) batch() store.Batch {
 	if t.over { // only outcomes of fire-and-forget calls are left
 		b.ExpectSeq = store.AnySeq
 	}
+	if t.ended != nil && t.recorded == nil && t.state.In(sched.Held) > 0 {
+		b.ExpectN = t.journalled // decisions up to here have been read
+	}
+	if standing := t.standing(); !standing.Equal(t.loop.standing) {
+		b.Standing = &standing
+	}
+	t.sent = b.Standing
 	if !t.loop.begun {
 		b.Create = &t.loop.origin
 	}
@@ -274,6 +288,9 @@ func (t *tickRun) appended() {
 	}
 	t.begun, t.loop.begun, t.loop.halted = true, true, false
 	t.view.Commit()
+	if t.sent != nil {
+		t.loop.standing = *t.sent
+	}
 	if t.loop.started != nil {
 		t.loop.started()
 		t.loop.started = nil

@@ -442,6 +442,7 @@ func (c *conformanceCase) printChildren(ctx context.Context) (lines []string) {
 			c.t.Fatal(err)
 		}
 		c.checkLinked(ctx, name)
+		checkStanding(c.t, c.log, name)
 		lines = append(lines, fmt.Sprintf("%s %s", name, last.Status))
 		for _, message := range c.print(ctx, name) {
 			if strings.HasSuffix(message, `"type":"plan"}`) {
@@ -455,7 +456,7 @@ func (c *conformanceCase) printChildren(ctx context.Context) (lines []string) {
 
 // checkLinked holds that a delegate's context and its call name each other.
 func (c *conformanceCase) checkLinked(ctx context.Context, name string) {
-	for info, err := range c.log.Contexts(ctx, name) {
+	for info, err := range c.log.Contexts(ctx, store.ContextFilter{Prefix: name}) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -474,7 +475,7 @@ func (c *conformanceCase) checkLinked(ctx context.Context, name string) {
 // order of their names.
 func (c *conformanceCase) contexts(ctx context.Context) []string {
 	names := []string{}
-	for info, err := range c.log.Contexts(ctx, "") {
+	for info, err := range c.log.Contexts(ctx, store.ContextFilter{}) {
 		if err != nil {
 			c.t.Fatal(err)
 		}

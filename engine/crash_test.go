@@ -172,7 +172,7 @@ func TestDelegate_EndsWithItsProcess(t *testing.T) {
 			if err != nil && !errors.As(err, new(*journal.NoSuchCallError)) {
 				t.Fatalf("%s, %d: %v", name, n, err)
 			}
-			for info, err := range inner.Contexts(t.Context(), "") {
+			for info, err := range inner.Contexts(t.Context(), store.ContextFilter{}) {
 				if err != nil {
 					t.Fatal(err)
 				}

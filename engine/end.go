@@ -15,6 +15,11 @@ import (
 // endTick ends a tick that its last step has not ended. After a conflicting append there may be
 // more to do, and the tick does not end.
 func (t *tickRun) endTick(ctx context.Context) error {
+	if t.recorded == nil {
+		if err := t.readDecisions(ctx); err != nil || t.state.HasQueued() {
+			return err
+		}
+	}
 	t.save()
 	if err := t.concludeTick(ctx); err != nil {
 		return err
@@ -55,7 +60,7 @@ func (t *tickRun) concludeTick(ctx context.Context) error {
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
-		t.appendEntry(end.Entry())
+		t.appendRunEvent(end)
 	}
 	return err
 }
@@ -66,6 +71,31 @@ func (t *tickRun) hasDetached() bool { return t.state.Detached() > 0 || t.loop.h
 // hasDetached reports it for the calls of ticks that are over.
 func (l *loop) hasDetached() bool {
 	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
+}
+
+// standing describes the run as it is after the step.
+func (t *tickRun) standing() store.Standing {
+	now := t
+	if t.over {
+		now = t.loop.current
+	}
+	end, counts := now.newest, now.state
+	s := store.Standing{
+		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(end.Error),
+		Tick: now.event.Tick, Labels: now.event.Labels,
+		Calls: len(counts.Calls), Done: counts.Done, Failed: counts.Failed, Waiting: counts.In(sched.Waiting), Held: counts.In(sched.Held),
+	}
+	if end.Status == journal.RunContinued {
+		s.Status = string(journal.RunRunning)
+	}
+	if now.unreleased {
+		s.Held = 1
+	}
+	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached())
+	if end.Status == "" { // it is under way, whatever it was before
+		s.Due = t.loop.opened
+	}
+	return s
 }
 
 // ending says how a tick has ended.

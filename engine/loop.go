@@ -31,6 +31,7 @@ type loop struct {
 	view       *store.View
 	fresh      bool // the view has just been opened
 	policy     plan.Policy
+	labels     map[string]string
 
 	declared map[declaredKey]declaration
 
@@ -43,6 +44,7 @@ type loop struct {
 	begun      bool             // its first append is in the log
 	started    func()           // to be called then; may be nil
 	halted     bool             // in the journal, the run is not under way
+	standing   store.Standing   // as it was appended last; zero if it is not known
 	// Status of an early end: [journal.RunCancelled], else [journal.RunInterrupted].
 	interruptedAs journal.RunStatus
 
@@ -420,7 +422,7 @@ func (l *loop) stageInitial(ctx context.Context) error {
 func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan.Request) journal.PlanEvent {
 	event := journal.PlanEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(compiled.Calls),
-		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
+		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy, Labels: l.labels,
 	}
 	if event.Planner {
 		event.Saw = l.plannerSaw

@@ -144,7 +144,7 @@ func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.O
 // resumes takes over what goes for the whole run.
 func (l *loop) resumes(s Resume, last journal.Run) {
 	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.Event.First, last.Event.Approve
-	l.refused = last.Event.Refused
+	l.refused, l.labels = last.Event.Refused, last.Event.Labels
 	l.halted = last.Status != journal.RunRunning
 	if s.Request != nil {
 		request := *s.Request
@@ -185,6 +185,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 		}
 	}
 	t := newTick(l, compiled, last.Event)
+	t.before = last.Status
 	a := &amendment{t}
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records

@@ -121,6 +121,9 @@ type Start struct {
 	// runner's. It applies to the whole run, its delegates and its resumptions.
 	Approve plan.Policy
 
+	// Labels are kept with the run, for lists; see [store.CheckLabels].
+	Labels map[string]string
+
 	// Begun, if it is set, is called once the run is in the log: from there on
 	// it can be resumed, whatever becomes of the process.
 	Begun func()

@@ -255,7 +255,7 @@ type world struct {
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *plan.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log, w.keys = memory.New(), map[string]bool{}
+		w.log, w.keys = standingLog{memory.New(), w.t}, map[string]bool{}
 		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
@@ -480,7 +480,7 @@ func (w *world) inDoubt() (calls []string) {
 }
 
 func (w *world) contexts() (names []string) {
-	for info, err := range w.log.Contexts(context.Background(), "") {
+	for info, err := range w.log.Contexts(context.Background(), store.ContextFilter{}) {
 		if err != nil {
 			w.t.Error(err)
 		}

@@ -27,7 +27,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 	err := t.commitStep(ctx, func() error {
 		// So that killing the process meanwhile does not make it a crash.
 		if drains && !end.Stopped {
-			t.appendEntry(end.Draining().Entry())
+			t.appendRunEvent(end.Draining())
 		}
 		t.stopTimer()
 		t.requeuePaused()
@@ -43,7 +43,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
-		t.appendEntry(end.Entry())
+		t.appendRunEvent(end)
 		return nil
 	})
 	t.loop.interruptRecorded()
@@ -84,7 +84,15 @@ func (l *loop) cut() (*journal.Outcome, error) {
 }
 
 func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}}, lease.For)
+	standing, err := journal.ReadStanding(ctx, journal.In(l.runner.Log, l.context))
+	if err != nil {
+		return err
+	}
+	if standing.Status = string(end.Status); l.current != nil {
+		l.current.newest = end
+	}
+	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached())
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
 }
 
 // earlyEnd returns the end of a run whose context is done before it ended: cancelled by

@@ -24,6 +24,8 @@ type tick struct {
 	stopping       bool              // the run is to end early
 	joining        bool              // calls that begin take no room, see startGroup
 	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
+	newest         journal.RunEvent  // the newest event of the run in the tick; zero for none
+	before         journal.RunStatus // of the run, before it was resumed in this tick
 	stale          []string          // see [journal.Outcome.Stale]
 	givenResults   []*result         // results that a person gives, see [Resume.Result]
 
@@ -42,7 +44,8 @@ type made struct {
 	pauses   bool             // a call pauses before another attempt
 	code     []*store.Code    // scripts of started calls that the log may lack
 
-	entriesBefore, observedBefore int // numbers of both before the step
+	entriesBefore, observedBefore int              // numbers of both before the step
+	newestBefore                  journal.RunEvent // see tick.newest
 }
 
 // start is a call that is about to run.

@@ -27,6 +27,9 @@ type tickRun struct {
 	begun bool // the plan is in the log
 	over  bool // it has ended, and the planner is asked again
 
+	unreleased bool            // it has halted, since its plan waits to be released
+	sent       *store.Standing // with the batch that is being appended; nil where it is unchanged
+
 	polling    bool           // the goroutine of the loop polls the log
 	pollTicker *time.Ticker   // for that; nil before it first does
 	journalled int64          // the journal's position up to which decisions were read
@@ -169,8 +172,9 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 			return nil, err
 		}
 	}
+	t.unreleased, t.loop.current = true, t
 	err := t.commitStep(ctx, func() error {
-		t.appendEntry(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()}.Entry())
+		t.appendRunEvent(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
 		return nil
 	})
 	if err == nil && t.hasDetached() {

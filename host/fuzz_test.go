@@ -114,7 +114,7 @@ func carriedOut(t *testing.T, h *Host, request *plan.Request, registry *plan.Reg
 		if err == nil || err.Error() != unchecked.Error() {
 			t.Fatalf("it is refused when it is checked:\n%v\nand when it is run:\n%v", unchecked, err)
 		}
-		for info := range log.Contexts(ctx, "") {
+		for info := range log.Contexts(ctx, store.ContextFilter{}) {
 			t.Fatalf("it is refused, and leaves context %s: %v", info.Context, err)
 		}
 		return

@@ -64,9 +64,12 @@ type Reader interface {
 	// Info describes a context; [ErrNoContext] if there is no such context.
 	Info(ctx context.Context, context string) (ContextInfo, error)
 
-	// Contexts yields the contexts whose name begins with prefix, the one
-	// that was appended to last first.
-	Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error]
+	// Contexts yields the contexts that a filter picks, the one that was
+	// appended to last first. It may miss one that is appended to meanwhile.
+	Contexts(ctx context.Context, f ContextFilter) iter.Seq2[ContextInfo, error]
+
+	// CountContexts counts the contexts that a filter picks, by [Standing].Status.
+	CountContexts(ctx context.Context, f ContextFilter) (map[string]int64, error)
 
 	// Kinds lists the kinds of a context's data, with the instances that hold them ("" for global
 	// data), sorted by instance and then kind, each pair once. An absent context has none.
@@ -76,17 +79,14 @@ type Reader interface {
 	// if the lease is free, or there is no such context.
 	Holder(ctx context.Context, context string) (string, error)
 
-	// Lapsed lists the contexts whose lease was neither given back nor is held any more:
-	// its holder died, or stood still for too long.
-	Lapsed(ctx context.Context) ([]string, error)
+	// Await waits until the journal of all contexts has an entry after a position, and returns the
+	// newest position. It hears of appends of other processes too, after a second at the latest. It
+	// may return early.
+	Await(ctx context.Context, after int64) (newest int64, err error)
 
 	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
-
-	// Size is how many bytes of JSON a context's messages hold. It reads them
-	// all.
-	Size(ctx context.Context, context string) (int64, error)
 }
 
 // Admin looks after a log as a whole.
@@ -113,6 +113,9 @@ type Batch struct {
 	// stands for a context that the batch creates.
 	ExpectSeq int64
 
+	// ExpectN is the position in the journal after which the context must have no entries; 0 for any.
+	ExpectN int64
+
 	// Create makes the context if it is absent. It does nothing to one that
 	// exists.
 	Create *Origin
@@ -131,6 +134,13 @@ type Batch struct {
 	// Code holds the scripts that the calls of the journal entries ran. Each set is kept once, by
 	// its digest.
 	Code []*Code
+
+	// Standing, if it is set, replaces that of the context. While the context is being run, numbers
+	// of calls may be a second behind; Status and Due never are.
+	Standing *Standing
+
+	// Wake makes the context due now where [Standing].Wakes is set.
+	Wake bool
 
 	// Lease, if it is set, makes this the append of the one that runs the
 	// context: see [Lease]. A batch without messages and journal entries may
@@ -292,6 +302,13 @@ type ContextInfo struct {
 	// Updated is when it was appended to last, to the microsecond and later than
 	// all before that. While the context is being run it may be a second behind.
 	Updated time.Time
+
+	// Bytes is the size of its messages as JSON: data, schemas and calls. Messages that a fork shares
+	// don't count. While the context is being run it may be a second behind.
+	Bytes int64
+
+	Standing Standing
+	Holder   string // of its lease, in words; "" if that is free
 }
 
 // Errors that callers branch on.
@@ -304,14 +321,17 @@ var (
 	ErrClosed = errors.New("the log is closed")
 )
 
-// ConflictError is an append that expected the context at another seq: another append came in
-// between. Read again, check again, try again.
+// ConflictError is an append that expected the context at another seq, or without newer entries in
+// its journal: another append came in between. Read again, check again, try again.
 type ConflictError struct {
 	Context          string
-	Expected, Actual int64
+	Expected, Actual int64 // seqs; both 0 where the journal has newer entries
 }
 
 func (e *ConflictError) Error() string {
+	if e.Expected == e.Actual {
+		return fmt.Sprintf("the journal of context %s has entries that were not expected: something else has appended to it", e.Context)
+	}
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
 

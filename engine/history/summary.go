@@ -1,10 +1,6 @@
 package history
 
 import (
-	"cmp"
-	"context"
-	"errors"
-
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -17,31 +13,37 @@ type Summary struct {
 	Stopped bool   `json:"stopped,omitempty"`
 	Plan    string `json:"plan,omitempty"`
 	// The context whose delegate it is, or from which it was forked.
-	Parent   string `json:"parent,omitempty"`
-	At       any    `json:"at,omitempty"` // the parent's call, or for a fork the seq
+	Parent string `json:"parent,omitempty"`
+	At     any    `json:"at,omitempty"` // the parent's call, or for a fork the seq
+	// Number of its newest tick, and of the calls of that, by what has become of them.
+	Tick    int `json:"tick,omitempty"`
+	Calls   int `json:"calls,omitempty"`
+	Done    int `json:"done,omitempty"`
+	Failed  int `json:"failed,omitempty"`
+	Waiting int `json:"waiting,omitempty"` // for something from outside
+	Held    int `json:"held,omitempty"`    // decisions that a person is to make
+
+	Labels map[string]string `json:"labels,omitempty"`
+	// When a waiting run is resumed though nothing has come.
+	Due      string `json:"due,omitempty"`
 	Messages int64  `json:"messages"`
-	Bytes    int64  `json:"bytes"` // size of the messages as JSON
+	Bytes    int64  `json:"bytes"` // size of the messages as JSON, without those that a fork shares
 	Created  string `json:"created"`
 	Updated  string `json:"updated"`
-	// Why the status of its newest run can't be read.
-	Error string `json:"error,omitempty"`
+	Error    string `json:"error,omitempty"` // of its newest run; long ones are cut
 }
 
-// Summarize describes a context. With a [*journal.DamagedError] it returns all that can be read, so
-// that one damaged context need not hide the others.
-func Summarize(ctx context.Context, log store.Reader, info store.ContextInfo) (Summary, error) {
-	run, err := journal.In(log, info.Context).CurrentRun(ctx)
-	var damaged *journal.DamagedError
-	if err != nil && !errors.As(err, &damaged) {
-		return Summary{}, err
-	}
-	bytes, sizeErr := log.Size(ctx, info.Context)
+// Summarize describes a context.
+func Summarize(info store.ContextInfo) Summary {
+	status, stopped := journal.StatusOf(info)
+	at := &info.Standing
 	s := Summary{
-		Context: info.Context, Status: run.Status, Stopped: run.Stopped, Plan: run.Plan,
-		Messages: info.Messages, Bytes: bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
+		Context: info.Context, Status: status, Stopped: stopped, Plan: at.Plan, Tick: at.Tick, Error: at.Error, Labels: at.Labels,
+		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held,
+		Messages: info.Messages, Bytes: info.Bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
 	}
-	if damaged != nil {
-		s.Status, s.Error = "", damaged.Error()
+	if status == journal.RunWaiting && !at.Due.IsZero() {
+		s.Due = store.FormatDate(at.Due)
 	}
 	switch o := info.Origin; {
 	case o.Parent != "":
@@ -49,5 +51,5 @@ func Summarize(ctx context.Context, log store.Reader, info store.ContextInfo) (S
 	case o.Fork != "":
 		s.Parent, s.At = o.Fork, o.At
 	}
-	return s, cmp.Or(sizeErr, err)
+	return s
 }

@@ -199,9 +199,14 @@ func (c Context) Lazy(ctx context.Context) ([]LazyPlan, error) {
 		return nil, err
 	}
 	if last.Held {
-		return []LazyPlan{{c.Name, last.Plan, last.Tick, store.FormatDate(last.began)}}, nil
+		return []LazyPlan{last.LazyPlan(c.Name)}, nil
 	}
 	return c.LazyInside(ctx)
+}
+
+// LazyPlan describes the run's newest plan, which waits to be released in a context.
+func (r *Run) LazyPlan(context string) LazyPlan {
+	return LazyPlan{context, r.Plan, r.Tick, store.FormatDate(r.began)}
 }
 
 // LazyInside is [Context.Lazy] of a context's delegates.

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"time"
 
 	"obelus/engine/plan"
 	"obelus/store"
@@ -31,11 +32,45 @@ func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, na
 		}
 		at = head
 	}
-	_, err := log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at},
+	standing, err := standingOfFork(ctx, log, from, at)
+	if err != nil {
+		return 0, err
+	}
+	_, err = log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at}, Standing: standing,
 		Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
 	})
 	return at, err
+}
+
+// standingOfFork is the standing with which a fork of a context begins: no server goes on with its
+// run by itself. Calls of a run that has ended are not counted, so that a fork costs the same
+// however long the log is. It is nil where the log refuses the fork.
+func standingOfFork(ctx context.Context, log store.Reader, from string, at int64) (*store.Standing, error) {
+	cut := &Truncated{log, map[string]End{}}
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: from, Seq: at + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		if cut.Ends[from] = (End{entry.N - 1, at}); entry.N == 1 {
+			return nil, nil
+		}
+		break
+	}
+	last, err := In(cut, from).LastRun(ctx)
+	if err == nil && last.Status.Finished() {
+		standing := last.Standing(nil)
+		standing.Due = time.Time{}
+		return &standing, nil
+	}
+	standing, err := ReadStanding(ctx, In(cut, from))
+	if standing.Status == string(RunRunning) {
+		standing.Status = string(RunInterrupted)
+	}
+	if standing.Due = (time.Time{}); errors.As(err, new(*DamagedError)) {
+		return nil, nil // what can't be read is reported by those who read the fork
+	}
+	return &standing, err
 }
 
 // RanNonIdempotent reports whether a call that must not run twice has run in the context, or in a

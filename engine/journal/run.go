@@ -13,8 +13,15 @@ import (
 
 // Release lets the run's newest plan, which is lazy, run.
 func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
+	released := *r
+	released.Held = false
+	records, err := In(log, name).Records(ctx)
+	if err != nil {
+		return err
+	}
+	standing := released.Standing(records)
 	appended, err := log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq,
+		Context: name, ExpectSeq: store.AnySeq, Standing: &standing, Wake: true,
 		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
 	})
 	if err != nil {
@@ -63,6 +70,9 @@ type PlanEvent struct {
 	Saw     map[string]int64 `json:"saw,omitempty"`
 	Mode    string           `json:"mode,omitempty"`
 	Approve plan.Policy      `json:"approve,omitzero"` // of the run
+
+	// Labels with which the run was started.
+	Labels map[string]string `json:"labels,omitempty"`
 
 	// Of the planner's solution; nil for an accepted one.
 	Refused *Refusal `json:"refused,omitempty"`

@@ -34,14 +34,17 @@
 //
 // A run whose [Run.Recorded] is closed is in the log, and goes on whatever becomes of the process.
 // A run that waits goes on by itself once its input is there: [Supervisor.Append],
-// [Supervisor.Decide] and [Supervisor.Release] wake it at once. For what other processes append,
-// the supervisor polls the log, four times in a second by default ([Config].Poll). The same loop
-// goes on with orphans, runs that no process holds:
+// [Supervisor.Decide] and [Supervisor.Release] wake it at once. Of what other processes append the
+// supervisor hears by [store.Reader].Await, within milliseconds or a second. Each second
+// ([Config].Poll) it looks besides at what is due in the log, so that it also goes on with waiting
+// runs whose time has come and with orphans, runs that no process holds:
 //
 //   - those that a process left when it was shut down or died before New;
 //   - those of a process that dies later, within a minute from then;
 //   - those that are stuck ([Supervisor.Stuck]), ever more seldom: since the log can't be written,
 //     or since the scripts refuse them, which are also tried with every new generation of scripts.
+//
+// It never reads the contexts that are at rest, so that a log of a million of them costs nothing.
 //
 // A run that was cancelled goes on only if it is resumed.
 //

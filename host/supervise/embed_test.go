@@ -361,16 +361,27 @@ func TestOrphans_LeftAlone(t *testing.T) {
 type failing struct {
 	store.Log
 	contexts, journal atomic.Int64 // next reads of the contexts, or of the journal of one of them, that fail
-	lapsed            []string     // if not nil, contexts whose leases have lapsed
+	hidden            atomic.Bool  // no context is listed
+	crashed           bool         // runs that were stopped are listed as if their process had died
 }
 
 var errDisk = errors.New("the disk fails")
 
-func (l *failing) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
-	if l.contexts.Add(-1) >= 0 {
-		return func(yield func(store.ContextInfo, error) bool) { yield(store.ContextInfo{}, errDisk) }
+func (l *failing) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error] {
+	return func(yield func(store.ContextInfo, error) bool) {
+		if l.contexts.Add(-1) >= 0 {
+			yield(store.ContextInfo{}, errDisk)
+			return
+		}
+		for info, err := range l.Log.Contexts(ctx, f) {
+			if l.crashed {
+				info.Standing.Status = string(journal.RunRunning)
+			}
+			if l.hidden.Load() || !yield(info, err) {
+				return
+			}
+		}
 	}
-	return l.Log.Contexts(ctx, prefix)
 }
 
 func (l *failing) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
@@ -378,13 +389,6 @@ func (l *failing) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[
 		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, errDisk) }
 	}
 	return l.Log.Journal(ctx, f)
-}
-
-func (l *failing) Lapsed(ctx context.Context) ([]string, error) {
-	if l.lapsed != nil {
-		return l.lapsed, nil
-	}
-	return l.Log.Lapsed(ctx)
 }
 
 // reopen shuts the supervisor down and begins another one of its log, whose reads fail.
@@ -481,11 +485,12 @@ func TestOrphans_LapsedUnreadable(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *worker) {
 		w.start("a", "stop", nil)
 		<-w.reached
-		log := &failing{lapsed: []string{"a"}}
-		log.contexts.Store(1000) // nothing is adopted otherwise
+		log := &failing{crashed: true}
+		log.hidden.Store(true) // as a run that another process goes on with
 		w.reopen(log)
 		close(w.resume)
-		<-time.After((pollsPerScan + 1) * DefaultPoll) // of the bubble's clock: the first scan
+		<-time.After(3 * DefaultPoll) // of the bubble's clock
+		log.hidden.Store(false)
 		log.journal.Store(2)
 		w.expectDone("a", time.Minute)
 	})

@@ -40,6 +40,7 @@ func (n *notifyingLog) Append(ctx context.Context, b store.Batch) (store.Appende
 type ownAppends struct {
 	mu    sync.Mutex
 	spans map[int64]int64 // last position of an append by the position before its first
+	skipped int64 // position up to which skip has gone
 	// Contexts that a run here has created, and in which it has not ended or halted yet. They have
 	// no parent: the end of a run is news in a delegate's context only.
 	roots map[string]bool
@@ -92,7 +93,19 @@ func (o *ownAppends) skip(seen int64) int64 {
 		seen = last
 	}
 	maps.DeleteFunc(o.spans, func(before, _ int64) bool { return before < seen })
+	o.skipped = seen
 	return seen
+}
+
+// cover reports whether nothing after a position and up to another is news.
+func (o *ownAppends) cover(after, upTo int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	after = max(after, o.skipped)
+	for last := o.spans[after]; after < upTo && last > after; last = o.spans[after] {
+		after = last
+	}
+	return after >= upTo
 }
 
 // releaseLease releases the lease of a context if its run could not. If that fails again, it is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,14 +11,15 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/store"
 )
 
 // How orphans are looked for, in units of [Config].Poll, and the longest time before an orphan is
 // tried again. A run of another process goes on within a minute from when that died: after the 30
-// seconds of its lease and two scans.
+// seconds of its lease, or at once if it is known to have died, and pollsPerScan polls.
 const (
-	pollsPerTry  = 4
-	pollsPerScan = 56
+	pollsPerTry  = 1
+	pollsPerScan = 14
 	maxBackoff   = time.Minute
 )
 
@@ -43,14 +43,11 @@ type orphans struct {
 	resume     func(name string) // resumes a run that no person asked for
 	tasks      *sync.WaitGroup   // goroutines of the supervisor
 
-	firstPause   time.Duration // before an orphan is tried for the second time
-	scanInterval time.Duration // between two scans for runs of processes that have died
-	nextScan     time.Time     // used by scan alone, as lapsed is
-	lapsed       map[string]bool
+	firstPause time.Duration // before an orphan is tried for the second time
 
-	adopting sync.Mutex // held by adoptLeft
-	listed   bool       // whether left has the contexts of the log
-	left     []string   // contexts that adoptLeft has not looked at, or could not read
+	// Contexts that were due and not held at the last scan, and the number of scans in a row at which
+	// they were; nil before the first. Used by scan alone.
+	sighted map[string]int
 
 	mu        sync.Mutex
 	byContext map[string]*orphan
@@ -58,9 +55,7 @@ type orphans struct {
 
 // newOrphans returns no orphans, for a supervisor that polls the log in an interval.
 func newOrphans(read *reader, runs *runTable, poll time.Duration) *orphans {
-	o := &orphans{reader: read, runs: runs, firstPause: pollsPerTry * poll, scanInterval: pollsPerScan * poll, byContext: map[string]*orphan{}}
-	o.nextScan = time.Now().Add(o.scanInterval)
-	return o
+	return &orphans{reader: read, runs: runs, firstPause: pollsPerTry * poll, byContext: map[string]*orphan{}}
 }
 
 // add adds an orphan unless its context has one.
@@ -84,80 +79,80 @@ func (o *orphans) stuck(name string) (reason string, ok bool) {
 	return l.why, true
 }
 
-// adoptLeft adopts the runs that other processes left before this supervisor began. Each scan calls
-// it again, for the contexts that could not be read until then.
-func (o *orphans) adoptLeft() {
-	if !o.adopting.TryLock() {
-		return // it still does
-	}
-	defer o.adopting.Unlock()
-	if !o.listed {
-		names, err := o.listRoots()
-		if err != nil {
-			o.logError("what was left can't be found", err)
-			return
-		}
-		o.left, o.listed = names, true
-	}
-	o.left = slices.DeleteFunc(o.left, o.adopt)
+// knows reports whether a context has an orphan.
+func (o *orphans) knows(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byContext[name] != nil
 }
 
-// listRoots returns the contexts that belong to no delegate, and those that can't be read for now.
-func (o *orphans) listRoots() (names []string, err error) {
-	for info, err := range o.log.Contexts(o.ctx, "") {
+// scan adopts the contexts that are due and that no process holds: those that others left before
+// the first scan, those whose input or time has come, and those of processes that have died. Of the
+// last, the lease must have lapsed for a while, counted in scans: a process that was suspended
+// renews it, and scans that this one has missed do not count.
+func (o *orphans) scan() error {
+	first := o.sighted == nil
+	sighted := map[string]int{}
+	for info, err := range o.log.Contexts(o.ctx, store.ContextFilter{Due: time.Now()}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if info.Origin.Parent != "" {
-			if root, err := o.rootOf(info.Context); err == nil && root != info.Context {
-				continue
-			}
+		if info.Holder != "" {
+			continue
 		}
-		names = append(names, info.Context)
+		n := o.sighted[info.Context] + 1
+		sighted[info.Context] = n
+		atOnce := first || info.Standing.Status != string(journal.RunRunning)
+		if n == 1 && atOnce || n%pollsPerScan == 0 {
+			o.adopt(info)
+		}
 	}
-	return names, nil
+	o.sighted = sighted
+	return nil
 }
 
-// scan adopts, if it is time for that, the contexts of processes that have died: those whose leases
-// had lapsed at the scan before as well, since a process that was suspended renews its lease.
-func (o *orphans) scan() {
-	if time.Now().Before(o.nextScan) {
+// adopt makes an orphan of the run that a due context is part of, unless it is known or at work. If
+// it must not go on, the context is due no more.
+func (o *orphans) adopt(info store.ContextInfo) {
+	root, err := o.rootOf(info.Context)
+	if err != nil {
+		o.logError("a run can't be found", err, "context", info.Context)
 		return
 	}
-	// From now on: scans that a suspended process has missed would come all at once, before other
-	// processes that were suspended too had renewed their leases.
-	o.nextScan = time.Now().Add(o.scanInterval)
-	o.tasks.Go(o.adoptLeft)
-	names, err := o.log.Lapsed(o.ctx)
-	if err != nil {
-		o.logError("what was left can't be found", err)
+	if o.knows(root) || o.runs.isActive(root) {
 		return
-	}
-	found := make(map[string]bool, len(names)) // whether each was dealt with
-	for _, name := range names {
-		dealt, again := o.lapsed[name]
-		found[name] = dealt || again && o.adopt(name)
-	}
-	o.lapsed = found
-}
-
-// adopt makes an orphan of the run that a context is part of, unless it is known or must not go on.
-// It reports whether it could find that out.
-func (o *orphans) adopt(name string) bool {
-	root, err := o.rootOf(name)
-	if err != nil {
-		o.logError("a run can't be found", err, "context", name)
-		return false
 	}
 	l, err := o.find(root)
-	if err != nil {
+	switch {
+	case err != nil:
 		o.logError("how a run stands can't be told", err, "context", root)
-		return false
-	}
-	if l != nil && !o.runs.isActive(root) {
+	case l != nil:
 		o.add(root, l)
+	default:
+		o.settle(info.Context)
 	}
-	return true
+}
+
+// settle has a context be due no more, or at a later time. If anything happens in it meanwhile,
+// it stays due.
+func (o *orphans) settle(name string) {
+	newest, _, err := store.Newest(o.ctx, o.log, store.JournalFilter{Context: name})
+	var standing store.Standing
+	if err == nil {
+		standing, err = journal.ReadStanding(o.ctx, journal.In(o.log, name))
+	}
+	if err == nil {
+		if standing.Status == string(journal.RunRunning) {
+			standing.Status = string(journal.RunInterrupted)
+		}
+		if !standing.Due.After(time.Now()) {
+			standing.Due = time.Time{}
+		}
+		_, err = o.log.Append(o.ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, ExpectN: newest.N, Standing: &standing})
+	}
+	if err != nil && !errors.As(err, new(*store.ConflictError)) && o.ctx.Err() == nil {
+		o.logError("a context stays due", err, "context", name)
+	}
 }
 
 // takeOverDue goes on with the orphans whose time has come.
@@ -328,11 +323,11 @@ func (o *orphans) find(name string) (*orphan, error) {
 	}
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
 	if last.Status == journal.RunWaiting {
-		hasInput, err := context.HasInput(o.ctx)
+		goesOn, err := o.hasInputOrTime(context)
 		if err != nil {
 			return nil, err
 		}
-		if hasInput {
+		if goesOn {
 			statuses = append(statuses, journal.RunWaiting)
 		}
 	}
@@ -352,4 +347,15 @@ func (o *orphans) find(name string) (*orphan, error) {
 		}
 	}
 	return &orphan{statuses: statuses}, nil
+}
+
+// hasInputOrTime reports whether a waiting run has input that it has not read, or the time has come
+// for which it waits.
+func (o *orphans) hasInputOrTime(context journal.Context) (bool, error) {
+	hasInput, err := context.HasInput(o.ctx)
+	if hasInput || err != nil {
+		return hasInput, err
+	}
+	standing, err := journal.ReadStanding(o.ctx, context)
+	return !standing.Due.IsZero() && !standing.Due.After(time.Now()), err
 }

@@ -32,8 +32,8 @@ type Config struct {
 	// unless the project's setting says otherwise.
 	NoResume bool
 
-	// Poll is the time between two looks at the log for appends by other processes; 0 for
-	// DefaultPoll.
+	// Poll is the time between two looks at the log for what is due, and for appends that its Await
+	// has not announced; 0 for DefaultPoll.
 	Poll time.Duration
 
 	// Logger receives a record of each run. Nil discards them.
@@ -56,7 +56,7 @@ const (
 	DefaultRuns    = 64
 	DefaultQueue   = 256
 	DefaultTimeout = time.Hour
-	DefaultPoll    = 250 * time.Millisecond
+	DefaultPoll    = time.Second
 )
 
 // withDefaults returns the configuration with a value for each field.
@@ -115,12 +115,7 @@ func New(c Config) *Supervisor {
 	}
 	_ = s.watcher.findPosition() // an error is logged by the watcher, which tries again
 	s.tasks.Go(s.watcher.run)
-	if !c.NoResume {
-		s.tasks.Go(func() {
-			s.orphans.adoptLeft()
-			signal(s.watcher.news)
-		})
-	}
+	s.tasks.Go(s.watcher.follow)
 	return s
 }
 

@@ -15,7 +15,7 @@ const errorReminder = 30 * time.Second
 
 // watcher is the loop in which everything begins that no person asks for: waiting runs are resumed
 // when their input is appended, subscribers are notified, orphans are tried again and adopted. It
-// is woken by news of this process, and polls the log for the appends of others.
+// is woken by news of this process and by appends of others, and polls the log besides.
 type watcher struct {
 	*reader
 	poll        time.Duration // between two polls
@@ -63,24 +63,50 @@ func (w *watcher) run() {
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	var told time.Time // when the error was logged last
-	for {
+	for scans := true; ; {
+		var err error
+		if scans && w.adopts {
+			err = w.orphans.scan()
+		}
 		w.orphans.takeOverDue()
+		switch err := cmp.Or(err, w.readNews()); {
+		case err == nil:
+			told = time.Time{}
+		case time.Since(told) >= errorReminder && w.ctx.Err() == nil:
+			told = time.Now()
+			w.logError("the log can't be followed", err)
+		}
 		select {
 		case <-w.ctx.Done():
 			return
 		case <-poll.C:
+			scans = true
 		case <-w.news:
+			scans = false
 		}
-		switch err := w.readNews(); {
-		case err == nil:
-			told = time.Time{}
-		case time.Since(told) >= errorReminder:
-			told = time.Now()
-			w.logError("the log can't be followed", err)
+	}
+}
+
+// gathering is the time for which appends gather before the log is read.
+const gathering = 20 * time.Millisecond
+
+// follow has run look at the log soon after appends that may hold news, of other processes too.
+func (w *watcher) follow() {
+	for after := int64(0); w.ctx.Err() == nil; {
+		n, err := w.log.Await(w.ctx, after)
+		pause := gathering
+		if err != nil {
+			pause = w.poll // run logs the errors of the log
 		}
-		if w.adopts {
-			w.orphans.scan()
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-time.After(pause):
 		}
+		if !w.log.own.cover(after, n) {
+			signal(w.news)
+		}
+		after = n
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
+	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -57,15 +57,37 @@ func TestWatcher_UnreadableAtFirst(t *testing.T) {
 	}
 }
 
-// TestOrphans_ScansDoNotCatchUp: a process that was suspended scans once for the scans that it has
+// TestOrphans_ScansDoNotCatchUp: the run of a process that has died is adopted after a number of
+// scans, and not after a time: a process that was suspended scans once for the scans that it has
 // missed.
 func TestOrphans_ScansDoNotCatchUp(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
-	o := newOrphans(&reader{ctx: t.Context(), log: &notifyingLog{Log: memory.New(), own: newOwnAppends()}, logger: logger}, newRunTable(logger), time.Second)
-	o.tasks = new(sync.WaitGroup)
-	defer o.tasks.Wait()
-	o.nextScan = time.Now().Add(-time.Hour)
-	if o.scan(); !o.nextScan.After(time.Now()) {
-		t.Errorf("the next scan was due at %s", o.nextScan)
+	log := &notifyingLog{Log: memory.New(), own: newOwnAppends()}
+	o := newOrphans(&reader{ctx: t.Context(), log: log, logger: logger}, newRunTable(logger), time.Second)
+	isDue := func() (due bool) {
+		t.Helper()
+		if err := o.scan(); err != nil {
+			t.Fatal(err)
+		}
+		for range log.Contexts(t.Context(), store.ContextFilter{Due: time.Now()}) {
+			due = true
+		}
+		return due
+	}
+	if isDue() {
+		t.Error("an empty log has something due")
+	}
+	// There is nothing to adopt in it, so that it is due until it is looked at.
+	_, err := log.Append(t.Context(), store.Batch{Context: "a", Create: &store.Origin{}, Standing: &store.Standing{Status: string(journal.RunRunning), Due: time.Now().Add(-time.Hour)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < pollsPerScan; n++ {
+		if !isDue() {
+			t.Fatalf("it was looked at after %d scans", n)
+		}
+	}
+	if isDue() {
+		t.Errorf("it was not looked at after %d scans", pollsPerScan)
 	}
 }

@@ -284,7 +284,7 @@ func TestOf_SameIDs(t *testing.T) {
 		t.Errorf("%v, then %v", first, again)
 	}
 	var inner string
-	for info := range log.Contexts(t.Context(), "c.") {
+	for info := range log.Contexts(t.Context(), store.ContextFilter{Prefix: "c."}) {
 		if info.Origin.Call == "2.5" {
 			inner = info.Context
 		}

@@ -15,13 +15,13 @@ import (
 
 func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	limit := q.seq("limit")
+	limit, filter := q.seq("limit"), store.ContextFilter{Prefix: q.text("prefix")}
 	if q.err != nil {
 		return q.err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
 		var infos []store.ContextInfo
-		for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
+		for info, err := range s.log.Contexts(r.Context(), filter) {
 			if err != nil {
 				return nil, err
 			}
@@ -30,11 +30,7 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		return listOf(infos, func(info store.ContextInfo) (any, error) {
-			summary, err := history.Summarize(r.Context(), s.log, info)
-			if errors.As(err, new(*journal.DamagedError)) {
-				err = nil // the summary says so, and the other contexts are intact
-			}
-			return summary, err
+			return history.Summarize(info), nil
 		})
 	})
 }
@@ -56,16 +52,12 @@ func (s *Server) contextDetail(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	summary, err := history.Summarize(r.Context(), s.log, info)
-	var outcome *journal.Outcome
-	if err == nil {
-		outcome, err = engine.ReadOutcome(r.Context(), s.log, info.Context)
-	}
-	body := contextDetail{Summary: summary}
+	outcome, err := engine.ReadOutcome(r.Context(), s.log, info.Context)
+	body := contextDetail{Summary: history.Summarize(info)}
 	var damaged *journal.DamagedError
 	switch {
 	case errors.As(err, &damaged):
-		body.Error = map[string]any{"code": "damaged", "message": damaged.Error()}
+		body.Status, body.Error = "", map[string]any{"code": "damaged", "message": damaged.Error()}
 	case err != nil:
 		return nil, err
 	default:
@@ -159,22 +151,14 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		lazy, err := journal.In(s.log, name).Lazy(r.Context())
-		if err != nil {
+		var in history.Inbox
+		if in.Plans, err = journal.In(s.log, name).Lazy(r.Context()); err != nil {
 			return nil, err
 		}
-		held, err := journal.In(s.log, name).Holds(r.Context())
-		if err != nil {
+		if in.Calls, err = journal.In(s.log, name).Holds(r.Context()); err != nil {
 			return nil, err
 		}
-		var all []any
-		for _, plan := range lazy {
-			all = append(all, plan)
-		}
-		for _, call := range held {
-			all = append(all, call.Approval())
-		}
-		return listOf(all, func(v any) (any, error) { return v, nil })
+		return approvals(&in)
 	})
 }
 

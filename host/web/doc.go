@@ -18,8 +18,12 @@
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
-//	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
+//	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels"}
+//	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
+//	                      &cursor= &limit=
+//	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
 //	DELETE /v1/runs/{context}                      ?by= cancel
+//	GET    /v1/approvals                           what waits for a person, in all contexts
 //	GET    /v1/contexts                            ?prefix= &limit=
 //	GET    /v1/contexts/{context}
 //	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at=
@@ -37,6 +41,13 @@
 //	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
 //	GET    /healthz, /metrics
 //
+// A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last
+// first: 100 of them, or as many as limit says, up to 1,000; the next page is that with the
+// cursor next. status is a list of words with commas; label=NAME=VALUE may be given several
+// times; q is text in the name, the plan or a label. Contexts of delegates are left out
+// without all=true, and parent=CONTEXT lists those of one context. Counts are
+// {"total","status":{"done":12,…}}.
+//
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed
 // are active, the request first waits for its turn, and is refused (429) if too many wait
@@ -52,15 +63,14 @@
 //
 // # Answers
 //
-// A request that waits for a run, or cancels one, gets {"context","status","output","error"}:
-// the error is null or {"code","message"}, with the code failed, cancelled, interrupted, or
-// stopped if this server ended and the next one goes on with the run. A client that does
-// not wait finds output and error later in GET /v1/contexts/{context}, beside the fields of
-// the list of contexts; for a run that was cancelled the message may say less. The error in
-// the list is a text, for a context that can't be read: in the context itself it has the
-// code damaged. "stuck" is the reason why the current scripts do not let a run go on. A
-// DELETE waits until running calls have ended, as long as the setting drain lets them;
-// requests for runs of its context that wait for their turn are answered like it, and leave
+// A request that waits for a run, or cancels one, gets {"context","status","output","error"}: the
+// error is null or {"code","message"}, with the code failed, cancelled, interrupted, or stopped if
+// this server ended and the next one goes on with the run. A client that does not wait finds output
+// and error later in GET /v1/contexts/{context}, beside the fields of the list of contexts; for a
+// run that was cancelled the message may say less. The error in the list is a text; in a context
+// that can't be read it has the code damaged. "stuck" is the reason why the current scripts do not
+// let a run go on. A DELETE waits until running calls have ended, as long as the setting drain lets
+// them; requests for runs of its context that wait for their turn are answered like it, and leave
 // nothing.
 //
 // Messages are answered with {"context","seq","messages"}, a fork with

@@ -70,7 +70,7 @@ var stages = []string{
 func (c *client) stage(t *testing.T) {
 	t.Helper()
 	var all []store.ContextInfo
-	for info, err := range c.log.Contexts(t.Context(), "") {
+	for info, err := range c.log.Contexts(t.Context(), store.ContextFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ type held struct {
 
 func (c *client) held(t *testing.T) (h held) {
 	t.Helper()
-	for info, err := range c.log.Contexts(t.Context(), "") {
+	for info, err := range c.log.Contexts(t.Context(), store.ContextFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,14 @@ func TestDoc_NamesAllRoutes(t *testing.T) {
 			t.Errorf("%s is not told of", route.pattern)
 			continue
 		}
+		text := lines[i]
+		for _, line := range lines[i+1:] { // the rest of its parameters
+			if text += line; !strings.HasPrefix(strings.TrimSpace(line), "&") {
+				break
+			}
+		}
 		for _, name := range strings.Fields(route.query) {
-			if route.query != anyQuery && !strings.Contains(lines[i], " ?"+name+"=") && !strings.Contains(lines[i], " &"+name+"=") {
+			if route.query != anyQuery && !strings.Contains(text, " ?"+name+"=") && !strings.Contains(text, " &"+name+"=") {
 				t.Errorf("of %s it is not told that it takes %s", route.pattern, name)
 			}
 		}

@@ -31,6 +31,8 @@ type runRequest struct {
 	Wait    bool            `json:"wait"`
 	Mode    string          `json:"mode"`
 	Approve string          `json:"approve"`
+
+	Labels map[string]string `json:"labels"`
 }
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
@@ -92,6 +94,9 @@ func (q *runRequest) start() (start engine.Start, err error) {
 		if start.Approve, err = plan.ParsePolicy(q.Approve); err != nil {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)
 		}
+	}
+	if start.Labels = q.Labels; store.CheckLabels(q.Labels) != nil {
+		return start, wrong("labels: %s", store.CheckLabels(q.Labels))
 	}
 	if start.Input.Set = len(q.Input) > 0 && string(q.Input) != "null"; start.Input.Set && q.Input[0] != '{' {
 		return start, q.readInput(&start)

@@ -138,6 +138,9 @@ func (s *Server) table() []route {
 		{"GET /healthz", s.health, anyQuery},
 		{"GET /metrics", s.metrics.serve, anyQuery},
 		{"POST /v1/runs", s.postRun, ""},
+		{"GET /v1/runs", s.listRuns, listFilter + " cursor limit"},
+		{"GET /v1/runs/counts", s.countRuns, listFilter},
+		{"GET /v1/approvals", s.getInbox, ""},
 		{"DELETE /v1/runs/{context}", s.deleteRun, "by"},
 		{"GET /v1/contexts", s.listContexts, "prefix limit"},
 		{"GET /v1/contexts/{context}", s.getContext, ""},
@@ -171,6 +174,9 @@ func (s *Server) routes() http.Handler {
 		methods[path] = append(methods[path], method)
 	}
 	for path, allowed := range methods {
+		if isCovered(path, methods) {
+			continue
+		}
 		mux.HandleFunc(path, s.answer(path, func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
@@ -187,6 +193,22 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// isCovered reports whether another path, with a parameter, takes the requests of a path for which
+// that has no route.
+func isCovered(path string, methods map[string][]string) bool {
+	parts := strings.Split(path, "/")
+	for other := range methods {
+		others := strings.Split(other, "/")
+		matches := func(i int) bool { return others[i] == parts[i] || strings.HasPrefix(others[i], "{") }
+		for i := 0; len(others) == len(parts) && other != path && matches(i); i++ {
+			if i == len(parts)-1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // answer returns a handler that turns the error of a function into an answer.

@@ -559,7 +559,7 @@ func TestEvents_ContextMadeAnew(t *testing.T) {
 			if ended(e) {
 				if runs++; runs == 1 {
 					last = e.id
-					for info, err := range s.log.Contexts(t.Context(), name) {
+					for info, err := range s.log.Contexts(t.Context(), store.ContextFilter{Prefix: name}) {
 						if err = cmp.Or(err, s.log.Prune(t.Context(), info)); err != nil {
 							t.Fatal(err)
 						}

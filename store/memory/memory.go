@@ -21,8 +21,9 @@ type Log struct {
 	journal  []store.Entry
 	n        int64 // the journal's newest position
 	code     map[string]*store.Code
-	last     time.Time // date of the last append, so that the next is later
-	pruned   int64     // greatest epoch of the leases of pruned contexts
+	last     time.Time     // date of the last append, so that the next is later
+	pruned   int64         // greatest epoch of the leases of pruned contexts
+	changed  chan struct{} // closed, and made anew, by an append; nil while nothing waits for it
 }
 
 var _ store.Log = (*Log)(nil)
@@ -98,6 +99,13 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 		c.info.Updated = l.last
 	}
 
+	if b.Standing != nil {
+		c.info.Standing = *b.Standing
+		c.info.Standing.Due = b.Standing.Due.Truncate(time.Millisecond)
+	}
+	if b.Wake && c.info.Standing.Wakes {
+		c.info.Standing.Due = now
+	}
 	before, n := int64(len(c.messages)), l.n
 	messages, dates := slices.Clone(b.Messages), b.Dates(nil, now, l.newestDate(c))
 	for i := range messages {
@@ -117,6 +125,10 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 		if code != nil {
 			l.code[code.Digest] = code
 		}
+	}
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
 	}
 	a := store.Appended{Seq: seq, N: l.n, Date: now}
 	if len(dates) > 0 {
@@ -165,10 +177,22 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 		c.lease.epoch = l.pruned
 	}
 	lease, err := c.lease.after(&b, now)
-	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != store.AnySeq && b.ExpectSeq != head {
+	switch head := int64(len(c.messages)); {
+	case err != nil:
+	case b.ExpectSeq != store.AnySeq && b.ExpectSeq != head:
 		err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
+	case b.ExpectN > 0 && l.newestN(c) > b.ExpectN:
+		err = &store.ConflictError{Context: b.Context}
 	}
 	return c, lease, err
+}
+
+// newestN is the position of a context's newest journal entry; 0 if it has none.
+func (l *Log) newestN(c *memoryContext) int64 {
+	if len(c.journal) == 0 {
+		return 0
+	}
+	return l.journal[c.journal[len(c.journal)-1]].N
 }
 
 func newMemoryContext(name string, o store.Origin, now time.Time) *memoryContext {
@@ -284,10 +308,28 @@ func (c *memoryContext) add(m *store.Message) {
 	c.writes.AddMessage(m)
 }
 
+// size is how many bytes of JSON a message holds: its data, its schema and its call.
+func size(m *store.Message) (n int64) {
+	if m.Data.Set {
+		n += int64(len(store.EncodeJSON(m.Data.Value)))
+	}
+	if m.Schema != nil {
+		n += int64(len(store.EncodeJSON(m.Schema)))
+	}
+	if m.Producer != nil {
+		n += int64(len(store.EncodeJSON(m.Producer)))
+	}
+	return n
+}
+
 // Close implements [store.Log]. The contents are gone.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed, l.contexts, l.journal = true, nil, nil
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"obelus/store"
@@ -48,24 +47,6 @@ func (l *Log) there(name string) (*memoryContext, error) {
 	return c, err
 }
 
-// Size implements [store.Log]: the bytes of data, schemas and calls.
-func (l *Log) Size(ctx context.Context, name string) (int64, error) {
-	messages, err := l.all(ctx, name)
-	size := 0
-	for _, m := range messages {
-		if m.Data.Set {
-			size += len(store.EncodeJSON(m.Data.Value))
-		}
-		if m.Schema != nil {
-			size += len(store.EncodeJSON(m.Schema))
-		}
-		if m.Producer != nil {
-			size += len(store.EncodeJSON(m.Producer))
-		}
-	}
-	return int64(size), err
-}
-
 // Kinds implements [store.Log].
 func (l *Log) Kinds(ctx context.Context, name string) ([]store.KindOf, error) {
 	if err := ctx.Err(); err != nil {
@@ -92,26 +73,6 @@ func (l *Log) Holder(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return c.lease.holder(time.Now()), nil
-}
-
-// Lapsed implements [store.Log].
-func (l *Log) Lapsed(ctx context.Context) (names []string, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return nil, store.ErrClosed
-	}
-	now := time.Now()
-	for name, c := range l.contexts {
-		if c.lease.until > 0 && c.lease.holder(now) == "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // Touching implements [store.Log]. No lock is held while the loop's body runs, so it
@@ -289,10 +250,35 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 	return code, nil
 }
 
+// Await implements [store.Log].
+func (l *Log) Await(ctx context.Context, after int64) (newest int64, err error) {
+	for {
+		l.mu.Lock()
+		n, closed := l.n, l.closed
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return after, ctx.Err()
+		case closed:
+			return after, store.ErrClosed
+		case n > after:
+			return n, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
 // Contexts implements [store.Log].
-func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
+func (l *Log) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error] {
 	return func(yield func(store.ContextInfo, error) bool) {
-		infos, err := l.infos(prefix)
+		infos, err := l.infos(ctx, f)
 		for _, info := range infos {
 			if err = ctx.Err(); err != nil {
 				break
@@ -307,6 +293,16 @@ func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.Conte
 	}
 }
 
+// CountContexts implements [store.Log].
+func (l *Log) CountContexts(ctx context.Context, f store.ContextFilter) (map[string]int64, error) {
+	infos, err := l.infos(ctx, f)
+	counts := map[string]int64{}
+	for _, info := range infos {
+		counts[info.Standing.Status]++
+	}
+	return counts, err
+}
+
 // Info implements [store.Log].
 func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) {
 	if err := ctx.Err(); err != nil {
@@ -318,32 +314,33 @@ func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) 
 	if err != nil {
 		return store.ContextInfo{}, err
 	}
-	return c.described(), nil
+	return c.describe(c.info), nil
 }
 
-// described is its info as it is now. The caller holds the log's lock.
-func (c *memoryContext) described() store.ContextInfo {
-	info := c.info
-	info.Messages = int64(len(c.messages))
+// describe adds to its info what is not kept there. The caller holds the log's lock.
+func (c *memoryContext) describe(info store.ContextInfo) store.ContextInfo {
+	info.Messages, info.Holder = int64(len(c.messages)), c.lease.holder(time.Now())
+	for _, m := range c.messages[info.Origin.At:] {
+		info.Bytes += size(m)
+	}
 	return info
 }
 
-func (l *Log) infos(prefix string) ([]store.ContextInfo, error) {
+func (l *Log) infos(ctx context.Context, f store.ContextFilter) ([]store.ContextInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
 		return nil, store.ErrClosed
 	}
-	var found []*memoryContext
-	for name, c := range l.contexts {
-		if strings.HasPrefix(name, prefix) {
-			found = append(found, c)
+	var infos []store.ContextInfo
+	for _, c := range l.contexts {
+		if f.Picks(&c.info) {
+			infos = append(infos, c.describe(c.info))
 		}
 	}
-	slices.SortFunc(found, func(a, b *memoryContext) int { return b.info.Updated.Compare(a.info.Updated) })
-	infos := make([]store.ContextInfo, len(found))
-	for i, c := range found {
-		infos[i] = c.described()
-	}
+	slices.SortFunc(infos, func(a, b store.ContextInfo) int { return a.Mark().Compare(b.Mark()) })
 	return infos, nil
 }

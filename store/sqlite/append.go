@@ -22,6 +22,7 @@ const (
 type request struct {
 	batch    store.Batch
 	messages []messageRow
+	bytes    int64 // of JSON in the messages
 	state    atomic.Int32
 	done     chan struct{}
 	result   store.Appended // of the last try
@@ -57,12 +58,18 @@ func newRequest(b store.Batch) *request {
 			optional(m.Description), optional(m.Mode), optional(m.Call),
 			encoded(m.Producer, m.Producer != nil), optional(m.Written),
 		}
+		for _, at := range [...]int{dataColumn, schemaColumn, producerColumn} {
+			r.bytes += int64(len(text(row.columns[at])))
+		}
 		if op, ok := m.Op(); ok {
 			row.touches, row.leaves = op.Marks()
 		}
 	}
 	return r
 }
+
+// Places in the columns of a messageRow.
+const dataColumn, schemaColumn, producerColumn = 4, 5, 9
 
 func encoded(v any, has bool) driver.Value {
 	if !has {
@@ -77,7 +84,6 @@ const (
 	// Changes whenever another connection has committed, and never for one's own.
 	selectVersion = `PRAGMA data_version`
 	selectSchema  = `PRAGMA user_version`
-	updateContext = `UPDATE contexts SET updated = max(updated, ?2) WHERE context = ?1`
 	// OR ROLLBACK, since a commit that fails is undone as a whole: SQLite keeps no
 	// copies of pages to undo one statement alone.
 	insertMessage = `INSERT OR ROLLBACK INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
@@ -106,6 +112,9 @@ func (w *writer) append(r *request) error {
 	if shared, r.err, err = w.begins(b, c); r.err == nil && err == nil {
 		r.err = refusal(b, c, &l)
 	}
+	if r.err == nil && err == nil {
+		r.err, err = w.checkN(b)
+	}
 	if r.err != nil || err != nil {
 		c.seq = before
 		return err
@@ -116,13 +125,14 @@ func (w *writer) append(r *request) error {
 	if err := w.dates(b, c, shared, date); err != nil {
 		return err
 	}
-	if !c.exists {
-		if err := w.create(b.Context, b.Create, shared, store.FormatDate(b.Began(date)), now.Format(microseconds)); err != nil {
+	created := !c.exists
+	if created {
+		if err := w.create(r, shared, store.FormatDate(b.Began(date)), now.Format(microseconds)); err != nil {
 			return err
 		}
-		c.exists, c.updated, c.told = true, now, now
+		c.exists = true
 	}
-	w.touch(b, c, now)
+	w.touch(r, c, now, created)
 	if err := w.insert(r, c); err != nil {
 		return err
 	}
@@ -159,6 +169,21 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 		return &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
 	}
 	return nil
+}
+
+// selectNewestN is the position of the newest entry in a context's own journal.
+const selectNewestN = `SELECT max(n) FROM journal WHERE context = ?1`
+
+// checkN refuses a batch if the journal of its context has entries that it does not expect.
+func (w *writer) checkN(b *store.Batch) (refused, err error) {
+	if b.ExpectN == 0 {
+		return nil, nil
+	}
+	row, err := w.one(context.Background(), selectNewestN, b.Context)
+	if err == nil && integer(row[0]) > b.ExpectN {
+		refused = &store.ConflictError{Context: b.Context}
+	}
+	return refused, err
 }
 
 // selectNewestDate is the date of the newest that a context has of its own, up to a seq and a

@@ -80,6 +80,9 @@ var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 // explain turns an error of SQLite into one for people. Errors about contexts and not about the
 // file stay as they are.
 func explain(path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var conflict *store.ConflictError
 	var fork *store.ForkError
 	var needed *store.NeededError
@@ -96,7 +99,7 @@ func explain(path string, err error) error {
 		theirs.Code &= sqlite3.ErrNo(sqlite3.ErrNoMask)
 	}
 	switch {
-	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &changed),
+	case errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &changed),
 		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNoCode), errors.Is(err, store.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

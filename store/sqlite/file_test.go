@@ -211,7 +211,7 @@ func TestDamaged(t *testing.T) {
 		}
 	})
 	t.Run("messages", func(t *testing.T) {
-		l := open(t, damagedLog(t, 30), Options{})
+		l := open(t, damagedLog(t, 40), Options{})
 		var err error
 		for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
 		}

@@ -72,10 +72,7 @@ func (c *conn) entryUpTo(ctx context.Context, name string, most int64) (n, seq i
 	return integer(row[0]), integer(row[1]), nil
 }
 
-const (
-	insertLineage = `INSERT INTO lineage (context, ancestor, upto, n) VALUES (?1, ?2, ?3, ?4)`
-	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
-)
+const insertLineage = `INSERT INTO lineage (context, ancestor, upto, n) VALUES (?1, ?2, ?3, ?4)`
 
 // forked finds the spans that a fork begins with, oldest first. refused is the reason why there can
 // be no such fork.
@@ -143,13 +140,20 @@ func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64
 	return n, nil, err
 }
 
-// create makes a context, and records the spans that a fork shares.
-func (w *writer) create(name string, o *store.Origin, shared []span, created, updated string) error {
+// create makes the context of an append, and records the spans that a fork shares.
+func (w *writer) create(r *request, shared []span, created, updated string) error {
+	name, o := r.batch.Context, r.batch.Create
 	var fork, at driver.Value
 	if o.Fork != "" {
 		fork, at = o.Fork, o.At
 	}
-	if err := w.exec(insertContext, name, optional(o.Parent), optional(o.Call), created, updated, fork, at); err != nil {
+	standing := r.batch.Standing
+	if standing == nil {
+		standing = &store.Standing{}
+	}
+	w.values = append(w.values[:0], name, optional(o.Parent), optional(o.Call), created, updated, fork, at, r.bytes)
+	w.values = standingValues(w.values, standing)
+	if err := w.exec(insertContext, w.values...); err != nil {
 		return err
 	}
 	for _, s := range shared {

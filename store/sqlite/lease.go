@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,7 +94,6 @@ const (
 	// two.
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context = CASE WHEN EXISTS (SELECT 1 FROM leases WHERE context = ?1) THEN ?1 ELSE '' END`
-	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
 	endLease     = `UPDATE leases SET until = 0 WHERE context = ?1 AND epoch = ?2`
 	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
@@ -213,22 +211,4 @@ func (l *Log) Holder(ctx context.Context, name string) (holder string, err error
 		return err
 	})
 	return holder, explain(l.path, err)
-}
-
-// Lapsed implements [store.Log]. Its cost is proportional to the number of contexts.
-func (l *Log) Lapsed(ctx context.Context) (names []string, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	err = l.readers.read(func(c *conn) error {
-		now := time.Now()
-		return c.each(ctx, selectTaken, nil, func(row []driver.Value) (bool, error) {
-			if leaseOf(row).holds(now) == "" {
-				names = append(names, text(row[7]))
-			}
-			return true, nil
-		})
-	})
-	slices.Sort(names)
-	return names, explain(l.path, err)
 }

@@ -53,17 +53,6 @@ func (l *Log) Head(ctx context.Context, name string) (seq int64, err error) {
 	return integer(row[1]), nil
 }
 
-// Size implements [store.Log]: the bytes of data, schemas and calls.
-func (l *Log) Size(ctx context.Context, name string) (int64, error) {
-	row, err := l.ofContext(ctx, name, `SELECT 1, (
-		SELECT sum(COALESCE(octet_length(data), 0) + COALESCE(octet_length(schema), 0) + COALESCE(octet_length(producer), 0))
-		FROM log WHERE context = ?1) FROM contexts WHERE context = ?1`)
-	if err != nil {
-		return 0, err
-	}
-	return integer(row[1]), nil
-}
-
 // ofContext gives the row of a query that has none for an absent context.
 func (l *Log) ofContext(ctx context.Context, name, sql string) (row []driver.Value, err error) {
 	if err := ctx.Err(); err != nil {
@@ -417,56 +406,4 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 		return nil, fmt.Errorf("%w: %s", store.ErrNoCode, digest)
 	}
 	return code, nil
-}
-
-// selectInfo is what contextInfo reads.
-const selectInfo = `SELECT context, parent, parent_call, created, updated, fork, fork_at FROM contexts `
-
-// Info implements [store.Log].
-func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) {
-	for info, err := range l.infos(ctx, selectInfo+`WHERE context = ?1`, name) {
-		return info, err
-	}
-	return store.ContextInfo{}, fmt.Errorf("%w: %s", store.ErrNoContext, name)
-}
-
-// Contexts implements [store.Log].
-func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
-	return l.infos(ctx, selectInfo+`WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`, prefix)
-}
-
-func (l *Log) infos(ctx context.Context, sql, name string) iter.Seq2[store.ContextInfo, error] {
-	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
-		return c.each(ctx, sql, []driver.Value{name}, func(row []driver.Value) (bool, error) {
-			// One by one, since most callers want only the first context.
-			info, err := c.contextInfo(ctx, row)
-			return err == nil && yield(info), err
-		})
-	})
-}
-
-func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
-	info = store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])}}
-	if info.Created, err = date(row[3]); err == nil {
-		info.Updated, err = date(row[4])
-	}
-	if err != nil {
-		return info, &problem{ErrDamaged, fmt.Sprintf("is damaged: dates of context %s: %v", info.Context, err)}
-	}
-	head, err := c.one(ctx, `SELECT `+selectHead, info.Context)
-	if err != nil {
-		return info, err
-	}
-	info.Messages = integer(head[0])
-	if info.Origin.Fork == "" {
-		return info, nil
-	}
-	spans, err := c.spans(ctx, info.Context)
-	if err != nil {
-		return info, err
-	}
-	for _, s := range spans[1:] {
-		info.Shares = append(info.Shares, s.context)
-	}
-	return info, nil
 }

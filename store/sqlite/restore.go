@@ -133,7 +133,7 @@ func checkReplaceable(ctx context.Context, path string, replace bool) error {
 // contexts. It writes all that the log holds into its file.
 func (c *conn) checkIdle(ctx context.Context, replace bool) error {
 	now, running := time.Now(), ""
-	err := c.each(ctx, selectTaken, nil, func(row []driver.Value) (bool, error) {
+	err := c.each(ctx, `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`, nil, func(row []driver.Value) (bool, error) {
 		if holder := leaseOf(row).holds(now); holder != "" {
 			running = fmt.Sprintf("is in use: %s runs context %s; let it end, or stop it", holder, text(row[7]))
 		}

@@ -84,6 +84,8 @@ type Log struct {
 	lock   *writerLock
 	writer *writer // nil if the log is read-only; owned by the holder of lock
 
+	news news
+
 	commits atomic.Int64 // number of transactions, for tests
 }
 
@@ -158,6 +160,7 @@ func (l *Log) Close() error {
 		l.writer.releaseLeases()
 	}
 	l.readers.close()
+	l.news.close()
 	// Last: SQLite removes the write-ahead log with the last connection.
 	return explain(l.path, l.stopWriter())
 }
@@ -199,6 +202,7 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 	if r.err != nil {
 		return store.Appended{}, explain(l.path, r.err)
 	}
+	l.news.announce()
 	return r.result, nil
 }
 

@@ -598,7 +598,7 @@ func TestClockSetBack(t *testing.T) {
 		if a := appended(name); a.Date.After(time.Now()) {
 			t.Errorf("%s has the date %s", name, a.Date)
 		}
-		for info, err := range open(t, path, Options{ReadOnly: true}).Contexts(t.Context(), "") {
+		for info, err := range open(t, path, Options{ReadOnly: true}).Contexts(t.Context(), store.ContextFilter{}) {
 			if err != nil || info.Context != name {
 				t.Errorf("%s comes before %s, %v", info.Context, name, err)
 			}

@@ -28,33 +28,92 @@ func (w *writer) readLast() error {
 // its log. When the lease is renewed or given back it is exact.
 const tellEvery = time.Second
 
-// touch records that a context is appended to. A lease alone is no change, but an occasion for
-// deferred rows.
-func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
+// rowChange is what the row of a context lacks of appends that are in the log, or about to be.
+type rowChange struct {
+	updated  time.Time
+	standing *store.Standing // nil: it stays as it is
+	bytes    int64
+	woken    bool // it is due if its standing says that it wakes
+	recount  bool // a holder that crashed may have left out bytes
+}
+
+// add adds a later change.
+func (r *rowChange) add(later rowChange) {
+	if !later.updated.IsZero() {
+		r.updated = later.updated
+	}
+	if later.standing != nil {
+		r.standing = later.standing
+		r.woken = false
+	}
+	r.bytes += later.bytes
+	r.woken = r.woken || later.woken
+	r.recount = r.recount || later.recount
+}
+
+// touch records what an append changes in the row of its context, and whether that is written with
+// it; the row of a context that the append has created has it already. A lease alone is no change,
+// but an occasion for changes that were put off.
+func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
+	b := &r.batch
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
 	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
 	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
 	if c.taken = alone && (c.taken || b.Lease.Epoch == 0); !alone {
-		c.updated = now
+		c.change.updated = now
 	}
-	if c.updated != c.told && (!runs || now.Sub(c.told) >= tellEvery) {
-		w.late[b.Context], c.told = c.updated, c.updated
+	lapsed := b.Lease != nil && b.Lease.Epoch == 0 && c.lease != nil && c.lease.until != 0
+	c.change.add(rowChange{standing: b.Standing, bytes: r.bytes, woken: b.Wake, recount: lapsed})
+	if s := b.Standing; s != nil {
+		runs = runs && s.Status == c.status && s.Due.Equal(c.due)
+		c.status, c.due = s.Status, s.Due
+	}
+	if created {
+		c.change, c.told = rowChange{}, now
+	}
+	if c.change != (rowChange{}) && (!runs || b.Wake || now.Sub(c.told) >= tellEvery) {
+		change := w.late[b.Context]
+		change.add(c.change)
+		w.late[b.Context], c.change, c.told = change, rowChange{}, now
 	}
 }
+
+// writeRow writes a change to the row of a context.
+func (w *writer) writeRow(name string, change *rowChange) error {
+	if err := w.updateRow(name, change); err != nil || !change.recount {
+		return err
+	}
+	return w.exec(updateBytes, name)
+}
+
+func (w *writer) updateRow(name string, change *rowChange) error {
+	values := append(w.values[:0], name, change.updated.Format(microseconds), change.bytes)
+	if change.standing == nil {
+		w.values = append(values, change.woken, time.Now().UTC().Format(milliseconds))
+		return w.exec(updateContext, w.values...)
+	}
+	if w.values = standingValues(values, change.standing); change.woken && change.standing.Wakes {
+		w.values[dueValue] = time.Now().UTC().Format(milliseconds)
+	}
+	return w.exec(updateStanding, w.values...)
+}
+
+// dueValue is the place of due among the values of updateStanding.
+const dueValue = 12
 
 // touched is the writer's state of a context before an append touched it.
 type touched struct {
 	name    string
 	context *ends
 	before  ends
-	late    time.Time // the time for its row; zero for none
+	late    rowChange // the change of its row
 }
 
 // undo makes the writer know nothing of a group that could not be committed.
 func (w *writer) undo() {
 	for _, t := range slices.Backward(w.touched) {
 		*t.context = t.before
-		if w.late[t.name] = t.late; t.late.IsZero() {
+		if w.late[t.name] = t.late; t.late == (rowChange{}) {
 			delete(w.late, t.name)
 		}
 	}

@@ -22,7 +22,7 @@ func TestUpdated_ExactInTheEnd(t *testing.T) {
 	}
 	event := []store.Entry{{Event: "e"}}
 	first := func() string {
-		for info, err := range one.Contexts(t.Context(), "") {
+		for info, err := range one.Contexts(t.Context(), store.ContextFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestUpdated_AfterRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var before []store.ContextInfo
-		for info := range l.Contexts(t.Context(), "") {
+		for info := range l.Contexts(t.Context(), store.ContextFilter{}) {
 			before = append(before, info)
 		}
 		if _, err := put(store.Batch{Context: "c", Journal: event("put off"), Lease: lease(epoch, false)}); err != nil {

@@ -330,6 +330,9 @@ func fits(t *testing.T, l *Log, r *rand.Rand, keys []string, name string) {
 	}
 }
 
+// oldColumns are the columns of contexts before version 15, in their order.
+const oldColumns = "context, parent, parent_call, created, updated, fork, fork_at"
+
 // TestMigrate_Values: what an older obelus wrote has current values too.
 func TestMigrate_Values(t *testing.T) {
 	l := open(t, newPath(t), Options{Synchronous: "normal"})
@@ -338,7 +341,7 @@ func TestMigrate_Values(t *testing.T) {
 		grow(t, l, r, valueKeys, fmt.Sprint("c", i), &store.Origin{})
 	}
 	path := filepath.Join(t.TempDir(), "old.db")
-	old := older(t, path, 4, "ATTACH '"+l.path+"' AS new; INSERT INTO contexts SELECT * FROM new.contexts; INSERT INTO messages SELECT * FROM new.messages; "+
+	old := older(t, path, 4, "ATTACH '"+l.path+"' AS new; INSERT INTO contexts SELECT "+oldColumns+" FROM new.contexts; INSERT INTO messages SELECT * FROM new.messages; "+
 		"INSERT INTO writes SELECT context, path, instance, seq FROM new.writes; DETACH new")
 	if err := old.close(); err != nil {
 		t.Fatal(err)
@@ -367,7 +370,8 @@ func TestMigrate_Messages(t *testing.T) {
 	grow(t, l, r, valueKeys, "fork", &store.Origin{Fork: "c1", At: seqs(t, l, "c1")})
 	path := filepath.Join(t.TempDir(), "old.db")
 	scripts := "ATTACH '" + l.path + "' AS new;"
-	for _, table := range []string{"contexts", "lineage", "messages", "writes", "leaves", "journal"} {
+	scripts += "INSERT INTO contexts SELECT " + oldColumns + " FROM new.contexts;"
+	for _, table := range []string{"lineage", "messages", "writes", "leaves", "journal"} {
 		scripts += "INSERT INTO " + table + " SELECT * FROM new." + table + ";"
 	}
 	old := older(t, path, 9, "DROP TRIGGER lineage_insert", "DROP TRIGGER messages_insert", scripts+"DETACH new",

@@ -36,7 +36,7 @@ type writer struct {
 	n        int64 // the journal's newest position, if contexts are known
 
 	alone   string               // the context of the last append, if that was a group by itself
-	late    map[string]time.Time // times of appends that the rows of contexts do not have yet
+	late    map[string]rowChange // what the rows of contexts lack, for the next transaction
 	touched []touched            // by the group
 }
 
@@ -57,7 +57,7 @@ const (
 // always has the statements that nearly every append needs. They are prepared when the file is
 // opened.
 var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease,
-	insertContext, insertMessage, insertWrite, insertJournal, insertScript, insertGeneration, updateContext}
+	insertContext, insertMessage, insertWrite, insertJournal, insertScript, insertGeneration, updateContext, updateStanding}
 
 func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
 	c, err := openForWriting(path, o)
@@ -69,7 +69,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 		return nil, errors.Join(err, c.close())
 	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, holding: map[string]int64{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, holding: map[string]int64{}, late: map[string]rowChange{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -264,8 +264,8 @@ func (w *writer) write(group []*request) error {
 			return err
 		}
 	}
-	for name, updated := range w.late {
-		if err := w.exec(updateContext, name, updated.Format(microseconds)); err != nil {
+	for name, change := range w.late {
+		if err := w.writeRow(name, &change); err != nil {
 			return err
 		}
 	}
@@ -314,8 +314,10 @@ const maxKnown = 1024
 // forget makes the writer read the file's state anew.
 func (w *writer) forget() {
 	for name, c := range w.contexts {
-		if c.updated != c.told && c.exists {
-			w.late[name] = c.updated
+		if c.change != (rowChange{}) && c.exists {
+			change := w.late[name]
+			change.add(c.change)
+			w.late[name] = change
 		}
 	}
 	w.contexts = map[string]*ends{}
@@ -327,9 +329,11 @@ type ends struct {
 	seq    int64
 	lease  *lease    // nil if it is not known
 	newest time.Time // newest date in the context; zero if it is not known
-	// Time of the last append, and the time in its row, or about to be in it.
-	updated, told time.Time
-	taken         bool // its lease was taken, and nothing appended since
+	change rowChange // what its row lacks, to be written later
+	told   time.Time // when its row was written last
+	status string    // of its standing as it was appended last, as due; empty if it is not known
+	due    time.Time
+	taken  bool // its lease was taken, and nothing appended since
 }
 
 func (w *writer) ends(name string) (*ends, error) {

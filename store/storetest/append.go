@@ -19,13 +19,13 @@ func testAbsentContext(t *testing.T, l store.Log) {
 	if _, err := l.Head(ctx, "c"); !errors.Is(err, store.ErrNoContext) {
 		t.Errorf("Head: %v", err)
 	}
-	if _, err := l.Size(ctx, "c"); !errors.Is(err, store.ErrNoContext) {
-		t.Errorf("Size: %v", err)
-	}
+	counts, err := l.CountContexts(ctx, store.ContextFilter{})
+	equal(t, "CountContexts", len(counts), 0)
+	equal(t, "its error", err, nil)
 	equal(t, "Messages", len(collect(t, l.Messages(ctx, store.Filter{Context: "c"}))), 0)
 	equal(t, "Touching", len(collect(t, l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))), 0)
 	equal(t, "Journal", len(collect(t, l.Journal(ctx, store.JournalFilter{Context: "c"}))), 0)
-	equal(t, "Contexts", len(collect(t, l.Contexts(ctx, ""))), 0)
+	equal(t, "Contexts", len(collect(t, l.Contexts(ctx, store.ContextFilter{}))), 0)
 }
 
 func testCreate(t *testing.T, l store.Log) {
@@ -38,7 +38,7 @@ func testCreate(t *testing.T, l store.Log) {
 	}
 	// A context that exists keeps its origin.
 	add(t, l, "child")
-	infos := collect(t, l.Contexts(ctx, "child"))
+	infos := collect(t, l.Contexts(ctx, store.ContextFilter{Prefix: "child"}))
 	if len(infos) != 1 {
 		t.Fatalf("%d contexts", len(infos))
 	}
@@ -77,7 +77,7 @@ func testConflict(t *testing.T, l store.Log) {
 	if err := appendAt("c", 1); !errors.As(err, &conflict) {
 		t.Fatalf("a new context at 1: %v", err)
 	}
-	if len(collect(t, l.Contexts(ctx, ""))) != 0 {
+	if len(collect(t, l.Contexts(ctx, store.ContextFilter{}))) != 0 {
 		t.Fatal("a refused append made a context")
 	}
 	if err := appendAt("c", 0); err != nil {
@@ -142,7 +142,7 @@ func testDates(t *testing.T, l store.Log) {
 		equal(t, "location", date.Location().String(), "UTC")
 	}
 	equal(t, "given messages", messages[1].Date.IsZero() && messages[0].Seq == 0, true)
-	info := collect(t, l.Contexts(ctx, ""))[0]
+	info := collect(t, l.Contexts(ctx, store.ContextFilter{}))[0]
 	equal(t, "updated", info.Updated.Truncate(time.Millisecond), a.Date)
 	equal(t, "created", info.Created, want[0])
 }
@@ -204,13 +204,13 @@ func testCancelled(t *testing.T, l store.Log) {
 	cancel()
 	_, appended := l.Append(ctx, store.Batch{Context: "c", Messages: parse(t, `{"type":"data","data":1}`), ExpectSeq: store.AnySeq})
 	_, head := l.Head(ctx, "c")
-	_, size := l.Size(ctx, "c")
+	_, counted := l.CountContexts(ctx, store.ContextFilter{})
 	_, info := l.Info(ctx, "c")
 	_, messages := drain(l.Messages(ctx, store.Filter{Context: "c"}))
 	_, touching := drain(l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))
 	_, kinds := l.Kinds(ctx, "c")
 	_, holder := l.Holder(ctx, "c")
-	for i, err := range []error{appended, head, size, info, messages, touching, kinds, holder} {
+	for i, err := range []error{appended, head, counted, info, messages, touching, kinds, holder} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -224,7 +224,7 @@ func testCancelled(t *testing.T, l store.Log) {
 func testContexts(t *testing.T, l store.Log) {
 	names := func(prefix string) []string {
 		var names []string
-		for _, info := range collect(t, l.Contexts(t.Context(), prefix)) {
+		for _, info := range collect(t, l.Contexts(t.Context(), store.ContextFilter{Prefix: prefix})) {
 			names = append(names, fmt.Sprintf("%s:%d", info.Context, info.Messages))
 		}
 		return names
@@ -242,7 +242,7 @@ func testContexts(t *testing.T, l store.Log) {
 	if _, err := l.Append(t.Context(), store.Batch{Context: "order-2", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "e"}}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range collect(t, l.Contexts(t.Context(), "")) {
+	for _, want := range collect(t, l.Contexts(t.Context(), store.ContextFilter{})) {
 		info, err := l.Info(t.Context(), want.Context)
 		if err != nil {
 			t.Fatal(err)
@@ -263,14 +263,14 @@ func testClosed(t *testing.T, l store.Log) {
 	}
 	_, appended := l.Append(ctx, store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 	_, head := l.Head(ctx, "c")
-	_, size := l.Size(ctx, "c")
+	_, counted := l.CountContexts(ctx, store.ContextFilter{})
 	_, messages := drain(l.Messages(ctx, store.Filter{Context: "c"}))
 	_, touching := drain(l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))
 	_, journal := drain(l.Journal(ctx, store.JournalFilter{}))
-	_, contexts := drain(l.Contexts(ctx, ""))
+	_, contexts := drain(l.Contexts(ctx, store.ContextFilter{}))
 	_, kinds := l.Kinds(ctx, "c")
 	_, holder := l.Holder(ctx, "c")
-	for i, err := range []error{appended, head, size, messages, touching, journal, contexts, kinds, holder} {
+	for i, err := range []error{appended, head, counted, messages, touching, journal, contexts, kinds, holder} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%d: %v", i, err)
 		}

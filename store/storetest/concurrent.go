@@ -27,7 +27,7 @@ func testStopEarly(t *testing.T, l store.Log) {
 	for range l.Messages(ctx, store.Filter{Context: "c"}) {
 		for range l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}) {
 			for range l.Journal(ctx, store.JournalFilter{}) {
-				for range l.Contexts(ctx, "") {
+				for range l.Contexts(ctx, store.ContextFilter{}) {
 					count++
 					break
 				}

@@ -75,7 +75,7 @@ func testFork(t *testing.T, l store.Log) {
 	head, err := l.Head(t.Context(), "f")
 	equal(t, "error", err, nil)
 	equal(t, "head", head, int64(4))
-	info := collect(t, l.Contexts(t.Context(), "f"))[0]
+	info := collect(t, l.Contexts(t.Context(), store.ContextFilter{Prefix: "f"}))[0]
 	alone, err := l.Info(t.Context(), "f")
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func prune(t *testing.T, l store.Log, names ...string) error {
 	var contexts []store.ContextInfo
 	for _, name := range names {
 		info := store.ContextInfo{Context: name}
-		for _, found := range collect(t, l.Contexts(t.Context(), name)) {
+		for _, found := range collect(t, l.Contexts(t.Context(), store.ContextFilter{Prefix: name})) {
 			if found.Context == name {
 				info = found
 			}
@@ -271,13 +271,13 @@ func testPruneChanged(t *testing.T, l store.Log) {
 		{Messages: parse(t, `{"type":"data","data":2}`), Lease: &store.Lease{}},
 	} {
 		step(t, l, "c", 1)
-		before := collect(t, l.Contexts(t.Context(), ""))
+		before := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))
 		b.Context, b.ExpectSeq = "c", store.AnySeq
 		_, err := l.Append(t.Context(), b)
 		equal(t, "error", err, nil)
 		var changed *store.ChangedError
 		equal(t, "changed", errors.As(l.Prune(t.Context(), before...), &changed) && changed.Context == "c", true)
-		equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 2)
+		equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), store.ContextFilter{}))), 2)
 		equal(t, "as it stands", prune(t, l, "c"), nil)
 	}
 }
@@ -286,7 +286,7 @@ func testPruneChanged(t *testing.T, l store.Log) {
 // although it had only just been appended to.
 func testPruneTaken(t *testing.T, l store.Log) {
 	step(t, l, "c", 1)
-	before := collect(t, l.Contexts(t.Context(), ""))
+	before := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))
 	epoch := mustLease(t, l, 0, time.Millisecond)
 	b := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "plan"}}, Lease: &store.Lease{Epoch: epoch, For: time.Millisecond}}
 	_, err := l.Append(t.Context(), b)
@@ -361,7 +361,7 @@ func testPrune(t *testing.T, l store.Log) {
 	if _, err := fork(l, "c", 1, "e"); err != nil {
 		t.Fatal(err)
 	}
-	info := collect(t, l.Contexts(t.Context(), "e"))[0]
+	info := collect(t, l.Contexts(t.Context(), store.ContextFilter{Prefix: "e"}))[0]
 	equal(t, "what e shares", info.Shares, []string{"a"})
 	equal(t, "what e was forked from, and does not need", prune(t, l, "c"), nil)
 	needed("e", "a", "b")
@@ -370,7 +370,7 @@ func testPrune(t *testing.T, l store.Log) {
 	equal(t, "e", prune(t, l, "e"), nil)
 	equal(t, "all", prune(t, l, "a", "b"), nil)
 	equal(t, "what is left", contentOf(t, l, "other"), "other 1=9 other 1 step[9] 9")
-	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 1)
+	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), store.ContextFilter{}))), 1)
 	added, err := l.Append(t.Context(), store.Batch{Context: "other", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "later"}}})
 	equal(t, "error", err, nil)
 	if added.N <= last {

@@ -98,11 +98,19 @@ func testLeaseLapsed(t *testing.T, l store.Log) {
 	add(t, l, "c")
 	held := func(want ...string) {
 		t.Helper()
-		names, err := l.Lapsed(t.Context())
-		equal(t, "error", err, nil)
-		equal(t, "lapsed", names, want)
+		var names []string
+		for _, info := range collect(t, l.Contexts(t.Context(), store.ContextFilter{Due: time.Now()})) {
+			if info.Holder == "" {
+				names = append(names, info.Context)
+			}
+		}
+		equal(t, "due without a holder", names, want)
 	}
 	held()
+	due := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Standing: &store.Standing{Status: "running", Due: time.Now()}}
+	if _, err := l.Append(t.Context(), due); err != nil {
+		t.Fatal(err)
+	}
 	mustLease(t, l, 0, lapsed)
 	equal(t, "holder", holder(t, l), "")
 	held("c")
@@ -117,7 +125,10 @@ func testLeaseLapsed(t *testing.T, l store.Log) {
 	// A shorter time does not shorten the rest.
 	mustLease(t, l, 2, lapsed)
 	equal(t, "holder of what is left", holder(t, l), thisProcess)
-	mustLease(t, l, 2, 0)
+	over := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Standing: &store.Standing{Status: "done"}, Lease: &store.Lease{Epoch: 2}}
+	if _, err := l.Append(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
 	held()
 }
 
@@ -134,7 +145,7 @@ func testLeaseUndone(t *testing.T, l store.Log) {
 		}
 	}
 	conflict(0, time.Hour)
-	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 0)
+	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), store.ContextFilter{}))), 0)
 	add(t, l, "c")
 	conflict(0, time.Hour)
 	equal(t, "not taken", holder(t, l), "")
@@ -157,22 +168,22 @@ func testLeaseUndone(t *testing.T, l store.Log) {
 func testLeaseAlone(t *testing.T, l store.Log) {
 	add(t, l, "c", parse(t, `{"type":"data","data":1}`)...)
 	add(t, l, "d")
-	before := collect(t, l.Contexts(t.Context(), ""))
+	before := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))
 	epoch := mustLease(t, l, 0, lapsed)
 	mustLease(t, l, epoch, time.Hour)
 	mustLease(t, l, epoch, 0)
-	equal(t, "contexts", collect(t, l.Contexts(t.Context(), "")), before)
+	equal(t, "contexts", collect(t, l.Contexts(t.Context(), store.ContextFilter{})), before)
 	a, err := l.Append(t.Context(), store.Batch{
 		Context: "c", ExpectSeq: 1, Journal: []store.Entry{{Event: "e"}}, Lease: &store.Lease{For: time.Hour},
 	})
 	equal(t, "error", err, nil)
 	equal(t, "appended", store.Appended{Seq: a.Seq, N: a.N, Epoch: a.Epoch}, store.Appended{Seq: 1, N: 1, Epoch: 2})
-	equal(t, "first context", collect(t, l.Contexts(t.Context(), ""))[0].Context, "c")
+	equal(t, "first context", collect(t, l.Contexts(t.Context(), store.ContextFilter{}))[0].Context, "c")
 
 	// A context that is made so exists, with a date.
 	_, err = l.Append(t.Context(), store.Batch{Context: "new", Create: &store.Origin{Parent: "c"}, Lease: &store.Lease{For: time.Hour}})
 	equal(t, "error", err, nil)
-	infos := collect(t, l.Contexts(t.Context(), ""))
+	infos := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))
 	equal(t, "new", infos[0].Context, "new")
 	equal(t, "updated", infos[0].Updated.Truncate(time.Millisecond), infos[0].Created)
 }

@@ -125,11 +125,11 @@ func testPathFilter(t *testing.T, l store.Log) {
 
 func testSize(t *testing.T, l store.Log) {
 	size := func() int64 {
-		n, err := l.Size(t.Context(), "c")
+		info, err := l.Info(t.Context(), "c")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		return info.Bytes
 	}
 	add(t, l, "c")
 	equal(t, "empty", size(), int64(0))

@@ -6,17 +6,37 @@ import (
 	"time"
 
 	"obelus/cmd/internal/exit"
+	"obelus/store"
 )
 
-// ReadSince reads the value of --since. The zero time is no limit.
-func ReadSince(text string) (time.Time, error) {
+// ReadTime reads the value of a flag for a time. The zero time is no limit.
+func ReadTime(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if t, ok := ReadPast(text); ok {
 		return t, nil
 	}
-	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
+	return time.Time{}, exit.Usagef("--%s %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", flag, text)
+}
+
+// ReadLabels reads the values of --label.
+func ReadLabels(list []string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	labels := make(map[string]string, len(list))
+	for _, text := range list {
+		name, value, ok := strings.Cut(text, "=")
+		if _, twice := labels[name]; !ok || twice {
+			return nil, exit.Usagef("--label %s: expected NAME=VALUE, each name once", text)
+		}
+		labels[name] = value
+	}
+	if err := store.CheckLabels(labels); err != nil {
+		return nil, exit.Usagef("--label: %s", err)
+	}
+	return labels, nil
 }
 
 // maxDays bounds a number of days: a calendar goes no further back.

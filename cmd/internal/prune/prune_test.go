@@ -104,7 +104,7 @@ func TestChoice_AppendMeanwhile(t *testing.T) {
 		add(name)
 	}
 	names := func() (all []string) {
-		for info, err := range log.Contexts(t.Context(), "") {
+		for info, err := range log.Contexts(t.Context(), store.ContextFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestChoice_AppendMeanwhile(t *testing.T) {
 		return all
 	}
 	before := time.Time{} // just after all that
-	for info := range log.Contexts(t.Context(), "") {
+	for info := range log.Contexts(t.Context(), store.ContextFilter{}) {
 		before = info.Updated.Add(1)
 		break
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"obelus/store"
 )
@@ -18,17 +19,32 @@ type tree struct {
 // readTree reads which contexts a log has.
 func readTree(ctx context.Context, log store.Reader) (*tree, error) {
 	t := &tree{infos: map[string]store.ContextInfo{}, children: map[string][]string{}}
-	for info, err := range log.Contexts(ctx, "") {
-		if err != nil {
-			return nil, err
+	var newest time.Time
+	// Twice, since a context that is appended to meanwhile moves to the front, and may be missed.
+	for range 2 {
+		for info, err := range log.Contexts(ctx, store.ContextFilter{Since: newest}) {
+			if err != nil {
+				return nil, err
+			}
+			t.add(info)
+			if info.Updated.After(newest) {
+				newest = info.Updated
+			}
 		}
-		t.infos[info.Context] = info
-		if info.Origin.Parent == "" {
-			t.roots = append(t.roots, info.Context)
-		}
-		t.children[info.Origin.Parent] = append(t.children[info.Origin.Parent], info.Context)
 	}
 	return t, nil
+}
+
+// add adds a context, or replaces what is known of it.
+func (t *tree) add(info store.ContextInfo) {
+	_, known := t.infos[info.Context]
+	if t.infos[info.Context] = info; known {
+		return
+	}
+	if info.Origin.Parent == "" {
+		t.roots = append(t.roots, info.Context)
+	}
+	t.children[info.Origin.Parent] = append(t.children[info.Origin.Parent], info.Context)
 }
 
 // members lists a context and its delegates' contexts, however deep.

@@ -142,6 +142,13 @@ func (s *State) enter(i int) {
 		s.parked[in] = append(s.parked[in], i)
 	case Running:
 		s.occupy(i, 1)
+	case Settled:
+		switch c.Record.Status {
+		case journal.Done:
+			s.Done++
+		case journal.Failed:
+			s.Failed++
+		}
 	case Paused:
 		s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
 	case Waiting:

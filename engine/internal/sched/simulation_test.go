@@ -948,6 +948,7 @@ func (s *simulation) isBehind(j int) bool {
 func (s *simulation) checkCounts() {
 	v := viewOf(s.state)
 	var want view
+	done, failed := 0, 0
 	for i := range s.state.Calls {
 		c := &s.state.Calls[i]
 		phase := c.Phase
@@ -955,6 +956,12 @@ func (s *simulation) checkCounts() {
 			phase = Queued
 		}
 		want.number[phase]++
+		switch c.Record.Status {
+		case journal.Done:
+			done++
+		case journal.Failed:
+			failed++
+		}
 		switch {
 		case phase == Queued && c.Record.Unstored:
 			want.detached = append(want.detached, i)
@@ -971,6 +978,9 @@ func (s *simulation) checkCounts() {
 	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) ||
 		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || len(v.parents)+len(v.waiting) != v.number[Waiting] {
 		s.fatalf("the state counts\n%+v\nand there are\n%+v", v, want)
+	}
+	if s.state.Done != done || s.state.Failed != failed {
+		s.fatalf("the state counts %d done, %d failed, and there are %d and %d", s.state.Done, s.state.Failed, done, failed)
 	}
 }
 

@@ -39,6 +39,7 @@ type State struct {
 	waiting  waitIndex      // waiting calls, by the paths that they wait for
 	parents  map[string]int // waiting calls, by the contexts of their delegates
 
+	Done, Failed    int                      // numbers of settled calls; read only
 	number          [phases]int              // of calls, by phase
 	detachedRunning int                      // running fire-and-forget calls
 	joined          int                      // running calls that take no room of their own
@@ -154,7 +155,7 @@ func (s *State) Restore() {
 func (s *State) rebuild() {
 	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
-	s.number, s.detachedRunning, s.joined = [phases]int{}, 0, 0
+	s.number, s.Done, s.Failed, s.detachedRunning, s.joined = [phases]int{}, 0, 0, 0, 0
 	for i := range s.Calls {
 		if s.Calls[i].Phase == Parked {
 			s.Calls[i].Phase = Queued

@@ -1,0 +1,170 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// List yields the contexts that a filter picks and whose newest run has one of some statuses, as
+// [journal.StatusOf] has them; none for all. The filter's own statuses are ignored.
+func List(ctx context.Context, log store.Reader, f store.ContextFilter, statuses []journal.RunStatus) iter.Seq2[store.ContextInfo, error] {
+	f.Statuses = recordedAs(statuses)
+	return func(yield func(store.ContextInfo, error) bool) {
+		for info, err := range log.Contexts(ctx, f) {
+			if err != nil {
+				yield(info, err)
+				return
+			}
+			status, _ := journal.StatusOf(info)
+			if (len(statuses) == 0 || slices.Contains(statuses, status)) && !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// recordedAs returns the statuses of standings among which runs of some statuses are; nil for all.
+func recordedAs(statuses []journal.RunStatus) (recorded []string) {
+	for _, status := range statuses {
+		switch status {
+		case journal.RunRunning: // and those that are being interrupted or cancelled
+			recorded = append(recorded, string(journal.RunRunning), string(journal.RunInterrupted), string(journal.RunCancelled))
+		case journal.RunInterrupted: // and those whose process has died
+			recorded = append(recorded, string(journal.RunInterrupted), string(journal.RunRunning))
+		default:
+			recorded = append(recorded, string(status))
+		}
+	}
+	slices.Sort(recorded)
+	return slices.Compact(recorded)
+}
+
+// Count counts the contexts that a filter picks by the status of their newest run, "" where nothing
+// has run.
+func Count(ctx context.Context, log store.Reader, f store.ContextFilter) (map[journal.RunStatus]int64, error) {
+	recorded, err := log.CountContexts(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[journal.RunStatus]int64{}
+	for status, n := range recorded {
+		counts[journal.RunStatus(status)] = n
+	}
+	// Whether a process is at work shows in the lease alone. All that may differ by that are due.
+	f.Statuses = slices.DeleteFunc(recordedAs([]journal.RunStatus{journal.RunRunning}), func(status string) bool {
+		return f.Statuses != nil && !slices.Contains(f.Statuses, status)
+	})
+	f.Due = time.Now()
+	for info, err := range log.Contexts(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		was := journal.RunStatus(info.Standing.Status)
+		if status, _ := journal.StatusOf(info); status != was {
+			counts[was]--
+			counts[status]++
+		}
+	}
+	for status, n := range counts {
+		if n <= 0 { // a run may have ended between the two looks
+			delete(counts, status)
+		}
+	}
+	return counts, nil
+}
+
+// Inbox is all that waits for a person: held calls, and plans to be released.
+type Inbox struct {
+	Calls []journal.Record
+	Plans []journal.LazyPlan
+
+	// Damaged holds the errors of contexts that can't be read, joined; nil for none.
+	Damaged error
+}
+
+// ReadInbox reads what waits for a person in all contexts, the one that was appended to last first.
+func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
+	in, chains := &Inbox{}, parents{log, map[string]map[string]bool{}}
+	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
+		if err != nil {
+			return nil, err
+		}
+		switch err := in.read(ctx, log, info, &chains); {
+		case errors.As(err, new(*journal.DamagedError)):
+			in.Damaged = errors.Join(in.Damaged, err)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// read adds what waits in one context, unless the call that made it for its delegate has ended.
+func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextInfo, chains *parents) error {
+	c := journal.In(log, info.Context)
+	last, err := c.LastRun(ctx)
+	if err != nil || last.Status.Finished() {
+		return err
+	}
+	if info.Origin.Parent != "" && last.Event.OfDelegate() {
+		if awaited, err := chains.await(ctx, info); !awaited || err != nil {
+			return err
+		}
+	}
+	if last.Held {
+		in.Plans = append(in.Plans, last.LazyPlan(info.Context))
+		return nil
+	}
+	records, err := c.Records(ctx)
+	for _, r := range records {
+		if r.Status == journal.Held && r.Hold != nil {
+			in.Calls = append(in.Calls, r)
+		}
+	}
+	return err
+}
+
+// parents knows which delegates' contexts the calls of others wait for.
+type parents struct {
+	log     store.Reader
+	awaited map[string]map[string]bool // by parent and by its delegates' contexts
+}
+
+// await reports whether the call that made a context for its delegate has not ended, and so on up
+// to the root.
+func (p *parents) await(ctx context.Context, info store.ContextInfo) (bool, error) {
+	for depth := 0; info.Origin.Parent != "" && depth <= plan.MaxDepth; depth++ {
+		parent := info.Origin.Parent
+		if p.awaited[parent] == nil {
+			records, err := journal.In(p.log, parent).Records(ctx)
+			if err != nil {
+				return false, err
+			}
+			children := map[string]bool{}
+			for i := range records {
+				if r := &records[i]; r.Child != "" && !r.Status.Settled() {
+					children[r.Child] = true
+				}
+			}
+			p.awaited[parent] = children
+		}
+		if !p.awaited[parent][info.Context] {
+			return false, nil
+		}
+		var err error
+		if info, err = p.log.Info(ctx, parent); err != nil {
+			return false, err
+		}
+		if last, err := journal.In(p.log, parent).LastRun(ctx); err != nil || !last.Event.OfDelegate() {
+			return err == nil, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,245 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"obelus/store"
+)
+
+// milliseconds is how the rows of contexts say when they are due.
+const milliseconds = "2006-01-02T15:04:05.000Z"
+
+const (
+	// In the order of [contextInfo].
+	infoColumns = `c.context, c.parent, c.parent_call, c.created, c.updated, c.fork, c.fork_at,
+	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.bytes,
+	COALESCE((SELECT max(seq) FROM messages AS m WHERE m.context = c.context), (SELECT max(upto) FROM lineage AS s WHERE s.context = c.context)),
+	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
+	fromContexts  = ` FROM contexts AS c LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
+	selectInfo    = `SELECT ` + infoColumns + fromContexts + ` WHERE c.context = ?1`
+	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes,
+	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)`
+	updateContext  = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3, due = iif(?4 AND wakes, ?5, due) WHERE context = ?1`
+	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
+	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15
+	WHERE context = ?1`
+	// What the appends of a holder that crashed may have left out.
+	updateBytes = `UPDATE contexts SET bytes = COALESCE((
+		SELECT sum(COALESCE(octet_length(data), 0) + COALESCE(octet_length(schema), 0) + COALESCE(octet_length(producer), 0))
+		FROM messages AS m WHERE m.context = ?1), 0) WHERE context = ?1`
+)
+
+// standingValues appends the columns of a standing, from status on.
+func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
+	var due, labels driver.Value
+	if !s.Due.IsZero() {
+		due = s.Due.UTC().Format(milliseconds)
+	}
+	if len(s.Labels) > 0 {
+		all := make(map[string]any, len(s.Labels))
+		for name, value := range s.Labels {
+			all[name] = value
+		}
+		labels = string(store.EncodeJSON(all))
+	}
+	return append(to, s.Status, s.Plan, s.Error, int64(s.Tick), int64(s.Calls), int64(s.Done), int64(s.Failed), int64(s.Waiting), int64(s.Held), due, s.Wakes, labels)
+}
+
+// Info implements [store.Log].
+func (l *Log) Info(ctx context.Context, name string) (info store.ContextInfo, err error) {
+	if err := ctx.Err(); err != nil {
+		return info, err
+	}
+	found := false
+	err = l.readers.read(func(c *conn) error {
+		return c.each(ctx, selectInfo, []driver.Value{name}, func(row []driver.Value) (bool, error) {
+			found = true
+			info, err = c.contextInfo(ctx, row)
+			return false, err
+		})
+	})
+	if err == nil && !found {
+		return info, fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
+	return info, explain(l.path, err)
+}
+
+// A list is read in pages, each by a query of its own, so that no connection is taken while the
+// caller looks at a context. The first is small, since most callers want few.
+const (
+	firstPage = 16
+	lastPage  = 256
+)
+
+// Contexts implements [store.Log].
+func (l *Log) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error] {
+	return func(yield func(store.ContextInfo, error) bool) {
+		for size := firstPage; ; size = min(4*size, lastPage) {
+			page, err := l.contextPage(ctx, f, size)
+			for _, info := range page {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(store.ContextInfo{}, err)
+			}
+			if err != nil || len(page) < size {
+				return
+			}
+			f.After = page[len(page)-1].Mark()
+		}
+	}
+}
+
+// contextPage reads the next contexts of a list, at most so many.
+func (l *Log) contextPage(ctx context.Context, f store.ContextFilter, size int) (page []store.ContextInfo, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := contextConditions(&f)
+	sql := fmt.Sprintf("SELECT %s%s%s ORDER BY c.updated DESC, c.context DESC LIMIT %d", infoColumns, fromContexts, w, size)
+	err = l.readers.read(func(c *conn) error {
+		page = page[:0]
+		return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
+			info, err := c.contextInfo(ctx, row)
+			page = append(page, info)
+			return true, err
+		})
+	})
+	return page, explain(l.path, err)
+}
+
+// CountContexts implements [store.Log].
+func (l *Log) CountContexts(ctx context.Context, f store.ContextFilter) (counts map[string]int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := contextConditions(&f)
+	err = l.readers.read(func(c *conn) error {
+		counts = map[string]int64{}
+		return c.each(ctx, "SELECT c.status, count(*) FROM contexts AS c"+w.String()+" GROUP BY c.status", w.values, func(row []driver.Value) (bool, error) {
+			counts[text(row[0])] = integer(row[1])
+			return true, nil
+		})
+	})
+	return counts, explain(l.path, err)
+}
+
+// contextConditions is the WHERE of a filter.
+func contextConditions(f *store.ContextFilter) *conditions {
+	var w conditions
+	if f.Prefix != "" {
+		w.add("c.context >= ?", f.Prefix)
+		w.add("substr(c.context, 1, length(?)) = ?", f.Prefix, f.Prefix)
+	}
+	if f.Roots {
+		w.add("c.parent IS NULL")
+	}
+	if f.Parent != "" {
+		w.add("c.parent = ?", f.Parent)
+	}
+	if !f.Since.IsZero() {
+		w.add("c.updated >= ?", ceilMicroseconds(f.Since))
+	}
+	if !f.Until.IsZero() {
+		w.add("c.updated < ?", ceilMicroseconds(f.Until))
+	}
+	if f.Statuses != nil {
+		w.add("c.status IN (" + strings.TrimPrefix(strings.Repeat(", ?", len(f.Statuses)), ", ") + ")")
+		for _, status := range f.Statuses {
+			w.values = append(w.values, status)
+		}
+	}
+	if f.Plan != "" {
+		w.add("c.plan = ?", f.Plan)
+	}
+	if f.Text != "" {
+		found := store.LowerASCII(f.Text)
+		w.add(`(instr(lower(c.context), ?) OR instr(lower(c.plan), ?) OR EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE instr(lower(v.value), ?)))`, found, found, found)
+	}
+	for name, value := range f.Labels {
+		w.add("EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE v.key = ? AND v.value = ?)", name, value)
+	}
+	if f.Held {
+		w.add("c.held > 0")
+	}
+	if !f.Due.IsZero() {
+		w.add("c.due <= ?", f.Due.UTC().Format(milliseconds))
+	}
+	if f.After.Context != "" {
+		at := f.After.Updated.UTC().Format(microseconds)
+		w.add("c.updated <= ?", at)
+		w.add("(c.updated < ? OR c.context < ?)", at, f.After.Context)
+	}
+	return &w
+}
+
+// ceilMicroseconds formats a time for a comparison with [store.ContextInfo].Updated.
+func ceilMicroseconds(t time.Time) string {
+	return t.Add(time.Microsecond - 1).UTC().Format(microseconds)
+}
+
+// contextInfo reads a row of infoColumns.
+func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
+	info = store.ContextInfo{
+		Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])},
+		Bytes: integer(row[19]), Messages: integer(row[20]),
+	}
+	damaged := func(what string, err error) error {
+		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of context %s: %v", what, info.Context, err)}
+	}
+	if info.Created, err = date(row[3]); err == nil {
+		info.Updated, err = date(row[4])
+	}
+	if err != nil {
+		return info, damaged("dates", err)
+	}
+	if info.Standing, err = standing(row[7:19]); err != nil {
+		return info, damaged("the standing", err)
+	}
+	if row[21] != nil {
+		info.Holder = leaseOf(row[21:]).holds(time.Now())
+	}
+	if info.Origin.Fork == "" {
+		return info, nil
+	}
+	spans, err := c.spans(ctx, info.Context)
+	if err != nil {
+		return info, err
+	}
+	for _, s := range spans[1:] {
+		info.Shares = append(info.Shares, s.context)
+	}
+	return info, nil
+}
+
+// standing reads the columns from status to labels.
+func standing(row []driver.Value) (s store.Standing, err error) {
+	number := func(i int) int { return int(integer(row[i])) }
+	s = store.Standing{
+		Status: text(row[0]), Plan: text(row[1]), Error: text(row[2]), Tick: number(3),
+		Calls: number(4), Done: number(5), Failed: number(6), Waiting: number(7), Held: number(8), Wakes: number(10) != 0,
+	}
+	if row[9] != nil {
+		if s.Due, err = date(row[9]); err != nil {
+			return s, err
+		}
+	}
+	if row[11] == nil {
+		return s, nil
+	}
+	value, err := store.DecodeJSON([]byte(text(row[11])))
+	labels, _ := value.(map[string]any)
+	s.Labels = make(map[string]string, len(labels))
+	for name, label := range labels {
+		s.Labels[name], _ = label.(string)
+	}
+	return s, err
+}

@@ -1,0 +1,253 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"obelus/store"
+)
+
+// put appends a batch wherever its context ends, and creates that.
+func put(t *testing.T, l store.Log, b store.Batch) store.Appended {
+	t.Helper()
+	b.ExpectSeq = store.AnySeq
+	if b.Create == nil {
+		b.Create = &store.Origin{}
+	}
+	a, err := l.Append(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func standingOf(t *testing.T, l store.Log, name string) store.Standing {
+	t.Helper()
+	info, err := l.Info(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Standing
+}
+
+func testStanding(t *testing.T, l store.Log) {
+	due := time.Date(2026, 11, 26, 3, 0, 0, 7e6, time.UTC)
+	one := store.Standing{
+		Status: "waiting", Plan: "plans/a.lua", Error: "no", Tick: 2, Calls: 9, Done: 1, Failed: 2, Waiting: 3, Held: 4,
+		Due: due.Add(123 * time.Microsecond), Wakes: true, Labels: map[string]string{"customer": "7", "a b\"": "†"},
+	}
+	stored := one
+	stored.Due = due
+	put(t, l, store.Batch{Context: "c", Standing: &one})
+	equal(t, "with its creation", standingOf(t, l, "c"), stored)
+	put(t, l, store.Batch{Context: "c", Journal: []store.Entry{{Event: "e"}}})
+	equal(t, "left alone", standingOf(t, l, "c"), stored)
+	put(t, l, store.Batch{Context: "c", Standing: &store.Standing{Status: "done"}})
+	equal(t, "replaced as a whole", standingOf(t, l, "c"), store.Standing{Status: "done"})
+	put(t, l, store.Batch{Context: "d", Messages: parse(t, `{"type":"data","data":1}`)})
+	equal(t, "without any", standingOf(t, l, "d"), store.Standing{})
+
+	// An append that is refused changes nothing.
+	_, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: 7, Standing: &one})
+	equal(t, "refused", errors.As(err, new(*store.ConflictError)), true)
+	equal(t, "after that", standingOf(t, l, "c"), store.Standing{Status: "done"})
+
+	// A fork begins with what its own append says.
+	put(t, l, store.Batch{Context: "f", Create: &store.Origin{Fork: "d", At: 1}})
+	equal(t, "of a fork", standingOf(t, l, "f"), store.Standing{})
+}
+
+// testStandingOfHolder: while a context is being run its status and its due time are exact, and
+// the rest is in the end.
+func testStandingOfHolder(t *testing.T, l store.Log) {
+	steps := func(status string, done int, due time.Time, hold time.Duration, epoch int64) store.Batch {
+		return store.Batch{
+			Context: "c", Messages: parse(t, fmt.Sprintf(`{"type":"data","data":%d}`, done)), Lease: &store.Lease{Epoch: epoch, For: hold},
+			Standing: &store.Standing{Status: status, Done: done, Due: due},
+		}
+	}
+	began := now()
+	epoch := put(t, l, steps("running", 0, began, time.Hour, 0)).Epoch
+	for done := 1; done < 20; done++ {
+		put(t, l, steps("running", done, began, time.Hour, epoch))
+	}
+	put(t, l, steps("pausing", 20, began, time.Hour, epoch))
+	equal(t, "another status", standingOf(t, l, "c"), store.Standing{Status: "pausing", Done: 20, Due: began})
+	put(t, l, steps("pausing", 21, began.Add(time.Hour), time.Hour, epoch))
+	equal(t, "another due time", standingOf(t, l, "c"), store.Standing{Status: "pausing", Done: 21, Due: began.Add(time.Hour)})
+	put(t, l, steps("pausing", 22, began.Add(time.Hour), time.Hour, epoch))
+	put(t, l, store.Batch{Context: "c", Lease: &store.Lease{Epoch: epoch}})
+	info, err := l.Info(t.Context(), "c")
+	equal(t, "error", err, nil)
+	equal(t, "in the end", info.Standing, store.Standing{Status: "pausing", Done: 22, Due: began.Add(time.Hour)})
+	equal(t, "bytes", info.Bytes, int64(10+2*13))
+
+	// A holder that crashed may have left bytes out: whoever takes its lease counts anew.
+	epoch = put(t, l, store.Batch{Context: "c", Lease: &store.Lease{For: lapsed}}).Epoch
+	put(t, l, store.Batch{Context: "c", Messages: parse(t, `{"type":"data","data":"abc"}`), Lease: &store.Lease{Epoch: epoch, For: lapsed}})
+	put(t, l, store.Batch{Context: "c", Lease: &store.Lease{}})
+	info, err = l.Info(t.Context(), "c")
+	equal(t, "error", err, nil)
+	equal(t, "bytes after a crash", info.Bytes, int64(10+2*13+5))
+}
+
+func testWake(t *testing.T, l store.Log) {
+	later := now().Add(time.Hour)
+	put(t, l, store.Batch{Context: "waits", Standing: &store.Standing{Status: "waiting", Wakes: true, Due: later}})
+	put(t, l, store.Batch{Context: "done", Standing: &store.Standing{Status: "done"}})
+	due := func() (names []string) {
+		for _, info := range collect(t, l.Contexts(t.Context(), store.ContextFilter{Due: time.Now()})) {
+			names = append(names, info.Context)
+		}
+		return names
+	}
+	equal(t, "before", due(), []string(nil))
+	for _, name := range []string{"done", "waits", "new"} {
+		put(t, l, store.Batch{Context: name, Journal: []store.Entry{{Event: "e"}}, Wake: true})
+	}
+	equal(t, "woken", due(), []string{"waits"})
+	put(t, l, store.Batch{Context: "waits", Standing: &store.Standing{Status: "waiting", Wakes: true}})
+	equal(t, "looked at", due(), []string(nil))
+}
+
+func testExpectN(t *testing.T, l store.Log) {
+	entry := []store.Entry{{Event: "e"}}
+	first := put(t, l, store.Batch{Context: "c", Journal: entry}).N
+	expect := func(n int64) error {
+		_, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, ExpectN: n, Standing: &store.Standing{Status: "done"}})
+		return err
+	}
+	put(t, l, store.Batch{Context: "other", Journal: entry})
+	equal(t, "entries of others don't count", expect(first), nil)
+	second := put(t, l, store.Batch{Context: "c", Journal: entry, Messages: parse(t, `{"type":"data","data":1}`)}).N
+	equal(t, "positions grow", second > first, true)
+	var conflict *store.ConflictError
+	equal(t, "a newer entry", errors.As(expect(first), &conflict), true)
+	equal(t, "conflict", *conflict, store.ConflictError{Context: "c"})
+	equal(t, "the newest", expect(second), nil)
+}
+
+// testContextFilters: every filter picks, counts and orders what [store.ContextFilter.Picks] says,
+// from any place in a list on.
+func testContextFilters(t *testing.T, l store.Log) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(texts ...string) string { return texts[random.IntN(len(texts))] }
+	for i := range 400 {
+		b := store.Batch{Context: fmt.Sprintf("%s-%03d", pick("order", "Day", "x"), i), Create: &store.Origin{}}
+		if random.IntN(3) == 0 {
+			b.Create = &store.Origin{Parent: pick("p", "q"), Call: "1.1"}
+		}
+		if status := pick("", "done", "failed", "waiting"); status != "" {
+			b.Standing = &store.Standing{Status: status, Plan: pick("plans/a.lua", "plans/Été_%.lua"), Held: random.IntN(2)}
+			if random.IntN(2) == 0 {
+				b.Standing.Labels = map[string]string{"customer": pick("7", "ACME"), "x": "1"}
+			}
+			if random.IntN(2) == 0 {
+				b.Standing.Due = now().Add(time.Duration(random.IntN(3)-1) * time.Hour)
+			}
+		}
+		put(t, l, b)
+	}
+	all := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))
+	equal(t, "contexts", len(all), 400)
+	for i, info := range all[1:] {
+		if all[i].Mark().Compare(info.Mark()) >= 0 {
+			t.Fatalf("%s comes before %s", all[i].Context, info.Context)
+		}
+	}
+	random.Shuffle(3, func(int, int) {})
+	for range 300 {
+		var f store.ContextFilter
+		for range 1 + random.IntN(3) {
+			switch random.IntN(11) {
+			case 0:
+				f.Prefix = pick("order-", "D", "x-00")
+			case 1:
+				f.Roots = true
+			case 2:
+				f.Parent = pick("p", "q")
+			case 3:
+				f.Since = all[random.IntN(len(all))].Updated
+			case 4:
+				f.Until = all[random.IntN(len(all))].Updated.Add(time.Nanosecond)
+			case 5:
+				f.Statuses = []string{pick("", "done"), pick("failed", "waiting")}
+			case 6:
+				f.Plan = pick("plans/a.lua", "plans/Été_%.lua")
+			case 7:
+				f.Text = pick("ORDER", "acme", "_%", "99", "tÉ")
+			case 8:
+				f.Labels = map[string]string{"customer": pick("7", "ACME", "acme")}
+			case 9:
+				f.Held = true
+			case 10:
+				f.Due = time.Now()
+			}
+		}
+		if random.IntN(3) == 0 {
+			f.After = all[random.IntN(len(all))].Mark()
+		}
+		var want []store.ContextInfo
+		counts := map[string]int64{}
+		for _, info := range all {
+			if f.Picks(&info) {
+				want = append(want, info)
+				counts[info.Standing.Status]++
+			}
+		}
+		got := collect(t, l.Contexts(t.Context(), f))
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%+v: %s", f, diff)
+		}
+		counted, err := l.CountContexts(t.Context(), f)
+		equal(t, "error", err, nil)
+		equal(t, fmt.Sprintf("counts of %+v", f), counted, counts)
+	}
+}
+
+// testAwait: what waits for appends hears of those to any context, and of the log's end.
+func testAwait(t *testing.T, l store.Log) {
+	entry := []store.Entry{{Event: "e"}}
+	first := put(t, l, store.Batch{Context: "a", Journal: entry}).N
+	n, err := l.Await(t.Context(), 0)
+	equal(t, "error", err, nil)
+	equal(t, "what is there", n, first)
+	heard := make(chan int64)
+	wait := func(after int64) {
+		n, err := l.Await(t.Context(), after)
+		if err != nil {
+			t.Error(err)
+		}
+		heard <- n
+	}
+	for _, name := range []string{"a", "b"} {
+		go wait(n)
+		go wait(n)
+		put(t, l, store.Batch{Context: name, Lease: &store.Lease{}}) // no entry
+		next := put(t, l, store.Batch{Context: name, Journal: entry}).N
+		for range 2 {
+			equal(t, "heard of", <-heard, next)
+		}
+		n = next
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Await(ctx, n)
+	equal(t, "cancelled", errors.Is(err, context.Canceled), true)
+	ended := make(chan error)
+	go func() {
+		_, err := l.Await(t.Context(), n)
+		ended <- err
+	}()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "closed", errors.Is(<-ended, store.ErrClosed), true)
+}
