@@ -29,7 +29,7 @@ const (
 
 // obelusOutput runs the program within the test and gives what it prints to
 // stdout.
-func obelusOutput(t *testing.T, status int, args ...string) string {
+func obelusOutput(t testing.TB, status int, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if got := run(Config{}, args, strings.NewReader(""), &stdout, &stderr); got != status {

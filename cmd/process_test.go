@@ -22,7 +22,7 @@ import (
 // asObelus in the environment makes the test binary the program.
 const asObelus = "OBELUS_TEST_AS_PROGRAM"
 
-func program(t *testing.T, dir string, args ...string) *exec.Cmd {
+func program(t testing.TB, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -35,7 +35,7 @@ func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 }
 
 // project writes files, given by name, below a new folder.
-func project(t *testing.T, files map[string]string) string {
+func project(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -44,7 +44,7 @@ func project(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func write(t *testing.T, file, content string) {
+func write(t testing.TB, file, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // running is a process of the program that a test talks to.
 type running struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	lines  chan string // of its stderr
 	stdout locked
@@ -41,7 +41,7 @@ func (l *locked) String() string {
 
 // start starts the program in a folder. It is killed when the test ends, if it
 // has not ended by then.
-func start(t *testing.T, dir string, args ...string) *running {
+func start(t testing.TB, dir string, args ...string) *running {
 	t.Helper()
 	p := &running{t: t, cmd: program(t, dir, args...), lines: make(chan string, 10_000)}
 	p.cmd.Stdout = &p.stdout

@@ -30,7 +30,7 @@ import (
 var saves = flag.Int("saves", 40, "how often TestReload_UnderLoad saves a script")
 
 // serving starts a server and gives its URL.
-func serving(t *testing.T, dir string, args ...string) (p *running, url string) {
+func serving(t testing.TB, dir string, args ...string) (p *running, url string) {
 	t.Helper()
 	p = start(t, dir, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	_, url, _ = strings.Cut(p.says("serving "), " at ")

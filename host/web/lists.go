@@ -1,12 +1,10 @@
 package web
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -82,82 +80,4 @@ func (q *query) cursor() (mark store.ContextMark) {
 // cursorOf is the cursor with which a list goes on after a context.
 func cursorOf(mark store.ContextMark) string {
 	return mark.Updated.UTC().Format(time.RFC3339Nano) + "~" + mark.Context
-}
-
-// runPage is a page of a list of runs.
-type runPage struct {
-	Runs []history.Summary `json:"runs"`
-	Next string            `json:"next,omitempty"` // the cursor of the next page; empty for the last
-}
-
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f, statuses := q.listed()
-	limit := q.seq("limit")
-	if f.After = q.cursor(); q.err != nil {
-		return q.err
-	}
-	switch {
-	case limit > mostPage:
-		return wrong("limit=%d: a page has at most %d runs", limit, mostPage)
-	case limit == 0:
-		limit = defaultPage
-	}
-	return s.respond(w, r, func() (any, error) {
-		page := runPage{Runs: []history.Summary{}}
-		var last store.ContextMark
-		for info, err := range history.List(r.Context(), s.log, f, statuses) {
-			if err != nil {
-				return nil, err
-			}
-			if int64(len(page.Runs)) == limit {
-				page.Next = cursorOf(last)
-				break
-			}
-			page.Runs, last = append(page.Runs, history.Summarize(info)), info.Mark()
-		}
-		return page, nil
-	})
-}
-
-func (s *Server) countRuns(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f, statuses := q.listed()
-	if q.err != nil {
-		return q.err
-	}
-	return s.respond(w, r, func() (any, error) {
-		all, err := history.Count(r.Context(), s.log, f)
-		counts, total := map[string]int64{}, int64(0)
-		for status, n := range all {
-			if len(statuses) == 0 || slices.Contains(statuses, status) {
-				counts[string(status)] = n
-				total += n
-			}
-		}
-		return map[string]any{"total": total, "status": counts}, err
-	})
-}
-
-// getInbox lists what waits for a person in all contexts.
-func (s *Server) getInbox(w http.ResponseWriter, r *http.Request) error {
-	return s.respondText(w, r, func() ([]byte, error) {
-		in, err := history.ReadInbox(r.Context(), s.log)
-		if err != nil {
-			return nil, err
-		}
-		return approvals(in)
-	})
-}
-
-// approvals is the answer with what waits for a person.
-func approvals(in *history.Inbox) ([]byte, error) {
-	var all []any
-	for _, plan := range in.Plans {
-		all = append(all, plan)
-	}
-	for _, call := range in.Calls {
-		all = append(all, call.Approval())
-	}
-	return listOf(all, func(v any) (any, error) { return v, nil })
 }

@@ -20,8 +20,8 @@ const (
 	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.bytes,
 	COALESCE((SELECT max(seq) FROM messages AS m WHERE m.context = c.context), (SELECT max(upto) FROM lineage AS s WHERE s.context = c.context)),
 	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
-	fromContexts  = ` FROM contexts AS c LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
-	selectInfo    = `SELECT ` + infoColumns + fromContexts + ` WHERE c.context = ?1`
+	andLeases     = ` LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
+	selectInfo    = `SELECT ` + infoColumns + ` FROM contexts AS c` + andLeases + ` WHERE c.context = ?1`
 	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes,
 	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels)
 	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)`
@@ -80,7 +80,11 @@ const (
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error] {
 	return func(yield func(store.ContextInfo, error) bool) {
-		for size := firstPage; ; size = min(4*size, lastPage) {
+		size := firstPage
+		if isScanned(&f) {
+			size = lastPage // each page reads all rows
+		}
+		for ; ; size = min(4*size, lastPage) {
 			page, err := l.contextPage(ctx, f, size)
 			for _, info := range page {
 				if !yield(info, nil) {
@@ -104,7 +108,10 @@ func (l *Log) contextPage(ctx context.Context, f store.ContextFilter, size int) 
 		return nil, err
 	}
 	w := contextConditions(&f)
-	sql := fmt.Sprintf("SELECT %s%s%s ORDER BY c.updated DESC, c.context DESC LIMIT %d", infoColumns, fromContexts, w, size)
+	// What is picked first, and described then: SQLite would describe all that it sorts.
+	const order = " ORDER BY c.updated DESC, c.context DESC"
+	picked := fmt.Sprintf("SELECT c.context FROM %s%s%s LIMIT %d", scanned(&f), w, order, size)
+	sql := "SELECT " + infoColumns + " FROM (" + picked + ") AS p CROSS JOIN contexts AS c ON c.context = p.context" + andLeases + order
 	err = l.readers.read(func(c *conn) error {
 		page = page[:0]
 		return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
@@ -124,13 +131,25 @@ func (l *Log) CountContexts(ctx context.Context, f store.ContextFilter) (counts 
 	w := contextConditions(&f)
 	err = l.readers.read(func(c *conn) error {
 		counts = map[string]int64{}
-		return c.each(ctx, "SELECT c.status, count(*) FROM contexts AS c"+w.String()+" GROUP BY c.status", w.values, func(row []driver.Value) (bool, error) {
+		return c.each(ctx, "SELECT c.status, count(*) FROM "+scanned(&f)+w.String()+" GROUP BY c.status", w.values, func(row []driver.Value) (bool, error) {
 			counts[text(row[0])] = integer(row[1])
 			return true, nil
 		})
 	})
 	return counts, explain(l.path, err)
 }
+
+// scanned is the table of contexts as a filter reads it: reading all rows in their order takes a
+// fifth of the time that it takes to go from an index to each.
+func scanned(f *store.ContextFilter) string {
+	if isScanned(f) {
+		return "contexts AS c NOT INDEXED"
+	}
+	return "contexts AS c"
+}
+
+// isScanned reports whether a filter is about columns that are in no index.
+func isScanned(f *store.ContextFilter) bool { return f.Plan+f.Text != "" || len(f.Labels) > 0 }
 
 // contextConditions is the WHERE of a filter.
 func contextConditions(f *store.ContextFilter) *conditions {
@@ -162,10 +181,16 @@ func contextConditions(f *store.ContextFilter) *conditions {
 	}
 	if f.Text != "" {
 		found := store.LowerASCII(f.Text)
-		w.add(`(instr(lower(c.context), ?) OR instr(lower(c.plan), ?) OR EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE instr(lower(v.value), ?)))`, found, found, found)
+		quoted := string(store.EncodeJSON(found)) // few labels need to be read as JSON
+		w.add(`(instr(lower(c.context), ?) OR instr(lower(c.plan), ?) OR instr(lower(c.labels), ?)
+			AND EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE instr(lower(v.value), ?)))`, found, found, quoted[1:len(quoted)-1], found)
 	}
 	for name, value := range f.Labels {
-		w.add("EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE v.key = ? AND v.value = ?)", name, value)
+		if store.CheckStoredContext(name) != nil { // no label has such a name
+			w.add("0")
+			continue
+		}
+		w.add("c.labels ->> ? = ?", `$."`+name+`"`, value)
 	}
 	if f.Held {
 		w.add("c.held > 0")
