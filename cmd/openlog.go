@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/roots"
 	"obelus/cmd/internal/suspend"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -170,6 +171,11 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 
 func (a *app) noContext() error {
 	return fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
+}
+
+// roots returns what finds the context that a command is to change.
+func (a *app) roots() *roots.Finder {
+	return &roots.Finder{Log: a.log, Context: a.context, Prefix: a.commandPrefix()}
 }
 
 // checkAt returns an error for an --at that no message can have.

@@ -95,9 +95,9 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume, inputs []stri
 	case s.From != "" && a.context == "":
 		return a.readContext(ctx)
 	case call != "":
-		return a.findRoot(ctx, rootsWithFailedCall(ctx, a, command, call))
+		return a.roots().Find(ctx, a.roots().WithFailedCall(ctx, command, call))
 	default:
-		return a.findRoot(ctx, rootsUnfinished(ctx, a, command, true))
+		return a.roots().Find(ctx, a.roots().Unfinished(ctx, command, true))
 	}
 }
 
