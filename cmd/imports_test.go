@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"obelus/host/model/fit":            {"obelus/engine/schema", "obelus/store"},
 	"obelus/host/model/modeltest":      {"obelus/store/suites", "github.com/santhosh-tekuri/jsonschema"},
 	"obelus/host/repl":                 {"obelus/engine/plan", "obelus/host", "obelus/host/internal/inspect", "obelus/host/internal/limits", "obelus/host/internal/luac", "obelus/host/internal/luacall", "obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/host/internal/sandbox", "github.com/yuin/gopher-lua"},
+	"obelus/host/schedule":             {"obelus/engine/spell", "github.com/robfig/cron"},
 	"obelus/host/supervise":            {"obelus/engine/...", "obelus/host", "obelus/store"},
 	"obelus/host/trace":                {"obelus/engine/journal", "obelus/engine/plan", "obelus/store"},
 	"obelus/host/web":                  {"obelus/engine/...", "obelus/host", "obelus/host/supervise", "obelus/host/trace", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
