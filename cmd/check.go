@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +32,7 @@ output or a literal in an expression beside what the one call that writes it say
 by its _output, or the plan by the schema of its kind. As warnings, references that
 nothing writes, writes in no certain order, results of activities that return
 nothing, and names and texts that are probably misspelt. The context is taken for
-empty unless -c names one.
+empty unless -c names one. Unless plans are named, schedules are held to theirs.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
@@ -56,17 +58,19 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		}
 		return printProblems(a, problems)
 	}
+	var problems []plan.Problem
 	if len(plans) == 0 {
 		var err error
 		if plans, err = projectPlans(a); err != nil {
 			return err
 		}
+		problems = checkSchedules(ctx, a.host.Generation())
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
 		return err
 	}
-	problems := a.host.Generation().Lint()
+	problems = append(problems, a.host.Generation().Lint()...)
 	for _, plan := range plans {
 		found, asked, err := checkPlan(ctx, a, log, name, plan)
 		if err != nil {
@@ -82,6 +86,32 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		}
 	}
 	return printProblems(a, problems)
+}
+
+// checkSchedules returns the problems of schedules with their plans and their input. The plans
+// themselves are checked with all others.
+func checkSchedules(ctx context.Context, g *host.Generation) (problems []plan.Problem) {
+	for _, s := range g.Settings().Serve.Schedules {
+		report := func(field, code string, err error) {
+			problems = append(problems, plan.Problem{
+				File: host.SettingsFile, Line: g.SettingLine("serve", "schedules", s.Name, field), Severity: plan.SeverityError, Code: code,
+				Message: fmt.Sprintf("serve.schedules.%s.%s: %s", s.Name, field, err),
+			})
+		}
+		request, registry, err := g.Plan(s.Plan)
+		if errors.Is(err, fs.ErrNotExist) {
+			report("plan", plan.CodeSyntax, err)
+		}
+		if err != nil {
+			continue
+		}
+		input := request.Lists("input", s.InputAt(s.When.Next(time.Now())), registry.Schemas...)
+		err = g.Settings().Runner(memory.New(), registry).Accepts(ctx, engine.Start{Request: request, Input: store.Some(input)})
+		if message, ok := errors.AsType[*plan.MessageError](err); ok && message.Input {
+			report("input", plan.CodeSchema, message.Err)
+		}
+	}
+	return problems
 }
 
 // planLabel returns a plan's name as problems show it.

@@ -26,6 +26,14 @@ type Serving struct {
 	OTLP     trace.Config  // the collector that runs are sent to as they end
 	Runs     int           // concurrent runs
 	Timeout  time.Duration // of one run
+
+	Schedules []Schedule // sorted by name
+}
+
+// withoutTriggers returns the settings that a running server can't take over.
+func (s Serving) withoutTriggers() Serving {
+	s.Schedules = nil
+	return s
 }
 
 var servingFields = []struct {
@@ -47,6 +55,7 @@ var servingFields = []struct {
 		return nil
 	}},
 	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = setting.Positive(v); return err }},
+	{"schedules", readSchedules},
 	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
@@ -132,7 +141,7 @@ func (s Settings) pending(next Settings) []string {
 	}{
 		{"db", s.DB != next.DB},
 		{"expressions", s.Expressions != next.Expressions},
-		{"serve", !reflect.DeepEqual(s.Serve, next.Serve)},
+		{"serve", !reflect.DeepEqual(s.Serve.withoutTriggers(), next.Serve.withoutTriggers())},
 		{"synchronous", s.Synchronous != next.Synchronous},
 	} {
 		if f.changed {

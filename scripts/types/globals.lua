@@ -54,10 +54,19 @@
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8
----@field serve? { addr?: string, body?: integer|string, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
+---@field serve? { addr?: string, body?: integer|string, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, schedules?: table<string, obelus.Schedule>, timeout?: number|string } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"
+
+---A plan that a server runs again and again, under serve.schedules in obelus.lua.
+---@class obelus.Schedule
+---@field catchup? number|string how late the newest missed run may start; "1h"
+---@field cron string "0 3 * * *", or a word such as "@daily"
+---@field input? table of each run, beside due
+---@field overlap? "skip"|"queue"|"all" while the run before has not ended
+---@field plan string its file
+---@field zone? string "Europe/Berlin"; "UTC"
 
 ---A model, under models in obelus.lua.
 ---@class obelus.Model
