@@ -21,6 +21,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host"
+	"obelus/host/schedule"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -140,14 +141,14 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 }
 
 // readContext returns the context of a reading command: the one whose name begins with -c, else
-// the root context that was appended to last.
+// the root context that was appended to last, and that is not the record of a schedule.
 func (a *app) readContext(ctx context.Context) (string, error) {
 	var matches, inside []string
 	for info, err := range a.log.Contexts(ctx, a.context) {
 		switch {
 		case err != nil:
 			return "", err
-		case a.context == "" && info.Origin.Parent == "", info.Context == a.context:
+		case a.context == "" && info.Origin.Parent == "" && !schedule.IsRecord(info.Context), info.Context == a.context:
 			return info.Context, nil
 		case info.Origin.Parent != "":
 			inside = append(inside, info.Context)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Overlap is what happens when a run is due while the run before has not ended.
+// Overlap decides about a run that is due while the run before has not ended.
 type Overlap string
 
 // The overlaps.
@@ -30,7 +30,7 @@ type Policy struct {
 	Catchup time.Duration // how late the newest missed run may still start
 }
 
-// Status is what the log knows of the runs of a schedule.
+// Status is the state of a schedule's runs in the log.
 type Status struct {
 	// Known is the time up to which all due times are dealt with: the one of the newest run or skip,
 	// or when the schedule was seen first.
@@ -50,6 +50,8 @@ type Reason string
 const (
 	Missed      Reason = "missed"      // no server was there when it was due
 	Overlapping Reason = "overlapping" // the run before had not ended
+	Refused     Reason = "refused"     // the plan or its input was refused when it was to start
+	Cancelled   Reason = "cancelled"   // a person cancelled it before its turn
 )
 
 // Skipped is a row of due times that are skipped for one reason.
@@ -60,10 +62,11 @@ type Skipped struct {
 	Reason Reason
 }
 
-// Decision is what is to happen now.
+// Decision has the runs to start and to skip now.
 type Decision struct {
 	Start   time.Time // due time of the run to start; zero for none
 	Skipped []Skipped // oldest first
+	Waits   bool      // runs are due that wait for the end of the newest one
 }
 
 // maxDue bounds the due times that are looked at one by one.
@@ -83,6 +86,7 @@ func (s *Schedule) Decide(p Policy, st Status, now time.Time) (d Decision) {
 	case p.Overlap == All:
 		d.startNewest(due, p, now)
 	case p.Overlap == Queue && st.Unfinished:
+		d.Waits = len(due) > 0
 	case p.Overlap == Queue && during > 0 && now.Sub(st.Ended) <= p.latest():
 		d.Start = due[0]
 	case p.Overlap == Queue:

@@ -17,5 +17,5 @@
 // A run is named by the time at which it is due, so the names in the log tell what has run.
 // [Schedule.Decide] looks at what has come due since then. Of the times at which no server was
 // there, the newest still runs if it is not older than [Policy].Catchup; all others are skipped.
-// What is to happen while the run before goes on is the [Overlap].
+// The [Overlap] decides about runs that are due while the run before goes on.
 package schedule

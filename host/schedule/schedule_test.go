@@ -220,6 +220,9 @@ func decided(d Decision) string {
 	if !d.Start.IsZero() {
 		parts = append(parts, "start "+clock(d.Start))
 	}
+	if d.Waits {
+		parts = append(parts, "waits")
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -254,7 +257,8 @@ func TestDecide(t *testing.T) {
 		{"skip, noticed later", Skip, time.Hour, "09:00", false, "10:05", "10:06", "overlapping 10:00"},
 		{"skip, and the next is due", Skip, time.Hour, "09:00", false, "10:05", "11:00", "overlapping 10:00, start 11:00"},
 
-		{"queue waits", Queue, time.Hour, "09:00", true, "", "12:30", ""},
+		{"queue waits", Queue, time.Hour, "09:00", true, "", "12:30", "waits"},
+		{"queue without anything due", Queue, time.Hour, "09:00", true, "", "09:30", ""},
 		{"queue goes on in order", Queue, time.Hour, "09:00", false, "12:30", "12:30", "start 10:00"},
 		{"queue goes on long after", Queue, time.Hour, "09:00", false, "10:30", "12:30", "missed 10:00-11:00, start 12:00"},
 		{"queue without anything waiting", Queue, time.Hour, "09:00", false, "09:30", "12:30", "missed 10:00-11:00, start 12:00"},

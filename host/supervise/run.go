@@ -19,6 +19,7 @@ import (
 type Run struct {
 	context    string
 	unattended bool          // no person asked for it: it goes on by itself
+	patient    bool          // it waits for its turn however many others do
 	resumes    bool          // it goes on with a run that the log has already
 	state      atomic.Uint32 // a State; changed by runTable.move alone
 	cancel     context.CancelCauseFunc
@@ -128,7 +129,7 @@ func (s *Supervisor) admit(ctx, running context.Context, run *Run) error {
 	if err := s.runs.add(run); err != nil {
 		return err
 	}
-	turn, err := s.queue.enter(run.unattended)
+	turn, err := s.queue.enter(run.unattended || run.patient)
 	if err != nil {
 		return err
 	}
@@ -278,6 +279,7 @@ func (s *Supervisor) finish(run *Run) {
 		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)
 	}
 	s.config.Ended(run, took)
+	s.scheduler.noticeEnd(run.context)
 	if run.err != nil {
 		return
 	}

@@ -24,6 +24,7 @@ type watcher struct {
 	runs        *runTable
 	orphans     *orphans
 	resume      func(name string) // resumes a run that no person asked for
+	polled      func()            // called at each poll
 	tasks       *sync.WaitGroup   // goroutines of the supervisor
 
 	news chan struct{} // holds a token if input for a waiting run was appended here
@@ -69,6 +70,7 @@ func (w *watcher) run() {
 		case <-w.ctx.Done():
 			return
 		case <-poll.C:
+			w.polled()
 		case <-w.news:
 		}
 		switch err := w.readNews(); {
