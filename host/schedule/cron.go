@@ -76,6 +76,9 @@ func Parse(expression, zone string) (*Schedule, error) {
 	return s, nil
 }
 
+// Local returns a time in the zone of the schedule.
+func (s *Schedule) Local(t time.Time) time.Time { return t.In(s.zone) }
+
 func parseZone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" { // the same project runs on machines with different settings
