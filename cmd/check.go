@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/triggers"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/plan"
@@ -32,7 +31,8 @@ output or a literal in an expression beside what the one call that writes it say
 by its _output, or the plan by the schema of its kind. As warnings, references that
 nothing writes, writes in no certain order, results of activities that return
 nothing, and names and texts that are probably misspelt. The context is taken for
-empty unless -c names one. Unless plans are named, schedules are held to theirs.
+empty unless -c names one. Unless plans are named, schedules and hooks are held
+to theirs.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
@@ -64,7 +64,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		if plans, err = projectPlans(a); err != nil {
 			return err
 		}
-		problems = checkSchedules(ctx, a.host.Generation())
+		problems = triggers.Check(ctx, a.host.Generation())
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
@@ -86,32 +86,6 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		}
 	}
 	return printProblems(a, problems)
-}
-
-// checkSchedules returns the problems of schedules with their plans and their input. The plans
-// themselves are checked with all others.
-func checkSchedules(ctx context.Context, g *host.Generation) (problems []plan.Problem) {
-	for _, s := range g.Settings().Serve.Schedules {
-		report := func(field, code string, err error) {
-			problems = append(problems, plan.Problem{
-				File: host.SettingsFile, Line: g.SettingLine("serve", "schedules", s.Name, field), Severity: plan.SeverityError, Code: code,
-				Message: fmt.Sprintf("serve.schedules.%s.%s: %s", s.Name, field, err),
-			})
-		}
-		request, registry, err := g.Plan(s.Plan)
-		if errors.Is(err, fs.ErrNotExist) {
-			report("plan", plan.CodeSyntax, err)
-		}
-		if err != nil {
-			continue
-		}
-		input := request.Lists("input", s.InputAt(s.When.Next(time.Now())), registry.Schemas...)
-		err = g.Settings().Runner(memory.New(), registry).Accepts(ctx, engine.Start{Request: request, Input: store.Some(input)})
-		if message, ok := errors.AsType[*plan.MessageError](err); ok && message.Input {
-			report("input", plan.CodeSchema, message.Err)
-		}
-	}
-	return problems
 }
 
 // planLabel returns a plan's name as problems show it.

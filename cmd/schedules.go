@@ -3,18 +3,13 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/human"
-	"obelus/engine/journal"
+	"obelus/cmd/internal/triggers"
 	"obelus/host"
-	"obelus/host/schedule"
-	"obelus/host/schedule/ledger"
 	"obelus/store"
 	"obelus/store/memory"
 	"obelus/store/sqlite"
@@ -43,39 +38,6 @@ would have had: obelus run PLAN -c nightly-20261126T020000Z.`,
 	}
 }
 
-// scheduleLine describes a schedule, as --json prints it.
-type scheduleLine struct {
-	Schedule string         `json:"schedule"`
-	Plan     string         `json:"plan"`
-	Cron     string         `json:"cron"`
-	Zone     string         `json:"zone"`
-	Next     string         `json:"next"`
-	Last     *scheduledRun  `json:"last"`
-	Skipped  []skippedLines `json:"skipped"`
-
-	when *schedule.Schedule
-	next time.Time
-	seen bool // by a server
-}
-
-// scheduledRun describes the newest run of a schedule.
-type scheduledRun struct {
-	Context string            `json:"context"`
-	Due     string            `json:"due"`
-	Status  journal.RunStatus `json:"status"`
-}
-
-// skippedLines describes runs that were skipped for one reason.
-type skippedLines struct {
-	From   string          `json:"from"`
-	Until  string          `json:"until"`
-	Count  int             `json:"count"`
-	Reason schedule.Reason `json:"reason"`
-	Error  string          `json:"error,omitempty"`
-
-	from, until time.Time
-}
-
 func listSchedules(ctx context.Context, a *app) error {
 	path, err := a.dbPath()
 	if err == nil && a.host == nil { // --db names the log
@@ -96,84 +58,9 @@ func listSchedules(ctx context.Context, a *app) error {
 		}
 		log = a.log
 	}
-	var lines []scheduleLine
-	for _, s := range schedules {
-		line, err := readSchedule(ctx, log, s)
-		if err != nil {
-			return err
-		}
-		lines = append(lines, line)
-	}
-	return printSchedules(a, lines)
-}
-
-func readSchedule(ctx context.Context, log store.Reader, s host.Schedule) (scheduleLine, error) {
-	now := time.Now()
-	line := scheduleLine{Schedule: s.Name, Plan: s.Plan, Cron: s.Cron, Zone: s.Zone, Skipped: []skippedLines{}, when: s.When}
-	if line.Zone == "" {
-		line.Zone = "UTC"
-	}
-	line.next = s.When.Next(now)
-	line.Next = store.FormatDate(line.next)
-	state, err := ledger.Read(ctx, log, s.Name, now)
+	listed, err := triggers.ReadSchedules(ctx, log, schedules)
 	if err != nil {
-		return line, err
-	}
-	line.seen = state.Cron != ""
-	if run := state.Run; run != nil {
-		line.Last = &scheduledRun{run.Context, store.FormatDate(run.Due), run.Status}
-	}
-	for _, k := range state.Skips {
-		line.Skipped = append(line.Skipped, skippedLines{store.FormatDate(k.From), store.FormatDate(k.Until), k.Count, k.Reason, k.Error, k.From, k.Until})
-	}
-	return line, nil
-}
-
-// clock returns a time as the clock in the schedule's zone has it.
-func (l *scheduleLine) clock(t time.Time) string { return l.when.Local(t).Format("2006-01-02 15:04") }
-
-// printSchedules prints the schedules, and then the runs that were skipped.
-func printSchedules(a *app, lines []scheduleLine) error {
-	var rows, skipped [][]string
-	for _, line := range lines {
-		if a.json {
-			if err := a.term.NDJSON(line); err != nil {
-				return err
-			}
-			continue
-		}
-		last, status := "", ""
-		if line.Last != nil {
-			last, status = line.Last.Context, string(line.Last.Status)
-		}
-		rows = append(rows, []string{line.Schedule, line.Cron, line.Zone, line.clock(line.next), human.OrDash(last), human.OrDash(status)})
-		for _, k := range line.Skipped {
-			until := ""
-			if k.Count > 1 {
-				until = line.clock(k.until)
-			}
-			skipped = append(skipped, []string{line.Schedule, line.clock(k.from), human.OrDash(until), fmt.Sprint(k.Count), string(k.Reason), human.OrDash(k.Error)})
-		}
-	}
-	if a.json {
-		return nil
-	}
-	if err := a.term.Table([]string{"SCHEDULE", "CRON", "ZONE", "NEXT", "LAST", "STATUS"}, rows); err != nil {
 		return err
 	}
-	for _, line := range lines {
-		if !line.seen {
-			a.term.Infof("no server has seen the schedule %s in this log yet: obelus serve starts its runs", line.Schedule)
-		}
-	}
-	if len(skipped) == 0 {
-		return nil
-	}
-	header := []string{"SKIPPED", "FROM", "UNTIL", "RUNS", "REASON", "ERROR"}
-	const message = 5
-	human.Fit(append([][]string{header}, skipped...), a.term.Width(), message)
-	if err := a.term.Line(""); err != nil {
-		return err
-	}
-	return a.term.Table(header, skipped)
+	return triggers.PrintSchedules(a.term, a.json, listed)
 }

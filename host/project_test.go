@@ -27,6 +27,11 @@ func schedules(text string) map[string]string {
 	return map[string]string{"obelus.lua": "return { serve = {\n schedules = {\n" + text + " } } }"}
 }
 
+// hooks is a project with a hook, which begins in line 2.
+func hooks(text string) map[string]string {
+	return map[string]string{"obelus.lua": "return { serve = { hooks = {\n" + text + " } } }"}
+}
+
 func TestOpen_Errors(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -62,6 +67,20 @@ func TestOpen_Errors(t *testing.T) {
 		{"catchup", schedules("  nightly = {\n   catchup = 'soon' } "), `obelus.lua:4: serve.schedules.nightly.catchup must be a duration: a number of seconds or text like "5s", not "soon"`},
 		{"plan of a schedule", schedules("  nightly = {\n   plan = 'report.lua' } "), `obelus.lua:4: serve.schedules.nightly.plan must be a file below plans/, such as "plans/report.lua", not "report.lua"`},
 		{"due as input of a schedule", schedules("  nightly = {\n   input = { due = 1 } } "), `obelus.lua:4: serve.schedules.nightly.input must not have due: the server sets it to the time at which the run is due`},
+		{"hook without verify", hooks("push = { plan = 'plans/a.lua' }"), `obelus.lua:2: serve.hooks.push needs verify = "hmac-sha256", with the secret, or verify = "none", with which anyone may use it`},
+		{"hook that is verified otherwise", hooks("push = {\n verify = 'hmac-sha1' }"), `obelus.lua:3: serve.hooks.push.verify must be "hmac-sha256" or "none", not "hmac-sha1" (did you mean "hmac-sha256"?)`},
+		{"hook without a secret", hooks("push = { plan = 'plans/a.lua', verify = 'hmac-sha256' }"), `obelus.lua:2: serve.hooks.push needs the name of the environment variable that has the secret: secret = "GITHUB_SECRET"`},
+		{"hook with its secret", hooks("push = {\n secret = 'c0ffee' }"), `obelus.lua:3: serve.hooks.push.secret must be the name of the environment variable that has the secret, such as "GITHUB_SECRET": a secret does not belong into this file`},
+		{"hook with a secret for nothing", hooks("push = { plan = 'plans/a.lua', verify = 'none', secret = 'S' }"), `obelus.lua:2: serve.hooks.push has a secret or a header that nothing is verified by: verify = "hmac-sha256" does that`},
+		{"hook without a plan", hooks("push = { verify = 'none' }"), `obelus.lua:2: serve.hooks.push needs a plan that a request starts, plan = "plans/push.lua", or a context that it is appended to, to = "order-{body.order}"`},
+		{"hook with a plan and a context", hooks("push = { verify = 'none', plan = 'plans/a.lua', to = 'x' }"), `obelus.lua:2: serve.hooks.push has both plan and to: a request starts a plan, or is appended to a run that waits`},
+		{"hook to no context", hooks("push = {\n to = 'a b-{body.x}' }"), `obelus.lua:3: serve.hooks.push.to is wrong: "a b-{body.x}" can't name a context: it has letters, digits, . _ and -, and values such as {body.order}`},
+		{"hook to no value", hooks("push = {\n to = 'a-{order}' }"), `obelus.lua:3: serve.hooks.push.to is wrong: "{order}" in "a-{order}" must be a value of the request, such as {body.order} or {query.order}`},
+		{"hook with a header that has a secret", hooks("push = {\n headers = { 'X-Event', 'X-Gitlab-Token' } }"), `obelus.lua:3: serve.hooks.push.headers must not have X-Gitlab-Token: it may be a secret, and what enters the log stays there`},
+		{"hook of another name", hooks("['a/b'] = { verify = 'none' }"), `obelus.lua:2: serve.hooks.a/b: "a/b" is no name for it: it has up to 26 letters, digits, _ and -, and begins with a letter`},
+		{"unknown setting of a hook", hooks("push = {\n verfy = 'none' }"), `obelus.lua:3: unknown setting serve.hooks.push.verfy (did you mean "verify"?)`},
+		{"secret of a hook that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'S' } }, serve = { hooks = { push = { plan = 'plans/a.lua', verify = 'hmac-sha256', secret = 'S' } } } }"},
+			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, or the secret of a hook, which no script may read`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},
 		{"no settings", map[string]string{"obelus.lua": "\nreturn 1"}, `obelus.lua:2: obelus.lua must return a table of settings by name, not a number`},
 		{"settings raise", map[string]string{"obelus.lua": "\nlocal x = y.z"}, `obelus.lua:2: attempt to index y (a nil value), key "z"`},

@@ -27,12 +27,13 @@ type Serving struct {
 	Runs     int           // concurrent runs
 	Timeout  time.Duration // of one run
 
+	Hooks     []Hook     // sorted by name
 	Schedules []Schedule // sorted by name
 }
 
 // withoutTriggers returns the settings that a running server can't take over.
 func (s Serving) withoutTriggers() Serving {
-	s.Schedules = nil
+	s.Hooks, s.Schedules = nil, nil
 	return s
 }
 
@@ -44,6 +45,7 @@ var servingFields = []struct {
 	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = setting.Size(v); return err }},
 	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = setting.Size(v); return err }},
 	{"body", func(s *Serving, v any) (err error) { s.Body, err = setting.Size(v); return err }},
+	{"hooks", readHooks},
 	{"otlp", func(s *Serving, v any) (err error) { s.OTLP, err = readOTLP(v); return err }},
 	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = setting.Positive(v); return err }},
 	{"resume", func(s *Serving, v any) error {

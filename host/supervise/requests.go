@@ -179,3 +179,16 @@ func (s *Supervisor) Append(ctx context.Context, name string, messages []store.M
 	}
 	return appended, err
 }
+
+// AppendOnce is Append of messages that may be asked for again with the same id: it appends them
+// once, and reports whether it did so now.
+func (s *Supervisor) AppendOnce(ctx context.Context, name, id string, messages []store.Message) (bool, error) {
+	_, err := engine.Append(ctx, once.Appends(s.log, id), name, messages, s.config.Host.Generation().Registry().Schemas...)
+	if errors.Is(err, once.ErrAppended) {
+		return false, nil
+	}
+	if err == nil {
+		signal(s.watcher.news)
+	}
+	return err == nil, err
+}

@@ -269,3 +269,19 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.sendRun(w, r, run, asked.Wait)
 }
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	if store.CheckStoredContext(name) != nil {
+		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
+	who, err := s.decider(r.URL.Query().Get("by"))
+	if err != nil {
+		return err
+	}
+	run, err := s.supervisor.Cancel(r.Context(), name, who)
+	if err != nil {
+		return err
+	}
+	return s.sendRun(w, r, run, true)
+}
