@@ -27,13 +27,14 @@ type Serving struct {
 	Runs     int           // concurrent runs
 	Timeout  time.Duration // of one run
 
-	Hooks     []Hook     // sorted by name
+	Hooks     []Hook // sorted by name
+	On        Reactions
 	Schedules []Schedule // sorted by name
 }
 
 // withoutTriggers returns the settings that a running server can't take over.
 func (s Serving) withoutTriggers() Serving {
-	s.Hooks, s.Schedules = nil, nil
+	s.Hooks, s.On, s.Schedules = nil, Reactions{}, nil
 	return s
 }
 
@@ -46,6 +47,7 @@ var servingFields = []struct {
 	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = setting.Size(v); return err }},
 	{"body", func(s *Serving, v any) (err error) { s.Body, err = setting.Size(v); return err }},
 	{"hooks", readHooks},
+	{"on", readReactions},
 	{"otlp", func(s *Serving, v any) (err error) { s.OTLP, err = readOTLP(v); return err }},
 	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = setting.Positive(v); return err }},
 	{"resume", func(s *Serving, v any) error {

@@ -87,6 +87,24 @@ func readSchedule(name, place string, v any) (s Schedule, err error) {
 	return s, nil
 }
 
+// Reactions are plans that a server starts when another run ends or halts, under serve.on in
+// obelus.lua. Each is a file, or empty.
+type Reactions struct {
+	Done   string // of a run that is done
+	Failed string // of a run that has failed
+	Held   string // of a run that waits for a person to decide
+}
+
+// readReactions reads the plans by their occasions.
+func readReactions(s *Serving, v any) error {
+	occasions := []string{"done", "failed", "held"}
+	plans := []*string{&s.On.Done, &s.On.Failed, &s.On.Held}
+	return readTable(v, "serve.on", occasions, func(name string) string { return "setting serve.on." + name }, func(i int, v any) (err error) {
+		*plans[i], err = readPlanName(v)
+		return err
+	})
+}
+
 // Hook is an address to which other programs send requests, under serve.hooks in obelus.lua.
 type Hook struct {
 	Name    string

@@ -53,6 +53,13 @@
 // the log tell which due times are dealt with. A run that does not start is recorded as skipped, in
 // the context of its schedule: see package ledger.
 //
+// # Ends of runs
+//
+// The supervisor starts the plans of the project's setting serve.on when root runs are done, have
+// failed, or wait for a person: its own runs, and those of other processes that end while it
+// follows the log. An end that is recorded just before the process dies may start no plan, unless
+// another supervisor follows the log.
+//
 // # States
 //
 // A [Run] has one [State] at a time:

@@ -102,6 +102,7 @@ type Supervisor struct {
 	orphans     *orphans
 	watcher     *watcher
 	scheduler   *scheduler
+	reactor     *reactor
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -129,6 +130,8 @@ func New(c Config) *Supervisor {
 		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: unread,
 	}
 	s.scheduler = newScheduler(s, read)
+	s.reactor = &reactor{reader: read, generation: c.Host.Generation, startRun: s.Start, tasks: &s.tasks}
+	s.watcher.react = s.reactor.notice
 	s.watcher.polled = func() { s.scheduler.noticeReload(c.Host.Generation().Number) }
 	_ = s.watcher.findPosition() // an error is logged by the watcher, which tries again
 	s.tasks.Go(s.watcher.run)

@@ -25,6 +25,7 @@ type watcher struct {
 	orphans     *orphans
 	resume      func(name string) // resumes a run that no person asked for
 	polled      func()            // called at each poll
+	react       func(name string) // called with a context whose run has ended or halted; may be nil
 	tasks       *sync.WaitGroup   // goroutines of the supervisor
 
 	news chan struct{} // holds a token if input for a waiting run was appended here
@@ -107,6 +108,9 @@ func (w *watcher) readJournal(found map[string]news) error {
 		}
 		w.seen = entry.N
 		w.subscribers.notify(entry.Context)
+		if w.react != nil && entry.Event == journal.EventRun && entry.Call == "" {
+			w.react(entry.Context)
+		}
 		switch {
 		case journal.IsInput(entry):
 			addNews(found, entry.Context, inputCame)

@@ -1,4 +1,4 @@
-// Package triggers shows and checks what starts plans by itself in a server: schedules and hooks.
+// Package triggers shows and checks the settings by which a server starts plans by itself.
 package triggers
 
 import (
@@ -16,8 +16,8 @@ import (
 	"obelus/store/memory"
 )
 
-// Check returns the problems of schedules and hooks with their plans and their input. The
-// plans themselves are checked with all others.
+// Check returns the problems of schedules, hooks and reactions with their plans and their input.
+// The plans themselves are checked with all others.
 func Check(ctx context.Context, g *host.Generation) (problems []plan.Problem) {
 	report := func(code string, err error, names ...string) {
 		names = append([]string{"serve"}, names...)
@@ -40,13 +40,17 @@ func Check(ctx context.Context, g *host.Generation) (problems []plan.Problem) {
 			report(plan.CodeSchema, message.Err, "schedules", s.Name, "input")
 		}
 	}
-	for _, h := range g.Settings().Serve.Hooks {
-		if h.Plan == "" {
-			continue
-		}
-		if _, _, err := g.Plan(h.Plan); errors.Is(err, fs.ErrNotExist) {
-			report(plan.CodeSyntax, err, "hooks", h.Name, "plan")
+	reportAbsent := func(file string, names ...string) {
+		if _, _, err := g.Plan(file); file != "" && errors.Is(err, fs.ErrNotExist) {
+			report(plan.CodeSyntax, err, names...)
 		}
 	}
+	for _, h := range g.Settings().Serve.Hooks {
+		reportAbsent(h.Plan, "hooks", h.Name, "plan")
+	}
+	on := g.Settings().Serve.On
+	reportAbsent(on.Done, "on", "done")
+	reportAbsent(on.Failed, "on", "failed")
+	reportAbsent(on.Held, "on", "held")
 	return problems
 }
