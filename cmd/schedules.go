@@ -30,7 +30,7 @@ them the runs that were skipped, the newest first, with the reason:
 
 A server runs them: obelus serve. What it did is read from the log, whether it is
 running or not. A run that was skipped can be made by hand, under the name that it
-would have had: obelus run PLAN -c nightly-20261126T020000Z.`,
+would have had: obelus run --once PLAN -c nightly-20261126T020000Z.`,
 		Example: `  obelus schedules
   obelus schedules --json`,
 		Args: cobra.NoArgs,

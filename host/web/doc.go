@@ -18,7 +18,8 @@
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
-//	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
+//	POST   /v1/runs                                {"plan","input","context","wait","mode",
+//	                                               "approve","once"}
 //	DELETE /v1/runs/{context}                      ?by= cancel
 //	GET    /v1/contexts                            ?prefix= &limit=
 //	GET    /v1/contexts/{context}
@@ -45,6 +46,11 @@
 // or by another process; a run that could not be recorded (503), when the log can be
 // written again; and a run that the current scripts refuse, when they, or its plan's
 // file, have been mended.
+//
+// With "once", or a key in the header Idempotency-Key, a request that comes again makes no
+// second run: it is answered with the run that it has made. The key names the context unless
+// the request does; one that is no name becomes key- and 32 hex digits of its SHA-256. A
+// request with another plan or input under the same name is refused (409 exists).
 //
 // Corrections, "set", are arguments by their names, each of which replaces the present
 // one; dots lead inside: {"set":{"lines.0.amount":5}}.

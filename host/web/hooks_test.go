@@ -48,8 +48,7 @@ func signature(body, secret string) string {
 
 // contextOfHook names the context of a delivery as the documentation says.
 func contextOfHook(name, id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return "hook-" + name + "-" + hex.EncodeToString(sum[:])[:32]
+	return "hook-" + name + "-" + digest(id)
 }
 
 func bodyID(body string) string {
