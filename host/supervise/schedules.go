@@ -157,7 +157,11 @@ func (c *scheduler) decide(s host.Schedule, l *looks, now time.Time) (d schedule
 		return d, false, err
 	}
 	if !l.seen && (state.Cron != s.Cron || state.Zone != s.Zone) {
-		_, err := state.See(c.ctx, c.log, s.Name, s.Cron, s.Zone, now)
+		since := now
+		if state.Cron == "" && state.Run != nil { // the record was pruned, or the run was made by hand
+			since = state.Run.Due
+		}
+		_, err := state.See(c.ctx, c.log, s.Name, s.Cron, s.Zone, since)
 		return d, true, err
 	}
 	l.seen = true

@@ -260,6 +260,29 @@ func TestSchedules_Catchup(t *testing.T) {
 	})
 }
 
+// TestSchedules_PrunedRecord holds that a schedule whose record was pruned is not taken for a new one
+// as long as a run of it is there.
+func TestSchedules_PrunedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkerOf(t, scheduled(`hourly = { plan = "plans/quick.lua", cron = "0 * * * *" }`), memory.New(), nil)
+		sleepUntil("01:00")
+		if err := w.Shutdown(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := w.log.Info(t.Context(), schedule.RecordName("hourly"))
+		if err == nil {
+			err = w.log.Prune(t.Context(), info)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sleepUntil("03:10")
+		w.open(nil)
+		expectRuns(t, w.log, "hourly-20000101T010000Z done", "hourly-20000101T030000Z done")
+		expectSkips(t, w.log, "hourly", "02:00 02:00 1 missed")
+	})
+}
+
 // TestSchedules_Reload holds that schedules are those of the newest scripts, and that a schedule
 // with other times starts with the next of them.
 func TestSchedules_Reload(t *testing.T) {

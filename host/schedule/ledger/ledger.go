@@ -199,10 +199,10 @@ func readRun(ctx context.Context, log store.Reader, name, at string) (*Run, erro
 	return run, err
 }
 
-// See records that a schedule has other times than the state says, since now. It is false if the
+// See records that a schedule has other times than the state says, since a time. It is false if the
 // log has changed since the state was read.
-func (s *State) See(ctx context.Context, log store.Appender, name, cron, zone string, now time.Time) (bool, error) {
-	return s.record(ctx, log, name, kindSeen, eventSeen, seenEvent{cron, zone, formatTime(now)})
+func (s *State) See(ctx context.Context, log store.Appender, name, cron, zone string, since time.Time) (bool, error) {
+	return s.record(ctx, log, name, kindSeen, eventSeen, seenEvent{cron, zone, formatTime(since)})
 }
 
 // AddSkip records runs that are skipped. It is false if the log has changed since the state was
