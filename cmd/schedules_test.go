@@ -2,7 +2,11 @@ package cmd
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +41,10 @@ func TestSchedules_OfTwoServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var urls []string
 	for range 2 {
-		serving(t, dir)
+		_, url := serving(t, dir)
+		urls = append(urls, url)
 	}
 	var listed struct {
 		Schedule, Next string
@@ -71,6 +77,25 @@ func TestSchedules_OfTwoServers(t *testing.T) {
 			t.Errorf("skipped from %s, and not from %s", k.From, first)
 		}
 		dealt = k.Until
+	}
+	counted := 0 // by the metrics of the servers
+	for _, url := range urls {
+		answer, err := http.Get(url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(`(?m)^obelus_schedule_skipped_total{reason="missed",schedule="often"} (\d+)$`).FindStringSubmatch(string(text)); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			counted += n
+		}
+	}
+	if missed := listed.Skipped[len(listed.Skipped)-1].Count; counted != missed {
+		t.Errorf("%d runs are counted as missed, and %d were", counted, missed)
 	}
 	first := schedule.RunName("often", s.Next(dealt))
 	if got := obelusOutput(t, 0, "-C", dir, "get", "-r", "†input.due", "-c", first); strings.TrimSpace(got) != s.Next(dealt).Format(time.RFC3339) {
