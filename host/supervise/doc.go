@@ -57,8 +57,8 @@
 //
 // The supervisor starts the plans of the project's setting serve.on when root runs are done, have
 // failed, or wait for a person: its own runs, and those of other processes that end while it
-// follows the log. An end that is recorded just before the process dies may start no plan, unless
-// another supervisor follows the log.
+// follows the log. When it begins it looks for ends of the last hour too, since a run may end while
+// its supervisor is shut down.
 //
 // # States
 //

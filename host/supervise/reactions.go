@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,6 +33,51 @@ type reactor struct {
 // other.
 var reactionName = regexp.MustCompile(`^on-(done|failed|held)-[0-9a-f]{32}$`)
 
+// recentEnds is how far back ends are looked for that were recorded while no supervisor followed
+// the log, as when one that is shut down lets its last calls end.
+const recentEnds = time.Hour
+
+// catchUp starts the plans for recent ends, unless they were started. It leaves out occasions for
+// which none was ever started: their plans may be new, and those ends older.
+func (c *reactor) catchUp() {
+	if c.generation().Settings().Serve.On == (host.Reactions{}) {
+		return
+	}
+	known := map[string]bool{}
+	for _, occasion := range []string{"done", "failed", "held"} {
+		names, err := c.recent("on-"+occasion+"-", time.Time{}, 1)
+		if err != nil {
+			c.logError("recent ends of runs can't be found", err)
+			return
+		}
+		known[occasion] = len(names) > 0
+	}
+	names, err := c.recent("", time.Now().Add(-recentEnds), math.MaxInt)
+	if err != nil {
+		c.logError("recent ends of runs can't be found", err)
+		return
+	}
+	for _, name := range names {
+		if c.wants(name) {
+			c.repeat(name, func() error { return c.react(name, func(end *runEnd) bool { return known[end.occasion] }) })
+		}
+	}
+}
+
+// recent lists at most some contexts whose names begin with a prefix and that were appended to
+// since a time.
+func (c *reactor) recent(prefix string, since time.Time, most int) (names []string, err error) {
+	for info, err := range c.log.Contexts(c.ctx, prefix) {
+		if err != nil || info.Updated.Before(since) {
+			return names, err
+		}
+		if names = append(names, info.Context); len(names) == most {
+			break
+		}
+	}
+	return names, nil
+}
+
 // wants reports whether there may be a plan for the end of a run.
 func (c *reactor) wants(name string) bool {
 	return c.generation().Settings().Serve.On != (host.Reactions{}) && !reactionName.MatchString(name) && !schedule.IsRecord(name) && c.ctx.Err() == nil
@@ -41,7 +87,7 @@ func (c *reactor) wants(name string) bool {
 // context has ended or halted.
 func (c *reactor) notice(name string) {
 	if c.wants(name) {
-		c.tasks.Go(func() { c.repeat(name, func() error { return c.react(name) }) })
+		c.tasks.Go(func() { c.repeat(name, func() error { return c.react(name, nil) }) })
 	}
 }
 
@@ -77,10 +123,11 @@ func (c *reactor) repeat(name string, do func() error) {
 	}
 }
 
-// react reads how the run of a context has ended, and starts the plan for that.
-func (c *reactor) react(name string) error {
+// react reads how the run of a context has ended, and starts the plan for that if the end is
+// picked; a nil function picks all.
+func (c *reactor) react(name string, picks func(*runEnd) bool) error {
 	end, err := c.readEnd(name)
-	if err != nil || end == nil {
+	if err != nil || end == nil || picks != nil && !picks(end) {
 		return err
 	}
 	return c.start(end)

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +165,39 @@ func TestReactions_OfDelegates(t *testing.T) {
 		expectReactions(t, log, `done: {"call":null,"context":"a","error":null,"labels":{},"plan":"plans/hands.lua","status":"done"}`)
 		if names := runsOf(t, log); !slices.Contains(names, "a.1.1 failed") {
 			t.Errorf("the delegate did not fail: %v", names)
+		}
+	})
+}
+
+// TestReactions_AfterRestart holds that an end that was recorded while no server followed the log
+// starts its plan when one begins, if such plans were started before, and once.
+func TestReactions_AfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		w := newWorkerOf(t, reacting(`failed = "plans/sour.lua"`), log, nil)
+		w.expect(w.start("first", "fail", nil), journal.RunFailed, "null")
+		expectReactions(t, log, "failed: failed")
+		if err := w.Shutdown(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		run := func(name, tool string) {
+			g := w.host.Generation()
+			if _, err := g.Settings().Runner(log, g.Registry()).Run(t.Context(), engine.Start{Context: name, Request: request(tool, 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run("early", "fail")
+		sleepUntil("01:30")
+		run("late", "fail")
+		run("done", "double")
+		for range 2 {
+			next := newWorkerOf(t, reacting(onAll), log, nil)
+			expectReactions(t, log,
+				"failed: failed",
+				`failed: {"call":"1.1","context":"late","error":"call 1.1 (fail): no luck","labels":{},"plan":null,"status":"failed"}`)
+			if err := next.Shutdown(context.Background()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

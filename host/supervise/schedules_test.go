@@ -60,8 +60,8 @@ func settingsOf(schedules string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(`return { drain = "1s", timeout = "1000h", serve = { schedules = { ` + schedules + ` } } }`)}
 }
 
-// runsOf lists the runs of a log but for the day, in the order of their names, with their status and
-// how many ticks they have.
+// runsOf lists the runs of a log but for the day, in the order of their names, with their status
+// and how many ticks they have.
 func runsOf(t *testing.T, log store.Log) (all []string) {
 	t.Helper()
 	for info, err := range log.Contexts(t.Context(), "") {
@@ -260,8 +260,8 @@ func TestSchedules_Catchup(t *testing.T) {
 	})
 }
 
-// TestSchedules_PrunedRecord holds that a schedule whose record was pruned is not taken for a new one
-// as long as a run of it is there.
+// TestSchedules_PrunedRecord holds that a schedule whose record was pruned is not taken for a new
+// one as long as a run of it is there.
 func TestSchedules_PrunedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkerOf(t, scheduled(`hourly = { plan = "plans/quick.lua", cron = "0 * * * *" }`), memory.New(), nil)

@@ -136,6 +136,7 @@ func New(c Config) *Supervisor {
 	_ = s.watcher.findPosition() // an error is logged by the watcher, which tries again
 	s.tasks.Go(s.watcher.run)
 	s.tasks.Go(s.scheduler.run)
+	s.tasks.Go(s.reactor.catchUp)
 	if !c.NoResume {
 		s.tasks.Go(func() {
 			s.orphans.adoptLeft()
