@@ -168,7 +168,7 @@ func decideCall(ctx context.Context, a *app, typed, call string, w deciderFlags,
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	root, err := a.findRoot(ctx, rootsHolding(ctx, a, typed, call))
+	root, err := a.roots().Find(ctx, a.roots().Holding(ctx, typed, call))
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func releasePlan(ctx context.Context, a *app, w deciderFlags) error {
 	if err := a.openExisting(sqlite.Options{}); err != nil {
 		return err
 	}
-	name, err := a.findRoot(ctx, rootsWithLazyPlan(ctx, a))
+	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func cancelRun(ctx context.Context, a *app, w deciderFlags) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	name, err := a.findRoot(ctx, rootsUnfinished(ctx, a, "cancel", false))
+	name, err := a.roots().Find(ctx, a.roots().Unfinished(ctx, "cancel", false))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/triggers"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/engine/plan"
@@ -30,7 +31,8 @@ output or a literal in an expression beside what the one call that writes it say
 by its _output, or the plan by the schema of its kind. As warnings, references that
 nothing writes, writes in no certain order, results of activities that return
 nothing, and names and texts that are probably misspelt. The context is taken for
-empty unless -c names one.
+empty unless -c names one. Unless plans are named, schedules and hooks are held
+to theirs.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
@@ -56,17 +58,19 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 		}
 		return printProblems(a, problems)
 	}
+	var problems []plan.Problem
 	if len(plans) == 0 {
 		var err error
 		if plans, err = projectPlans(a); err != nil {
 			return err
 		}
+		problems = triggers.Check(ctx, a.host.Generation())
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
 		return err
 	}
-	problems := a.host.Generation().Lint()
+	problems = append(problems, a.host.Generation().Lint()...)
 	for _, plan := range plans {
 		found, asked, err := checkPlan(ctx, a, log, name, plan)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/complete"
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/host/luatest"
@@ -17,33 +18,29 @@ import (
 	"obelus/store/sqlite"
 )
 
-// offer returns the words that may replace begun. It returns none on an error, since a shell has no
-// place to show one.
-type offer func(ctx context.Context, begun string) []string
-
 // completer completes words for the shell, from the project and the log that the flags name.
 type completer struct{ *app }
 
 // register tells cobra how arguments and flags are completed. Cobra keeps that for the life of the
 // process, so only a command that completes calls it.
 func (o completer) register(root *cobra.Command) {
-	plans := filter(cobra.ShellCompDirectiveFilterFileExt, "lua", "json")
+	plans := complete.Filter(cobra.ShellCompDirectiveFilterFileExt, "lua", "json")
 	args := map[string]cobra.CompletionFunc{
-		"append":  filter(cobra.ShellCompDirectiveDefault),
-		"approve": arguments(1, o.offerHeld),
-		"backup":  filter(cobra.ShellCompDirectiveDefault),
-		"call":    arguments(1, o.offerTools),
+		"append":  complete.Filter(cobra.ShellCompDirectiveDefault),
+		"approve": complete.Arguments(1, o.offerHeld),
+		"backup":  complete.Filter(cobra.ShellCompDirectiveDefault),
+		"call":    complete.Arguments(1, o.offerTools),
 		"check":   plans,
-		"diff":    arguments(2, o.offerContexts),
-		"get":     withoutSpace(arguments(1, o.offerPaths)),
+		"diff":    complete.Arguments(2, o.offerContexts),
+		"get":     complete.WithoutSpace(complete.Arguments(1, o.offerPaths)),
 		"graph":   plans,
-		"init":    filter(cobra.ShellCompDirectiveFilterDirs),
-		"prune":   arguments(maxOffers, o.offerContexts),
-		"reject":  arguments(1, o.offerHeld),
-		"replay":  arguments(1, o.offerContexts),
+		"init":    complete.Filter(cobra.ShellCompDirectiveFilterDirs),
+		"prune":   complete.Arguments(complete.Max, o.offerContexts),
+		"reject":  complete.Arguments(1, o.offerHeld),
+		"replay":  complete.Arguments(1, o.offerContexts),
 		"run":     plans,
 		"test":    o.completeTests,
-		"why":     withoutSpace(arguments(1, o.offerPaths)),
+		"why":     complete.WithoutSpace(complete.Arguments(1, o.offerPaths)),
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction != nil { // a command of cobra's own
@@ -53,103 +50,32 @@ func (o completer) register(root *cobra.Command) {
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}
-	for flag, complete := range map[string]cobra.CompletionFunc{
-		"calls --status":  lastOfList(fixed(journal.Outcomes()...)),
-		"calls --tool":    lastOfList(o.offerTools),
-		"graph --format":  flagValue(fixed(slices.Sorted(maps.Keys(view.Formats))...)),
-		"log --kind":      flagValue(o.offerKinds),
-		"log --path":      withoutSpace(flagValue(o.offerPaths)),
-		"log --tool":      flagValue(o.offerTools),
-		"prune --status":  lastOfList(fixed(append(journal.RunStatuses(), "none")...)),
-		"resume --retry":  flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --result": flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --skip":   flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"run --approve":   lastOfList(o.offerPolicies),
-		"run --from":      flagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
-		"run --mode":      flagValue(fixed("eager", "lazy")),
-		"serve --log":     flagValue(fixed("text", "json")),
-		" --context":      flagValue(o.offerContexts),
-		" --project":      filter(cobra.ShellCompDirectiveFilterDirs),
+	for flag, with := range map[string]cobra.CompletionFunc{
+		"calls --status":  complete.LastOfList(complete.Fixed(journal.Outcomes()...)),
+		"calls --tool":    complete.LastOfList(o.offerTools),
+		"graph --format":  complete.FlagValue(complete.Fixed(slices.Sorted(maps.Keys(view.Formats))...)),
+		"log --kind":      complete.FlagValue(o.offerKinds),
+		"log --path":      complete.WithoutSpace(complete.FlagValue(o.offerPaths)),
+		"log --tool":      complete.FlagValue(o.offerTools),
+		"prune --status":  complete.LastOfList(complete.Fixed(append(journal.RunStatuses(), "none")...)),
+		"resume --retry":  complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result": complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":   complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"run --approve":   complete.LastOfList(o.offerPolicies),
+		"run --from":      complete.FlagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
+		"run --mode":      complete.FlagValue(complete.Fixed("eager", "lazy")),
+		"serve --log":     complete.FlagValue(complete.Fixed("text", "json")),
+		" --context":      complete.FlagValue(o.offerContexts),
+		" --project":      complete.Filter(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
 		c, _, err := root.Find(strings.Fields(command))
 		if err == nil {
-			err = c.RegisterFlagCompletionFunc(name, complete)
+			err = c.RegisterFlagCompletionFunc(name, with)
 		}
 		if err != nil {
 			panic(err) // a flag that does not exist is a fault of the table above
 		}
-	}
-}
-
-// maxOffers bounds how many words are offered.
-const maxOffers = 100
-
-// offered tells the shell to keep the order of the words, and not to complete files.
-const offered = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-
-// arguments completes up to most arguments, none of them twice.
-func arguments(most int, words offer) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= most {
-			return nil, offered
-		}
-		return matching(words(c.Context(), begun), begun, args), offered
-	}
-}
-
-// flagValue completes the value of a flag.
-func flagValue(words offer) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return matching(words(c.Context(), begun), begun, nil), offered
-	}
-}
-
-// lastOfList completes the last of several values that are separated by commas.
-func lastOfList(words offer) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		before, last := "", begun
-		if comma := strings.LastIndex(begun, ","); comma >= 0 {
-			before, last = begun[:comma+1], begun[comma+1:]
-		}
-		found := matching(words(c.Context(), last), last, strings.Split(before, ","))
-		for i := range found {
-			found[i] = before + found[i]
-		}
-		return found, offered
-	}
-}
-
-// withoutSpace completes a word that may go on: the shell puts no space behind it.
-func withoutSpace(complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		found, how := complete(c, args, begun)
-		return found, how | cobra.ShellCompDirectiveNoSpace
-	}
-}
-
-// filter has the shell complete names of files or folders.
-func filter(how cobra.ShellCompDirective, extensions ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(extensions, how)
-}
-
-// matching returns the words that begin with begun and are not given yet.
-func matching(words []string, begun string, given []string) (fit []string) {
-	for _, word := range words {
-		if strings.HasPrefix(word, begun) && !slices.Contains(given, word) && len(fit) < maxOffers {
-			fit = append(fit, word)
-		}
-	}
-	return fit
-}
-
-// fixed offers the same words always.
-func fixed[T ~string](words ...T) offer {
-	return func(context.Context, string) (all []string) {
-		for _, word := range words {
-			all = append(all, string(word))
-		}
-		return all
 	}
 }
 
@@ -172,7 +98,7 @@ func (o completer) offerContexts(ctx context.Context, begun string) (names []str
 		return nil
 	}
 	for info, err := range o.log.Contexts(ctx, store.ContextFilter{Prefix: begun}) {
-		if err != nil || len(names) == maxOffers {
+		if err != nil || len(names) == complete.Max {
 			break
 		}
 		names = append(names, info.Context)
@@ -192,7 +118,7 @@ func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
 }
 
 // offerCalls offers the calls of the context's newest tick that have one of some statuses.
-func (o completer) offerCalls(statuses ...journal.Status) offer {
+func (o completer) offerCalls(statuses ...journal.Status) complete.Offer {
 	return func(ctx context.Context, _ string) (calls []string) {
 		name, ok := o.tryReadContext(ctx)
 		if !ok {
@@ -256,5 +182,5 @@ func (o completer) completeTests(_ *cobra.Command, args []string, begun string) 
 			files = append(files, below)
 		}
 	}
-	return matching(files, begun, args), cobra.ShellCompDirectiveDefault
+	return complete.Matching(files, begun, args), cobra.ShellCompDirectiveDefault
 }

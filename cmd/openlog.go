@@ -15,11 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/roots"
 	"obelus/cmd/internal/suspend"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host"
+	"obelus/host/schedule"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -139,14 +141,14 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 }
 
 // readContext returns the context of a reading command: the one whose name begins with -c, else
-// the root context that was appended to last.
+// the root context that was appended to last, and that is not the record of a schedule.
 func (a *app) readContext(ctx context.Context) (string, error) {
 	var matches, inside []string
 	for info, err := range a.log.Contexts(ctx, store.ContextFilter{Prefix: a.context}) {
 		switch {
 		case err != nil:
 			return "", err
-		case a.context == "" && info.Origin.Parent == "", info.Context == a.context:
+		case a.context == "" && info.Origin.Parent == "" && !schedule.IsRecord(info.Context), info.Context == a.context:
 			return info.Context, nil
 		case info.Origin.Parent != "":
 			inside = append(inside, info.Context)
@@ -170,6 +172,11 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 
 func (a *app) noContext() error {
 	return fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
+}
+
+// roots returns what finds the context that a command is to change.
+func (a *app) roots() *roots.Finder {
+	return &roots.Finder{Log: a.log, Context: a.context, Prefix: a.commandPrefix()}
 }
 
 // checkAt returns an error for an --at that no message can have.

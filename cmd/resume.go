@@ -95,9 +95,9 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume, inputs []stri
 	case s.From != "" && a.context == "":
 		return a.readContext(ctx)
 	case call != "":
-		return a.findRoot(ctx, rootsWithFailedCall(ctx, a, command, call))
+		return a.roots().Find(ctx, a.roots().WithFailedCall(ctx, command, call))
 	default:
-		return a.findRoot(ctx, rootsUnfinished(ctx, a, command, true))
+		return a.roots().Find(ctx, a.roots().Unfinished(ctx, command, true))
 	}
 }
 
@@ -138,17 +138,22 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume, inputs []string) er
 	if s.Context, err = contextToResume(ctx, a, s, inputs); err != nil {
 		return err
 	}
+	if len(inputs) > 0 {
+		if err := giveInput(ctx, a, s.Context, inputs); err != nil {
+			return err
+		}
+	}
+	return goOn(ctx, a, s)
+}
+
+// goOn goes on with a run of the open log, and prints how it ends.
+func goOn(ctx context.Context, a *app, s engine.Resume) error {
 	name, err := journal.In(a.log, s.Context).RootPlan(ctx)
 	if err != nil {
 		return err
 	}
 	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
-	if len(inputs) > 0 {
-		if err := giveInput(ctx, a, s.Context, inputs); err != nil {
-			return err
-		}
-	}
 	began := time.Now()
 	p := term.NewProgress(a.term, a.json, "")
 	p.Root = s.Context

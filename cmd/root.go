@@ -74,16 +74,17 @@ Lua; everything that happens is kept in a log in SQLite.`,
 // commandsWithoutContext lists the commands to which -c says nothing, with the thing to do instead;
 // $c is the name that was given. A user who gives -c expects less to be done than is.
 var commandsWithoutContext = map[string]string{
-	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
-	"restore": "it restores the whole log",
-	"models":  "models are those of the project",
-	"init":    "a new project has no contexts",
-	"prune":   "name the contexts behind it, whole: obelus prune ID",
-	"serve":   "requests name their contexts",
-	"sql":     "name the context in the query (WHERE context = '$c')",
-	"test":    "a test has a context of its own",
-	"types":   "it writes what the project has",
-	"version": "it tells of the program alone",
+	"backup":    "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
+	"restore":   "it restores the whole log",
+	"models":    "models are those of the project",
+	"init":      "a new project has no contexts",
+	"prune":     "name the contexts behind it, whole: obelus prune ID",
+	"schedules": "the runs of a schedule are contexts, which obelus contexts lists",
+	"serve":     "requests name their contexts",
+	"sql":       "name the context in the query (WHERE context = '$c')",
+	"test":      "a test has a context of its own",
+	"types":     "it writes what the project has",
+	"version":   "it tells of the program alone",
 }
 
 // checkGlobals returns an error for global flags that say nothing.
@@ -138,6 +139,7 @@ func subcommands(a *app) []*cobra.Command {
 		restoreCommand(a),
 		resumeCommand(a),
 		runCommand(a),
+		schedulesCommand(a),
 		serveCommand(a),
 		sqlCommand(a),
 		testCommand(a),

@@ -25,6 +25,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/spell"
 	"obelus/host"
+	"obelus/host/once"
 	"obelus/store/memory"
 )
 
@@ -51,6 +52,10 @@ and shown, and runs once approve --plan has released it.
 --watch runs the plan again, in a new context, whenever it or the project's
 scripts change, until it is interrupted. Its input is read once.
 
+--once makes the run of -c NAME once: it goes on with the run if that is unfinished,
+and prints again how it ended if it has ended, so that a line for cron may run at
+any time. A run of that name with another plan or input is refused.
+
 --from takes no plan: it runs a call of a fork (obelus fork) again, and all calls
 downstream of it, by the scripts as they are now. --set corrects the call's
 arguments, and lets it run also if a person had rejected it. Calls that do not
@@ -72,8 +77,8 @@ ended by SIGTERM.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.parallelGiven, o.approveGiven = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
 			switch {
-			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.approveGiven || o.parallelGiven):
-				return exit.Usage("run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve")
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.once || o.approveGiven || o.parallelGiven):
+				return exit.Usage("run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch, --once or --approve")
 			case from != "":
 				return rerunCall(c.Context(), a, from, set, w)
 			case c.Flags().Changed("by"):
@@ -92,6 +97,7 @@ ended by SIGTERM.`,
 	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
 	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
 	c.Flags().StringArrayVar(&o.labels, "label", nil, "keep a label with the run, for lists: `NAME=VALUE`")
+	c.Flags().BoolVar(&o.once, "once", false, "make the run of -c NAME, go on with it, or print again how it ended")
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	w.register(c)
@@ -113,6 +119,7 @@ type runOptions struct {
 	mode          string
 	parallel      int
 	watch         bool
+	once          bool
 	parallelGiven bool // whether --parallel was given
 	approveGiven  bool // whether --approve was given
 	singleCall    bool // the output is the result of the only call
@@ -129,6 +136,9 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	if o.watch && a.context != "" {
 		return exit.Usage("--watch runs the plan in a new context each time: leave -c out")
+	}
+	if o.once && (a.context == "" || o.watch) {
+		return exit.Usage("--once makes the run of one name: give it by -c, and leave --watch out")
 	}
 	name, err := findPlan(a, plan)
 	if err != nil {
@@ -161,6 +171,9 @@ func runPlan(ctx context.Context, a *app, name string, start engine.Start, o run
 	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
 	start.Request = request
+	if o.once {
+		return runOnce(ctx, a, start, registry, o)
+	}
 	return runAndReport(ctx, a, start, registry, o)
 }
 
@@ -306,6 +319,9 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	runner := newRunner(a, registry, p)
 	if o.parallelGiven {
 		runner.Parallel = o.parallel
+	}
+	if o.once {
+		runner.Log = once.NewContext(a.log, start.Context)
 	}
 	defer a.announceDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)

@@ -109,8 +109,13 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	}
 	server := web.New(web.Config{
 		Host: a.host, Log: a.log, Token: o.token, Names: o.names, Body: o.body, Runs: o.runs, Queue: o.queue,
-		Timeout: o.timeout, NoResume: o.noResume, Logger: logger,
+		Timeout: o.timeout, NoResume: o.noResume, Logger: logger, Secret: os.Getenv,
 	})
+	for _, h := range a.host.Generation().Settings().Serve.Hooks {
+		if h.Secret != "" && os.Getenv(h.Secret) == "" {
+			logger.Warn("a hook refuses all requests: the variable with its secret is not set", "hook", h.Name, "variable", h.Secret)
+		}
+	}
 	g := a.host.Generation()
 	if o.log == "json" {
 		logger.Info("serving", "project", a.dir, "url", "http://"+l.Addr().String(), "generation", g.Number, "scripts", len(g.Files()))

@@ -180,7 +180,7 @@ func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
 	}
 	for _, name := range s.secrets() {
 		if slices.Contains(s.Allow.Env.List, name) {
-			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, which no script may read", name)}}
+			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, or the secret of a hook, which no script may read", name)}}
 		}
 	}
 	return nil
@@ -350,13 +350,18 @@ func readPrice(c *model.Config, v any) error {
 	})
 }
 
-// secrets names the environment variables with keys of models and of the collector, which no script
-// and no worker sees.
+// secrets names the environment variables with keys of models and of the collector, and with the
+// secrets of hooks, which no script and no worker sees.
 func (s Settings) secrets() (names []string) {
 	for _, c := range s.Models {
 		names = append(names, c.Secrets()...)
 	}
 	names = append(names, s.Serve.OTLP.Secrets()...)
+	for _, h := range s.Serve.Hooks {
+		if h.Secret != "" {
+			names = append(names, h.Secret)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -22,6 +22,16 @@ import (
 	"obelus/store/memory"
 )
 
+// schedules is a project with schedules, which begin in line 3.
+func schedules(text string) map[string]string {
+	return map[string]string{"obelus.lua": "return { serve = {\n schedules = {\n" + text + " } } }"}
+}
+
+// hooks is a project with a hook, which begins in line 2.
+func hooks(text string) map[string]string {
+	return map[string]string{"obelus.lua": "return { serve = { hooks = {\n" + text + " } } }"}
+}
+
 func TestOpen_Errors(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -44,6 +54,35 @@ func TestOpen_Errors(t *testing.T) {
 		{"synchronous", map[string]string{"obelus.lua": "return { synchronous = 'off' }"}, `obelus.lua:1: synchronous must be "full" or "normal", not "off"`},
 		{"no time", map[string]string{"obelus.lua": "return {\n timeout = 0,\n serve = {\n  timeout = '0s' } }"},
 			"obelus.lua:2: timeout must be a duration above 0, not 0\nobelus.lua:4: serve.timeout must be a duration above 0, not \"0s\""},
+		{"schedule without a plan", schedules("  nightly = { cron = '@daily' } "), `obelus.lua:3: serve.schedules.nightly needs a plan: plan = "plans/report.lua"`},
+		{"schedule without times", schedules("  nightly = { plan = 'plans/a.lua' } "), `obelus.lua:3: serve.schedules.nightly needs times: cron = "0 3 * * *"`},
+		{"schedule of another name", schedules("  ['a.b'] = { cron = '@daily' } "), `obelus.lua:3: serve.schedules.a.b: "a.b" is no name for it: it has up to 47 letters, digits, _ and -, and begins with a letter`},
+		{"schedule that is none", schedules("  nightly = '@daily'"), `obelus.lua:3: serve.schedules.nightly must be a table, not "@daily"`},
+		{"schedules that are none", map[string]string{"obelus.lua": "return { serve = {\n schedules = 'x' } }"}, `obelus.lua:2: serve.schedules must be a table of schedules by name, not "x"`},
+		{"unknown setting of a schedule", schedules("  nightly = {\n   corn = '@daily' } "), `obelus.lua:4: unknown setting serve.schedules.nightly.corn (did you mean "cron"?)`},
+		{"cron", schedules("  nightly = { plan = 'plans/a.lua',\n   cron = '0 25 * * *' } "),
+			`obelus.lua:4: serve.schedules.nightly.cron: "0 25 * * *": the hour is 0 to 23, and not "25": one value, *, a range like 1-5, a step like */2, or a list of them like 1,3`},
+		{"zone", schedules("  nightly = { plan = 'plans/a.lua', cron = '@daily',\n   zone = 'Berlin' } "), `obelus.lua:4: serve.schedules.nightly.zone: there is no time zone "Berlin": it is a name like "Europe/Berlin", or "UTC"`},
+		{"overlap", schedules("  nightly = {\n   overlap = 'quue' } "), `obelus.lua:4: serve.schedules.nightly.overlap must be "skip", "queue" or "all", not "quue" (did you mean "queue"?)`},
+		{"catchup", schedules("  nightly = {\n   catchup = 'soon' } "), `obelus.lua:4: serve.schedules.nightly.catchup must be a duration: a number of seconds or text like "5s", not "soon"`},
+		{"plan of a schedule", schedules("  nightly = {\n   plan = 'report.lua' } "), `obelus.lua:4: serve.schedules.nightly.plan must be a file below plans/, such as "plans/report.lua", not "report.lua"`},
+		{"due as input of a schedule", schedules("  nightly = {\n   input = { due = 1 } } "), `obelus.lua:4: serve.schedules.nightly.input must not have due: the server sets it to the time at which the run is due`},
+		{"hook without verify", hooks("push = { plan = 'plans/a.lua' }"), `obelus.lua:2: serve.hooks.push needs verify = "hmac-sha256", with the secret, or verify = "none", with which anyone may use it`},
+		{"hook that is verified otherwise", hooks("push = {\n verify = 'hmac-sha1' }"), `obelus.lua:3: serve.hooks.push.verify must be "hmac-sha256" or "none", not "hmac-sha1" (did you mean "hmac-sha256"?)`},
+		{"hook without a secret", hooks("push = { plan = 'plans/a.lua', verify = 'hmac-sha256' }"), `obelus.lua:2: serve.hooks.push needs the name of the environment variable that has the secret: secret = "GITHUB_SECRET"`},
+		{"hook with its secret", hooks("push = {\n secret = 'c0ffee' }"), `obelus.lua:3: serve.hooks.push.secret must be the name of the environment variable that has the secret, such as "GITHUB_SECRET": a secret does not belong into this file`},
+		{"hook with a secret for nothing", hooks("push = { plan = 'plans/a.lua', verify = 'none', secret = 'S' }"), `obelus.lua:2: serve.hooks.push has a secret or a header that nothing is verified by: verify = "hmac-sha256" does that`},
+		{"hook without a plan", hooks("push = { verify = 'none' }"), `obelus.lua:2: serve.hooks.push needs a plan that a request starts, plan = "plans/push.lua", or a context that it is appended to, to = "order-{body.order}"`},
+		{"hook with a plan and a context", hooks("push = { verify = 'none', plan = 'plans/a.lua', to = 'x' }"), `obelus.lua:2: serve.hooks.push has both plan and to: a request starts a plan, or is appended to a run that waits`},
+		{"hook to no context", hooks("push = {\n to = 'a b-{body.x}' }"), `obelus.lua:3: serve.hooks.push.to is wrong: "a b-{body.x}" can't name a context: it has letters, digits, . _ and -, and values such as {body.order}`},
+		{"hook to no value", hooks("push = {\n to = 'a-{order}' }"), `obelus.lua:3: serve.hooks.push.to is wrong: "{order}" in "a-{order}" must be a value of the request, such as {body.order} or {query.order}`},
+		{"hook with a header that has a secret", hooks("push = {\n headers = { 'X-Event', 'X-Gitlab-Token' } }"), `obelus.lua:3: serve.hooks.push.headers must not have X-Gitlab-Token: it may be a secret, and what enters the log stays there`},
+		{"hook of another name", hooks("['a/b'] = { verify = 'none' }"), `obelus.lua:2: serve.hooks.a/b: "a/b" is no name for it: it has up to 26 letters, digits, _ and -, and begins with a letter`},
+		{"unknown setting of a hook", hooks("push = {\n verfy = 'none' }"), `obelus.lua:3: unknown setting serve.hooks.push.verfy (did you mean "verify"?)`},
+		{"secret of a hook that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'S' } }, serve = { hooks = { push = { plan = 'plans/a.lua', verify = 'hmac-sha256', secret = 'S' } } } }"},
+			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, or the secret of a hook, which no script may read`},
+		{"unknown occasion", map[string]string{"obelus.lua": "return { serve = { on = {\n faild = 'plans/a.lua' } } }"}, `obelus.lua:2: unknown setting serve.on.faild (did you mean "failed"?)`},
+		{"occasion for no plan", map[string]string{"obelus.lua": "return { serve = { on = {\n failed = 'mail' } } }"}, `obelus.lua:2: serve.on.failed must be a file below plans/, such as "plans/report.lua", not "mail"`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},
 		{"no settings", map[string]string{"obelus.lua": "\nreturn 1"}, `obelus.lua:2: obelus.lua must return a table of settings by name, not a number`},
 		{"settings raise", map[string]string{"obelus.lua": "\nlocal x = y.z"}, `obelus.lua:2: attempt to index y (a nil value), key "z"`},
@@ -310,5 +349,22 @@ func TestModel(t *testing.T) {
 		if err != nil || outcome.Status != journal.RunDone || outcome.Output != "thought" {
 			t.Errorf("%s: %+v, %v", plan, outcome, err)
 		}
+	}
+}
+
+func TestSettings_Schedules(t *testing.T) {
+	g := open(t, schedules(`
+		nightly = { plan = "plans/a.lua", cron = "0 3 * * *", zone = "Europe/Berlin", input = { to = "x", n = 3 }, overlap = "queue", catchup = "2h" },
+		hourly = { plan = "plans/b.json", cron = "@hourly" }`))
+	var got []string
+	for _, s := range g.Settings().Serve.Schedules {
+		got = append(got, fmt.Sprint(s.Name, " ", s.Plan, " ", s.Cron, " ", s.Zone, " ", s.Overlap, " ", s.Catchup, " ", s.Input, " ", s.When.Next(time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)).Format(time.RFC3339)))
+	}
+	want := []string{
+		"hourly plans/b.json @hourly  skip 1h0m0s map[] 2026-11-26T13:00:00Z",
+		"nightly plans/a.lua 0 3 * * * Europe/Berlin queue 2h0m0s map[n:3 to:x] 2026-11-27T02:00:00Z",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

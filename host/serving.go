@@ -26,6 +26,16 @@ type Serving struct {
 	OTLP     trace.Config  // the collector that runs are sent to as they end
 	Runs     int           // concurrent runs
 	Timeout  time.Duration // of one run
+
+	Hooks     []Hook // sorted by name
+	On        Reactions
+	Schedules []Schedule // sorted by name
+}
+
+// withoutTriggers returns the settings that a running server can't take over.
+func (s Serving) withoutTriggers() Serving {
+	s.Hooks, s.On, s.Schedules = nil, Reactions{}, nil
+	return s
 }
 
 var servingFields = []struct {
@@ -36,6 +46,8 @@ var servingFields = []struct {
 	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = setting.Size(v); return err }},
 	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = setting.Size(v); return err }},
 	{"body", func(s *Serving, v any) (err error) { s.Body, err = setting.Size(v); return err }},
+	{"hooks", readHooks},
+	{"on", readReactions},
 	{"otlp", func(s *Serving, v any) (err error) { s.OTLP, err = readOTLP(v); return err }},
 	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = setting.Positive(v); return err }},
 	{"resume", func(s *Serving, v any) error {
@@ -47,6 +59,7 @@ var servingFields = []struct {
 		return nil
 	}},
 	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = setting.Positive(v); return err }},
+	{"schedules", readSchedules},
 	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
@@ -132,7 +145,7 @@ func (s Settings) pending(next Settings) []string {
 	}{
 		{"db", s.DB != next.DB},
 		{"expressions", s.Expressions != next.Expressions},
-		{"serve", !reflect.DeepEqual(s.Serve, next.Serve)},
+		{"serve", !reflect.DeepEqual(s.Serve.withoutTriggers(), next.Serve.withoutTriggers())},
 		{"synchronous", s.Synchronous != next.Synchronous},
 	} {
 		if f.changed {

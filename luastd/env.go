@@ -83,7 +83,7 @@ func envGet(e *Env, L *lua.LState) int {
 	if e.Grants.isSecret(name) {
 		whose := "it is the server's own"
 		if slices.Contains(e.Grants.Secrets, name) {
-			whose = "it has a key of a model or a collector"
+			whose = "it has a key of a model or a collector, or the secret of a hook"
 		}
 		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: %s", name, whose))
 	}

@@ -48,6 +48,21 @@
 //
 // A run that was cancelled goes on only if it is resumed.
 //
+// # Schedules
+//
+// The supervisor starts the runs of the project's schedules (serve.schedules in obelus.lua) when
+// they are due. The context of such a run is named by its due time, and the run begins it or does
+// not start ([Start].New), so that any number of supervisors of a log start it once. The names in
+// the log tell which due times are dealt with. A run that does not start is recorded as skipped, in
+// the context of its schedule: see package ledger.
+//
+// # Ends of runs
+//
+// The supervisor starts the plans of the project's setting serve.on when root runs are done, have
+// failed, or wait for a person: its own runs, and those of other processes that end while it
+// follows the log. When it begins it looks for ends of the last hour too, since a run may end while
+// its supervisor is shut down.
+//
 // # States
 //
 // A [Run] has one [State] at a time:

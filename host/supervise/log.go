@@ -38,9 +38,9 @@ func (n *notifyingLog) Append(ctx context.Context, b store.Batch) (store.Appende
 // ownAppends are appends of this process that hold no news for the watch, so that it goes past them
 // instead of reading them as it reads those of other processes.
 type ownAppends struct {
-	mu    sync.Mutex
-	spans map[int64]int64 // last position of an append by the position before its first
-	skipped int64 // position up to which skip has gone
+	mu      sync.Mutex
+	spans   map[int64]int64 // last position of an append by the position before its first
+	skipped int64           // position up to which skip has gone
 	// Contexts that a run here has created, and in which it has not ended or halted yet. They have
 	// no parent: the end of a run is news in a delegate's context only.
 	roots map[string]bool

@@ -8,6 +8,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/host/once"
 	"obelus/store"
 )
 
@@ -19,9 +20,15 @@ type Start struct {
 	// project's.
 	Registry *plan.Registry
 
+	// New refuses the run with [store.ErrExists] if its context exists, also if another process makes
+	// it first.
+	New bool
+
 	// Prepare, if it is set, is called when it is the run's turn, to complete the rest: so a run
 	// takes little memory while it waits. Its error refuses the run.
 	Prepare func(ctx context.Context, start *Start) error
+
+	patient bool // it is not refused if too many runs wait
 }
 
 // Start begins a run in a context when it is its turn, and returns once it is: a program that does
@@ -30,7 +37,12 @@ type Start struct {
 // [*engine.BusyError] if the context is in use, or the error of ctx, which counts until then. All
 // other errors are the run's: see [Run.Wait].
 func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
-	return s.begin(ctx, &Run{context: start.Context}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	return s.begin(ctx, &Run{context: start.Context, patient: start.patient}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		if start.New {
+			if _, err := s.log.Head(ctx, start.Context); !errors.Is(err, store.ErrNoContext) {
+				return nil, cmp.Or(err, store.ErrExists)
+			}
+		}
 		if start.Prepare != nil {
 			if err := start.Prepare(ctx, &start); err != nil {
 				return nil, err
@@ -43,7 +55,11 @@ func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 				then()
 			}
 		}
-		return s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry())).Run(ctx, start.Start)
+		runner := s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry()))
+		if start.New {
+			runner.Log = once.NewContext(runner.Log, start.Context)
+		}
+		return runner.Run(ctx, start.Start)
 	})
 }
 
@@ -162,4 +178,17 @@ func (s *Supervisor) Append(ctx context.Context, name string, messages []store.M
 		signal(s.watcher.news)
 	}
 	return appended, err
+}
+
+// AppendOnce is Append of messages that may be asked for again with the same id: it appends them
+// once, and reports whether it did so now.
+func (s *Supervisor) AppendOnce(ctx context.Context, name, id string, messages []store.Message) (bool, error) {
+	_, err := engine.Append(ctx, once.Appends(s.log, id), name, messages, s.config.Host.Generation().Registry().Schemas...)
+	if errors.Is(err, once.ErrAppended) {
+		return false, nil
+	}
+	if err == nil {
+		signal(s.watcher.news)
+	}
+	return err == nil, err
 }

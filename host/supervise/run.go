@@ -19,6 +19,7 @@ import (
 type Run struct {
 	context    string
 	unattended bool          // no person asked for it: it goes on by itself
+	patient    bool          // it waits for its turn however many others do
 	resumes    bool          // it goes on with a run that the log has already
 	state      atomic.Uint32 // a State; changed by runTable.move alone
 	cancel     context.CancelCauseFunc
@@ -128,7 +129,7 @@ func (s *Supervisor) admit(ctx, running context.Context, run *Run) error {
 	if err := s.runs.add(run); err != nil {
 		return err
 	}
-	turn, err := s.queue.enter(run.unattended)
+	turn, err := s.queue.enter(run.unattended || run.patient)
 	if err != nil {
 		return err
 	}
@@ -246,10 +247,38 @@ func (r *Run) finalState(stuck bool) State {
 	return Ended
 }
 
+// logError logs why a run is refused or stuck. It reports whether the run was stuck before: it is
+// tried again and again.
+func (s *Supervisor) logError(run *Run, pause, took time.Duration) (again bool) {
+	switch {
+	case pause > 0 && errors.As(run.err, new(*engine.BusyError)):
+		s.config.Logger.Debug("run in use", "context", run.context, "error", run.err)
+		return true
+	case pause == s.orphans.firstPause: // the first try
+		until := "the log can be written"
+		if isFixedByScripts(run.err) {
+			until = "its scripts are mended"
+		}
+		s.config.Logger.Warn("run stuck: it goes on when "+until, "context", run.context, "took", took, "error", run.err)
+	case pause > 0:
+		s.config.Logger.Debug("run stuck", "context", run.context, "took", took, "error", run.err)
+		return true
+	case errors.Is(run.err, ErrStopping): // the next supervisor begins it, or its caller asks again
+		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
+	case run.err != nil:
+		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)
+	}
+	return false
+}
+
 // finish ends a run for the supervisor, and logs how it ended.
 func (s *Supervisor) finish(run *Run) {
 	pause := s.orphans.keep(run)
-	idle, again := s.runs.remove(run, run.finalState(pause > 0)) // news from now on finds no active run
+	react := func() {}
+	if run.err == nil {
+		react = s.reactor.prepare(run.context)
+	}
+	idle, hasNews := s.runs.remove(run, run.finalState(pause > 0)) // news from now on finds no active run
 	s.queue.release()
 	close(run.ended)
 	if run.resumes {
@@ -259,33 +288,20 @@ func (s *Supervisor) finish(run *Run) {
 		host.Idle()
 	}
 	took := time.Since(run.began)
-	switch {
-	case pause > 0 && errors.As(run.err, new(*engine.BusyError)):
-		s.config.Logger.Debug("run in use", "context", run.context, "error", run.err)
+	if s.logError(run, pause, took) {
 		return
-	case pause == s.orphans.firstPause: // the first try
-		until := "the log can be written"
-		if isFixedByScripts(run.err) {
-			until = "its scripts are mended"
-		}
-		s.config.Logger.Warn("run stuck: it goes on when "+until, "context", run.context, "took", took, "error", run.err)
-	case pause > 0:
-		s.config.Logger.Debug("run stuck", "context", run.context, "took", took, "error", run.err)
-		return
-	case errors.Is(run.err, ErrStopping): // the next supervisor begins it, or its caller asks again
-		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
-	case run.err != nil:
-		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)
 	}
 	s.config.Ended(run, took)
+	s.scheduler.noticeEnd(run.context)
 	if run.err != nil {
 		return
 	}
+	react()
 	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "run",
 		slog.String("context", run.context), slog.String("status", string(run.outcome.Status)), slog.Duration("took", took))
 	if run.State() == Waiting {
 		what := childDone
-		if again {
+		if hasNews {
 			what = inputCame
 		}
 		s.watcher.resumeAll(map[string]news{run.context: what})

@@ -11,6 +11,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/schedule"
 	"obelus/store"
 )
 
@@ -46,6 +47,13 @@ type Config struct {
 	Spent func(plan.Usage)
 	Watch func(context, call, text string)
 
+	// Now tells the time by which schedules are due; nil for [time.Now].
+	Now func() time.Time
+
+	// Skipped, if it is set, is called with the runs of a schedule that this process has decided to
+	// skip.
+	Skipped func(schedule string, k schedule.Skipped)
+
 	// Ended, if it is set, is called with each run that had its turn and has ended or halted, and the
 	// time that it took. Repeated tries of a run that is stuck are left out.
 	Ended func(run *Run, took time.Duration)
@@ -70,6 +78,12 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Skipped == nil {
+		c.Skipped = func(string, schedule.Skipped) {}
+	}
 	if c.Ended == nil {
 		c.Ended = func(*Run, time.Duration) {}
 	}
@@ -87,6 +101,8 @@ type Supervisor struct {
 	queue       *queue
 	orphans     *orphans
 	watcher     *watcher
+	scheduler   *scheduler
+	reactor     *reactor
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -113,9 +129,15 @@ func New(c Config) *Supervisor {
 		reader: read, poll: c.Poll, adopts: !c.NoResume, subscribers: s.subscribers, runs: s.runs, orphans: s.orphans,
 		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: unread,
 	}
+	s.scheduler = newScheduler(s, read)
+	s.reactor = &reactor{reader: read, generation: c.Host.Generation, startRun: s.Start, tasks: &s.tasks}
+	s.watcher.react = s.reactor.notice
+	s.watcher.polled = func() { s.scheduler.noticeReload(c.Host.Generation().Number) }
 	_ = s.watcher.findPosition() // an error is logged by the watcher, which tries again
 	s.tasks.Go(s.watcher.run)
 	s.tasks.Go(s.watcher.follow)
+	s.tasks.Go(s.scheduler.run)
+	s.tasks.Go(s.reactor.catchUp)
 	return s
 }
 

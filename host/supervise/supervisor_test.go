@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,7 +30,13 @@ type worker struct {
 // waits for the test or until its run is over, and hold, which waits for the test alone.
 func newWorker(t *testing.T, configure func(*Config)) *worker {
 	t.Helper()
-	w := &worker{t: t, log: memory.New(), reached: make(chan string, 1000), resume: make(chan struct{})}
+	return newWorkerOf(t, fstest.MapFS{"obelus.lua": {Data: []byte(`return { drain = "1s" }`)}}, memory.New(), configure)
+}
+
+// newWorkerOf is newWorker for a project with files, and a log that other workers may have too.
+func newWorkerOf(t *testing.T, files fs.FS, log store.Log, configure func(*Config)) *worker {
+	t.Helper()
+	w := &worker{t: t, log: log, reached: make(chan string, 1000), resume: make(chan struct{})}
 	stop := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		name, _, _ := strings.Cut(in.Key, "/")
 		w.reached <- name
@@ -50,7 +57,7 @@ func newWorker(t *testing.T, configure func(*Config)) *worker {
 	}
 	var err error
 	w.host, err = host.Open(host.Config{
-		FS: fstest.MapFS{"obelus.lua": {Data: []byte(`return { drain = "1s" }`)}},
+		FS: files,
 		Activities: []plan.Registered{
 			{Name: "double", Activity: engine.Typed(double)},
 			{Name: "stop", Activity: plan.ActivityFunc(stop)},

@@ -24,6 +24,8 @@ type watcher struct {
 	runs        *runTable
 	orphans     *orphans
 	resume      func(name string) // resumes a run that no person asked for
+	polled      func()            // called at each poll
+	react       func(name string) // called with a context whose run has ended or halted; may be nil
 	tasks       *sync.WaitGroup   // goroutines of the supervisor
 
 	news chan struct{} // holds a token if input for a waiting run was appended here
@@ -81,6 +83,7 @@ func (w *watcher) run() {
 			return
 		case <-poll.C:
 			scans = true
+			w.polled()
 		case <-w.news:
 			scans = false
 		}
@@ -131,6 +134,9 @@ func (w *watcher) readJournal(found map[string]news) error {
 		}
 		w.seen = entry.N
 		w.subscribers.notify(entry.Context)
+		if w.react != nil && entry.Event == journal.EventRun && entry.Call == "" {
+			w.react(entry.Context)
+		}
 		switch {
 		case journal.IsInput(entry):
 			addNews(found, entry.Context, inputCame)

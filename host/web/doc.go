@@ -18,7 +18,8 @@
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
-//	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels"}
+//	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels",
+//	                       "once"}
 //	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
 //	                      &cursor= &limit=
 //	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
@@ -32,6 +33,7 @@
 //	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/events           ?after= server-sent events
+//	POST   /v1/hooks/{hook}                        of other programs, see Hooks
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
 //	POST   /v1/contexts/{context}/approve          {"by"} release a lazy plan
 //	POST   /v1/contexts/{context}/calls/{call}/approve   {"set","by"}
@@ -55,6 +57,11 @@
 // or by another process; a run that could not be recorded (503), when the log can be
 // written again; and a run that the current scripts refuse, when they, or its plan's
 // file, have been mended.
+//
+// With "once", or a key in the header Idempotency-Key, a request that comes again makes no
+// second run: it is answered with the run that it has made. The key names the context unless
+// the request does; one that is no name becomes key- and 32 hex digits of its SHA-256. A
+// request with another plan or input under the same name is refused (409 exists).
 //
 // Corrections, "set", are arguments by their names, each of which replaces the present
 // one; dots lead inside: {"set":{"lines.0.amount":5}}.
@@ -83,7 +90,7 @@
 // where a plan, a script or a message is refused:
 //
 //	400 request       the request makes no sense
-//	401 token, 403 host, origin
+//	401 token, 403 host, origin; signature: a request to a hook is not signed
 //	404 not-found, no-context, no-plan, no-call; missing: the reference has no value
 //	405 method
 //	408 slow          the request did not come in time
@@ -98,7 +105,15 @@
 //	500 internal      the server's log says more; 503 where it may pass
 //	503 log           it can't be read or written for now
 //	503 stopping      the server ends
+//	503 hook          the server has no secret for the hook
 //	504 time          a handler around this one ended the request
+//
+// # Hooks
+//
+// The project's setting serve.hooks has addresses for requests that other programs send by
+// themselves. They need no token: most are signed. A request starts a plan, or is appended as input
+// to a run that waits, and is answered with {"context"}: 202 once it is in the log, and 200 if the
+// same delivery comes again, which changes nothing. Config.Secret gives the secrets.
 //
 // # Events
 //

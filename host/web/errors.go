@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/once"
 	"obelus/host/supervise"
 	"obelus/store"
 )
@@ -59,6 +60,7 @@ var reportedErrors = []struct {
 	{is[*store.ForkError], http.StatusUnprocessableEntity, "fork"},
 	{is[*history.MissingError], http.StatusNotFound, "missing"},
 	{is[*engine.NoPlannerError], http.StatusConflict, "planner"},
+	{is[*once.OtherRunError], http.StatusConflict, "exists"},
 	{func(err error) bool { return errors.Is(err, store.ErrExists) }, http.StatusConflict, "exists"},
 }
 

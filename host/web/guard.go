@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"obelus/host"
+	"obelus/host/hook"
 )
 
 // largeBody is the size of a body from which memory is given back to the system after its request.
@@ -159,8 +160,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 }
 
 // checkRequest returns an error for a request that must not be answered: by its Host, its Origin or
-// its token.
+// its token. A hook needs no token.
 func (s *Server) checkRequest(r *http.Request) error {
+	called, isHook := hookOf(s, r)
+	if isHook && called.Verify != hook.None {
+		return nil // its signature is asked for, and no page can make one
+	}
 	if !s.isOwnHost(r) {
 		return &problem{status: http.StatusForbidden, code: "host", message: "this server is not asked for as " + quoted(r.Host) + ": name it by its address, or by a name that it was given"}
 	}
@@ -170,7 +175,7 @@ func (s *Server) checkRequest(r *http.Request) error {
 			return &problem{status: http.StatusForbidden, code: "origin", message: "requests from pages of " + quoted(origin) + " are refused"}
 		}
 	}
-	if s.config.Token == "" || r.URL.Path == "/healthz" {
+	if s.config.Token == "" || isHook || r.URL.Path == "/healthz" {
 		return nil
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")

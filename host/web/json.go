@@ -120,8 +120,14 @@ func fieldNames(body reflect.Type) (names []string) {
 	return names
 }
 
-// readBody reads all of a request's body. A body that breaks off is the client's error.
+// readBody reads all of a request's body but for a byte order mark.
 func readBody(r *http.Request) ([]byte, error) {
+	text, err := readBytes(r)
+	return bytes.TrimPrefix(text, []byte("\ufeff")), err
+}
+
+// readBytes reads all of a request's body. A body that breaks off is the client's error.
+func readBytes(r *http.Request) ([]byte, error) {
 	text, err := io.ReadAll(r.Body)
 	if b, ok := r.Body.(*body); ok && err == nil && !b.hold(decodedSize(text)) {
 		err = errCrowded
@@ -129,7 +135,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	var large *http.MaxBytesError
 	var slow net.Error
 	if err == nil || errors.Is(err, errCrowded) || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
-		return bytes.TrimPrefix(text, []byte("\ufeff")), err // a byte order mark
+		return text, err
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/host/schedule"
 	"obelus/host/supervise"
 )
 
@@ -24,6 +25,7 @@ type metrics struct {
 	calls    *prometheus.HistogramVec
 	tokens   *prometheus.HistogramVec
 	asked    *prometheus.HistogramVec
+	skips    *prometheus.CounterVec
 }
 
 // spans are histogram buckets from half a millisecond to minutes.
@@ -47,11 +49,13 @@ func newMetrics(s *Server) *metrics {
 		asked: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gen_ai_client_operation_duration_seconds", Help: "How long requests to models took, by model.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14)}, []string{"gen_ai_request_model"}),
+		skips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "obelus_schedule_skipped_total", Help: "Runs of schedules that this server has recorded as skipped, by schedule and reason (missed, overlapping, refused, cancelled)."}, []string{"schedule", "reason"}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	registry.MustRegister(m.requests, m.latency, m.runs, m.calls, m.tokens, m.asked,
+	registry.MustRegister(m.requests, m.latency, m.runs, m.calls, m.tokens, m.asked, m.skips,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { active, _ := s.supervisor.Load(); return float64(active) }),
 		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) }),
@@ -83,6 +87,11 @@ func (m *metrics) run(run *supervise.Run, took time.Duration) {
 		status = string(outcome.Status)
 	}
 	m.runs.WithLabelValues(status).Observe(took.Seconds())
+}
+
+// skip counts runs of a schedule that are skipped.
+func (m *metrics) skip(name string, k schedule.Skipped) {
+	m.skips.WithLabelValues(name, string(k.Reason)).Add(float64(k.Count))
 }
 
 // call counts a settled call. There are few names of tools, since only the project has tools.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -19,6 +20,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/once"
 	"obelus/host/supervise"
 	"obelus/store"
 )
@@ -31,6 +33,7 @@ type runRequest struct {
 	Wait    bool            `json:"wait"`
 	Mode    string          `json:"mode"`
 	Approve string          `json:"approve"`
+	Once    bool            `json:"once"`
 
 	Labels map[string]string `json:"labels"`
 }
@@ -40,11 +43,15 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err := readHeld(r, &asked); err != nil {
 		return err
 	}
+	if err := asked.nameByKey(r.Header.Get("Idempotency-Key")); err != nil {
+		return err
+	}
 	start, err := asked.start()
 	if err != nil {
 		return err
 	}
 	start.Begun = func() { release(r) } // the input is in the log
+	var decoded store.Optional
 	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
 		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -56,16 +63,116 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if asked.Mode != "" {
 			start.Request.Mode = asked.Mode
 		}
-		if err := asked.readInput(&start.Start); err != nil {
+		if decoded.Set { // it was compared with a run that the log has
+			start.Input = decoded
+		} else if err := asked.readInput(&start.Start); err != nil {
 			return err
 		}
+		if asked.Once {
+			decoded = start.Input
+		}
 		return start.MissingInput(ctx, s.log, start.Registry.Schemas...)
+	}
+	if asked.Once {
+		return startOnce(s, w, r, supervise.Start{Start: start, New: true, Prepare: prepare}, asked.Wait)
 	}
 	run, err := s.supervisor.Start(r.Context(), supervise.Start{Start: start, Prepare: prepare})
 	if err != nil {
 		return err
 	}
 	return s.sendRun(w, r, run, asked.Wait)
+}
+
+// nameByKey names the context by the key of the request, if there is one.
+func (q *runRequest) nameByKey(key string) error {
+	if key != "" {
+		q.Once = true
+		if q.Context == nil {
+			name := once.KeyContext(key)
+			q.Context = &name
+		}
+	}
+	if q.Once && q.Context == nil {
+		return wrong(`once makes the run of one name: give it as "context", or a key in the header Idempotency-Key`)
+	}
+	return nil
+}
+
+// startOnce starts a run unless the log has it: then it answers with that run.
+func startOnce(s *Server, w http.ResponseWriter, r *http.Request, start supervise.Start, wait bool) error {
+	if sent, err := sendKnown(s, w, r, start, wait); sent || err != nil {
+		return err
+	}
+	run, err := s.supervisor.Start(r.Context(), start)
+	if err == nil {
+		select {
+		case <-run.Recorded():
+		case <-run.Ended():
+		case <-r.Context().Done(): // sendRun answers
+		}
+		if !isClosed(run.Recorded()) && isClosed(run.Ended()) {
+			_, err = run.Wait(r.Context())
+		}
+	}
+	if errors.Is(err, store.ErrExists) || is[*engine.BusyError](err) { // another request was faster
+		sent, known := sendKnown(s, w, r, start, wait)
+		if sent || known != nil {
+			return known
+		}
+	}
+	if run == nil {
+		return err
+	}
+	return s.sendRun(w, r, run, wait)
+}
+
+// sendKnown answers with the run of a context that exists, if it is the run of a request. It is an
+// error if it is another, and it reports false if there is none.
+func sendKnown(s *Server, w http.ResponseWriter, r *http.Request, start supervise.Start, wait bool) (sent bool, err error) {
+	if _, err := s.log.Head(r.Context(), start.Context); err != nil {
+		if errors.Is(err, store.ErrNoContext) {
+			return false, nil
+		}
+		return false, err
+	}
+	// The copy keeps the input if there is no such run after all.
+	if err := start.Prepare(r.Context(), &start); err != nil {
+		return false, err
+	}
+	if has, err := once.HasRun(r.Context(), s.log, &start.Start); !has || err != nil {
+		return false, err
+	}
+	if !wait {
+		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+start.Context)
+		return true, write(w, http.StatusAccepted, map[string]any{"context": start.Context})
+	}
+	outcome, err := awaitRest(s, r, start.Context)
+	if err != nil {
+		return false, err
+	}
+	return true, s.sendOutcome(w, r, outcome)
+}
+
+// awaitRest waits until the run of a context has ended or halted, here or in another process.
+func awaitRest(s *Server, r *http.Request, name string) (*journal.Outcome, error) {
+	news, leave := s.supervisor.Subscribe(name)
+	defer leave()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		outcome, err := engine.ReadOutcome(r.Context(), s.log, name)
+		if err != nil || outcome.Status != journal.RunRunning && !outcome.Stopped {
+			return outcome, err
+		}
+		select {
+		case <-news:
+		case <-look.C: // a process that dies appends nothing
+		case <-s.supervisor.Done():
+			return nil, supervise.ErrStopping
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
 }
 
 // contextFor returns the name that was asked for a new context, or a new name.
@@ -273,4 +380,20 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.sendRun(w, r, run, asked.Wait)
+}
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	if store.CheckStoredContext(name) != nil {
+		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
+	who, err := s.decider(r.URL.Query().Get("by"))
+	if err != nil {
+		return err
+	}
+	run, err := s.supervisor.Cancel(r.Context(), name, who)
+	if err != nil {
+		return err
+	}
+	return s.sendRun(w, r, run, true)
 }

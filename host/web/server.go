@@ -28,6 +28,10 @@ type Config struct {
 	// that reaches the server may do everything.
 	Token string
 
+	// Secret returns the variable of the environment that has the secret of a hook; "" for none. A
+	// hook whose requests are to be signed refuses them if there is none, also where Secret is nil.
+	Secret func(variable string) string
+
 	// Names are host names, without ports, by which the server may be asked for, in addition to the
 	// address to which a request comes, and to localhost if that is a loopback address.
 	Names []string
@@ -91,6 +95,9 @@ func New(config Config) *Server {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if config.Secret == nil {
+		config.Secret = func(string) string { return "" }
+	}
 	s := &Server{
 		config: config, logger: config.Logger, timeouts: defaultClientTimeouts,
 		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
@@ -101,6 +108,7 @@ func New(config Config) *Server {
 	s.supervisor = supervise.New(supervise.Config{
 		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
 		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
+		Skipped: s.metrics.skip,
 	})
 	s.log = s.supervisor.Log()
 	s.handler = s.guard(s.routes())
@@ -150,6 +158,7 @@ func (s *Server) table() []route {
 		{"GET /v1/contexts/{context}/get", s.getValue, "ref at instance"},
 		{"GET /v1/contexts/{context}/why", s.getWhy, "ref at instance"},
 		{"GET /v1/contexts/{context}/events", s.getEvents, "after"},
+		{"POST /v1/hooks/{hook}", hookHandler(s), anyQuery},
 		{"POST /v1/contexts/{context}/messages", s.postMessages, ""},
 		{"POST /v1/contexts/{context}/approve", s.postRelease, ""},
 		{"POST /v1/contexts/{context}/calls/{call}/approve", s.postApprove, ""},

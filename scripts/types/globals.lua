@@ -54,10 +54,30 @@
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8
----@field serve? { addr?: string, body?: integer|string, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
+---@field serve? { addr?: string, body?: integer|string, hooks?: table<string, obelus.Hook>, on?: { done?: string, failed?: string, held?: string }, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, schedules?: table<string, obelus.Schedule>, timeout?: number|string } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"
+
+---An address for requests of other programs, under serve.hooks in obelus.lua.
+---@class obelus.Hook
+---@field header? string has the signature; "X-Hub-Signature-256"
+---@field headers? string[] that are part of the input
+---@field once? string the header with the id of a delivery
+---@field plan? string the file of the plan that a request starts
+---@field replay? boolean once counts though the signature does not cover it; false
+---@field secret? string the environment variable with the secret
+---@field to? string the context of a run that waits for the request: "order-{body.order}"
+---@field verify "hmac-sha256"|"none"
+
+---A plan that a server runs again and again, under serve.schedules in obelus.lua.
+---@class obelus.Schedule
+---@field catchup? number|string how late the newest missed run may start; "1h"
+---@field cron string "0 3 * * *", or a word such as "@daily"
+---@field input? table of each run, beside due
+---@field overlap? "skip"|"queue"|"all" while the run before has not ended
+---@field plan string its file
+---@field zone? string "Europe/Berlin"; "UTC"
 
 ---A model, under models in obelus.lua.
 ---@class obelus.Model

@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// news wakes those that wait for appends, in this process or another. Its methods may be called from
-// several goroutines at once.
+// news wakes those that wait for appends, in this process or another. Its methods may be called
+// from several goroutines at once.
 type news struct {
 	mu      sync.Mutex
 	changed chan struct{}     // closed by the next change; nil while nothing waits for it

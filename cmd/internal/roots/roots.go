@@ -1,4 +1,6 @@
-package cmd
+// Package roots finds the context that a command is to change, where the user has not named it or
+// has named it wrongly.
+package roots
 
 import (
 	"context"
@@ -12,10 +14,17 @@ import (
 	"obelus/store"
 )
 
-// rootSearch says which root contexts a command could mean that changes how a run goes on.
-type rootSearch struct {
+// Finder finds root contexts of a log.
+type Finder struct {
+	Log     store.Reader
+	Context string // the name that -c gives; empty for none
+	Prefix  string // the words by which obelus is called from here
+}
+
+// Search says which root contexts a command could mean that changes how a run goes on.
+type Search struct {
 	command  string // as the user typed it, for example "approve 1.3"
-	notFound string // the error where no context matches
+	notFound string // the error if no context matches
 	held     bool   // only roots in which something waits for a person, in their delegates too
 	matches  func(name string, run journal.Run) (bool, error)
 }
@@ -23,21 +32,21 @@ type rootSearch struct {
 // maxCandidates bounds how many contexts are listed.
 const maxCandidates = 10
 
-// findRoot returns the context that a command is to change: the one that -c names in whole, else
+// Find returns the context that a command is to change: the one that -c names in whole, else
 // the only root context that matches. Several or none are an error.
-func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
-	if a.context != "" {
-		return a.context, a.checkContextExists(ctx, a.context)
+func (f *Finder) Find(ctx context.Context, c Search) (string, error) {
+	if f.Context != "" {
+		return f.Context, f.checkExists(ctx, f.Context)
 	}
 	var found []string
 	seen := map[string]bool{}
-	for info, err := range a.log.Contexts(ctx, store.ContextFilter{Roots: !c.held, Held: c.held}) {
+	for info, err := range f.Log.Contexts(ctx, store.ContextFilter{Roots: !c.held, Held: c.held}) {
 		if err != nil {
 			return "", err
 		}
 		name := info.Context
 		if info.Origin.Parent != "" {
-			if name, err = journal.In(a.log, name).Root(ctx); err != nil {
+			if name, err = journal.In(f.Log, name).Root(ctx); err != nil {
 				continue
 			}
 		}
@@ -45,7 +54,7 @@ func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
 			continue
 		}
 		seen[name] = true
-		run, err := journal.In(a.log, name).LastRun(ctx)
+		run, err := journal.In(f.Log, name).LastRun(ctx)
 		if errors.As(err, new(*journal.DamagedError)) {
 			continue // the command contexts reports it
 		}
@@ -69,7 +78,7 @@ func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s could be about %d contexts: say which", c.command, len(found))
 	for _, name := range found[:min(len(found), maxCandidates)] {
-		fmt.Fprintf(&b, "\n  %s %s -c %s", a.commandPrefix(), c.command, name)
+		fmt.Fprintf(&b, "\n  %s %s -c %s", f.Prefix, c.command, name)
 	}
 	if more := len(found) - maxCandidates; more > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", more)
@@ -77,37 +86,42 @@ func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
 	return "", exit.Usage(b.String())
 }
 
-// checkContextExists returns an error with the nearest name if no context has a name. Only reading
+// checkExists returns an error with the nearest name if no context has a name. Only reading
 // commands take a prefix.
-func (a *app) checkContextExists(ctx context.Context, name string) error {
-	if _, err := a.log.Info(ctx, name); !errors.Is(err, store.ErrNoContext) {
+func (f *Finder) checkExists(ctx context.Context, name string) error {
+	if _, err := f.Log.Info(ctx, name); !errors.Is(err, store.ErrNoContext) {
 		return err
 	}
 	var names []string
-	for info, err := range a.log.Contexts(ctx, store.ContextFilter{}) {
+	for info, err := range f.Log.Contexts(ctx, store.ContextFilter{}) {
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(info.Context, name) && info.Origin.Parent == "" {
-			return fmt.Errorf("%w (the whole name is needed to decide: did you mean %q?)", a.noContext(), info.Context)
+			return fmt.Errorf("%w (the whole name is needed to decide: did you mean %q?)", f.noContext(), info.Context)
 		}
 		names = append(names, info.Context)
 	}
 	if near := spell.Nearest(name, names); near != "" {
-		return fmt.Errorf("%w (did you mean %q?)", a.noContext(), near)
+		return fmt.Errorf("%w (did you mean %q?)", f.noContext(), near)
 	}
-	return a.noContext()
+	return f.noContext()
 }
 
-// rootsHolding matches the roots that hold a call, in their delegates too.
-func rootsHolding(ctx context.Context, a *app, command, call string) rootSearch {
-	return rootSearch{
+// noContext returns the error for a name that no context has.
+func (f *Finder) noContext() error {
+	return fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, f.Context)
+}
+
+// Holding matches the roots that hold a call, in their delegates too.
+func (f *Finder) Holding(ctx context.Context, command, call string) Search {
+	return Search{
 		command: command, notFound: fmt.Sprintf("no context holds a call %s for a person (obelus approvals lists what is held)", call), held: true,
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			_, err := journal.In(a.log, name).HeldCall(ctx, call)
+			_, err := journal.In(f.Log, name).HeldCall(ctx, call)
 			if errors.As(err, new(*journal.NoSuchCallError)) {
 				return false, nil
 			}
@@ -116,41 +130,41 @@ func rootsHolding(ctx context.Context, a *app, command, call string) rootSearch 
 	}
 }
 
-// rootsWithLazyPlan matches the roots whose plan, or a delegate's plan, waits to be released.
-func rootsWithLazyPlan(ctx context.Context, a *app) rootSearch {
-	return rootSearch{
+// WithLazyPlan matches the roots whose plan, or a delegate's plan, waits to be released.
+func (f *Finder) WithLazyPlan(ctx context.Context) Search {
+	return Search{
 		command: "approve --plan", notFound: "no plan waits to be released", held: true,
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			plans, err := journal.In(a.log, name).Lazy(ctx)
+			plans, err := journal.In(f.Log, name).Lazy(ctx)
 			return len(plans) > 0, err
 		},
 	}
 }
 
-// rootsUnfinished matches the roots with an unfinished run that no process holds. cancelled says
+// Unfinished matches the roots with an unfinished run that no process holds. cancelled says
 // whether cancelled runs count.
-func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool) rootSearch {
-	return rootSearch{
+func (f *Finder) Unfinished(ctx context.Context, command string, cancelled bool) Search {
+	return Search{
 		command: command, notFound: "there is no unfinished run but those that are going on (obelus contexts lists all)",
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() || run.Status == journal.RunCancelled && !cancelled {
 				return false, nil
 			}
-			holder, err := a.log.Holder(ctx, name)
+			holder, err := f.Log.Holder(ctx, name)
 			return holder == "", err
 		},
 	}
 }
 
-// rootsWithFailedCall matches the roots in which a call has failed or is in doubt.
-func rootsWithFailedCall(ctx context.Context, a *app, command, call string) rootSearch {
-	return rootSearch{
+// WithFailedCall matches the roots in which a call has failed or is in doubt.
+func (f *Finder) WithFailedCall(ctx context.Context, command, call string) Search {
+	return Search{
 		command: command, notFound: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
 		matches: func(name string, _ journal.Run) (bool, error) {
-			records, err := journal.In(a.log, name).CurrentRecords(ctx, 0)
+			records, err := journal.In(f.Log, name).CurrentRecords(ctx, 0)
 			for _, r := range records {
 				if r.Call == call && (r.Status == journal.Failed || r.Status == journal.InDoubt) {
 					return true, err

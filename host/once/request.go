@@ -1,0 +1,110 @@
+package once
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// KeyContext names the context of a request by its key: the key itself if that is a valid name.
+func KeyContext(key string) string {
+	if store.CheckContext(key) == nil {
+		return key
+	}
+	return "key-" + Digest(key)
+}
+
+// OtherRunError is a context that another request has begun.
+type OtherRunError struct {
+	Context string
+	What    string // by which it differs
+}
+
+// Error names the context and the difference.
+func (e *OtherRunError) Error() string {
+	return fmt.Sprintf("context %s exists, and was begun with %s", e.Context, e.What)
+}
+
+// Class implements the interface of [store.ClassOf].
+func (e *OtherRunError) Class() store.Class { return store.Refused }
+
+// HasRun reports whether a context has the run of a start, which began the context.
+// If the context exists and has another, its error is an [*OtherRunError].
+func HasRun(ctx context.Context, log store.Reader, start *engine.Start) (bool, error) {
+	name, request, input := start.Context, start.Request, start.Input
+	if _, err := log.Head(ctx, name); err != nil {
+		if errors.Is(err, store.ErrNoContext) {
+			return false, nil
+		}
+		return false, err
+	}
+	last, err := journal.In(log, name).LastRun(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case last.Tick == 0:
+		return false, &OtherRunError{name, "messages, before any run"}
+	case last.Event.First > 1:
+		return false, &OtherRunError{name, "another run"}
+	case last.Plan != request.Name:
+		return false, &OtherRunError{name, "another plan, " + last.Plan}
+	case !maps.Equal(last.Event.Labels, start.Labels):
+		return false, &OtherRunError{name, "other labels"}
+	}
+	given, err := givenInput(ctx, log, name, request)
+	if err != nil {
+		return false, err
+	}
+	asked := store.Optional{}
+	if input.Set {
+		v, err := store.FromGo(input.Value, "input")
+		if err != nil {
+			return false, err
+		}
+		asked = store.Some(v)
+	}
+	if given.Set != asked.Set || !bytes.Equal(store.EncodeJSON(given.Value), store.EncodeJSON(asked.Value)) {
+		return false, &OtherRunError{name, "other input"}
+	}
+	return true, nil
+}
+
+// givenInput returns the input that the run which began a context was given, beside that of its
+// plan.
+func givenInput(ctx context.Context, log store.Reader, name string, request *plan.Request) (given store.Optional, err error) {
+	var first journal.PlanEvent
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {
+		if err != nil {
+			return given, err
+		}
+		if first, err = journal.ReadPlanEvent(entry); err != nil {
+			return given, err
+		}
+		break
+	}
+	own := 0 // inputs that the plan itself brings
+	for _, m := range request.Context {
+		if m.Kind == "input" && m.Data.Set {
+			own++
+		}
+	}
+	for m, err := range log.Messages(ctx, store.Filter{Context: name, Kind: "input", At: max(first.Start, 1)}) {
+		if err != nil {
+			return given, err
+		}
+		if !m.Data.Set || m.Seq > first.Start {
+			continue
+		}
+		if own--; own < 0 {
+			given = m.Data
+		}
+	}
+	return given, nil
+}

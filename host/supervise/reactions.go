@@ -1,0 +1,267 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/host"
+	"obelus/host/once"
+	"obelus/host/schedule"
+	"obelus/store"
+)
+
+// reactor starts the plans of the project's setting serve.on when runs end or halt: those of this
+// process, and of others that append to the log meanwhile. A plan's context is named by the end, so
+// that it is started once.
+type reactor struct {
+	*reader
+	generation func() *host.Generation
+	startRun   func(ctx context.Context, s Start) (*Run, error)
+	tasks      *sync.WaitGroup // goroutines of the supervisor
+}
+
+// reactionName matches the names of the contexts of plans that were started so. They start no
+// other.
+var reactionName = regexp.MustCompile(`^on-(done|failed|held)-[0-9a-f]{32}$`)
+
+// recentEnds is how far back ends are looked for that were recorded while no supervisor followed
+// the log, as when one that is shut down lets its last calls end.
+const recentEnds = time.Hour
+
+// catchUp starts the plans for recent ends, unless they were started. It leaves out occasions for
+// which none was ever started: their plans may be new, and those ends older.
+func (c *reactor) catchUp() {
+	if c.generation().Settings().Serve.On == (host.Reactions{}) {
+		return
+	}
+	known := map[string]bool{}
+	for _, occasion := range []string{"done", "failed", "held"} {
+		names, err := c.recent("on-"+occasion+"-", time.Time{}, 1)
+		if err != nil {
+			c.logError("recent ends of runs can't be found", err)
+			return
+		}
+		known[occasion] = len(names) > 0
+	}
+	names, err := c.recent("", time.Now().Add(-recentEnds), math.MaxInt)
+	if err != nil {
+		c.logError("recent ends of runs can't be found", err)
+		return
+	}
+	for _, name := range names {
+		if c.wants(name) {
+			c.repeat(name, func() error { return c.react(name, func(end *runEnd) bool { return known[end.occasion] }) })
+		}
+	}
+}
+
+// recent lists at most some contexts whose names begin with a prefix and that were appended to
+// since a time.
+func (c *reactor) recent(prefix string, since time.Time, most int) (names []string, err error) {
+	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: prefix, Since: since}) {
+		if err != nil {
+			return names, err
+		}
+		if names = append(names, info.Context); len(names) == most {
+			break
+		}
+	}
+	return names, nil
+}
+
+// wants reports whether there may be a plan for the end of a run.
+func (c *reactor) wants(name string) bool {
+	return c.generation().Settings().Serve.On != (host.Reactions{}) && !reactionName.MatchString(name) && !schedule.IsRecord(name) && c.ctx.Err() == nil
+}
+
+// notice starts a plan, in the background, if there is one for the way in which the run of a
+// context has ended or halted.
+func (c *reactor) notice(name string) {
+	if c.wants(name) {
+		c.tasks.Go(func() { c.repeat(name, func() error { return c.react(name, nil) }) })
+	}
+}
+
+// prepare reads how the run of a context has ended, while no other can have begun there, and
+// returns a function that has notice's effect for that end.
+func (c *reactor) prepare(name string) (start func()) {
+	if !c.wants(name) {
+		return func() {}
+	}
+	end, err := c.readEnd(name)
+	if err != nil {
+		return func() { c.notice(name) }
+	}
+	return func() {
+		if end != nil {
+			c.tasks.Go(func() { c.repeat(name, func() error { return c.start(end) }) })
+		}
+	}
+}
+
+// repeat calls a function until it has no error that may pass.
+func (c *reactor) repeat(name string, do func() error) {
+	for err := do(); err != nil; err = do() {
+		if !isTemporary(err) && !isUnwritable(err) {
+			c.logError("the plan for the end of a run can't be started", err, "context", name)
+			return
+		}
+		select {
+		case <-time.After(maxWait):
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// react reads how the run of a context has ended, and starts the plan for that if the end is
+// picked; a nil function picks all.
+func (c *reactor) react(name string, picks func(*runEnd) bool) error {
+	end, err := c.readEnd(name)
+	if err != nil || end == nil || picks != nil && !picks(end) {
+		return err
+	}
+	return c.start(end)
+}
+
+// start starts the plan for an end, unless there is none or it was started.
+func (c *reactor) start(end *runEnd) error {
+	on := c.generation().Settings().Serve.On
+	file := map[string]string{"done": on.Done, "failed": on.Failed, "held": on.Held}[end.occasion]
+	if file == "" {
+		return nil
+	}
+	name := "on-" + end.occasion + "-" + once.Digest(end.id)
+	if _, err := c.log.Head(c.ctx, name); !errors.Is(err, store.ErrNoContext) {
+		return err
+	}
+	run, err := c.startRun(c.ctx, Start{
+		Start: engine.Start{Context: name}, New: true, patient: true,
+		Prepare: func(_ context.Context, start *Start) (err error) {
+			start.Request, start.Registry, err = c.generation().Plan(file)
+			start.Input = store.Some(end.input())
+			return err
+		},
+	})
+	if err == nil {
+		select {
+		case <-run.Recorded():
+			return nil
+		case <-run.Ended():
+			_, err = run.Wait(c.ctx)
+		}
+	}
+	if isTaken(err) || errors.Is(err, ErrStopping) {
+		return nil
+	}
+	return err
+}
+
+// runEnd is how a root run has ended or halted.
+type runEnd struct {
+	occasion string // done, failed or held
+	context  string
+	plan     string
+	id       string // tells it from other ends, of this run and of others
+	error    string // why it has failed; empty for no error
+	call     string // the first call that has failed or is held; empty for none
+	labels   map[string]string
+}
+
+// input returns the input of the plan that is started.
+func (e *runEnd) input() map[string]any {
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	labels := map[string]any{}
+	for name, value := range e.labels {
+		labels[name] = value
+	}
+	return map[string]any{
+		"context": e.context, "plan": orNull(e.plan), "status": e.occasion, "error": orNull(e.error), "call": orNull(e.call), "labels": labels,
+	}
+}
+
+// readEnd reads how the run of a root context has ended or halted. It returns nil for a delegate's,
+// and for a run that goes on or waits for something else than a person's decision.
+func (c *reactor) readEnd(name string) (*runEnd, error) {
+	root, err := c.rootOf(name)
+	if err != nil || root != name {
+		return nil, err
+	}
+	at := journal.In(c.log, name)
+	last, err := at.CurrentRun(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	end := &runEnd{context: name, plan: last.Plan, labels: last.Event.Labels}
+	switch last.Status {
+	case journal.RunDone:
+		end.occasion = "done"
+	case journal.RunFailed:
+		end.occasion = "failed"
+		records, err := at.Records(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		end.describeFailure(last.Outcome(name, records))
+	case journal.RunWaiting:
+		return c.readHeld(at, end)
+	default:
+		return nil, nil
+	}
+	entry, _, err := store.Newest(c.ctx, c.log, store.JournalFilter{Context: name, Event: journal.EventRun})
+	end.id = fmt.Sprintf("%s\n%d", name, entry.N)
+	return end, err
+}
+
+// describeFailure sets the reason why a run has failed, and the call to blame.
+func (e *runEnd) describeFailure(outcome *journal.Outcome) {
+	e.error = outcome.Error
+	for _, r := range outcome.Calls {
+		if !r.Blamed() {
+			continue
+		}
+		text, ok := r.Error["message"].(string)
+		if !ok {
+			text = string(store.EncodeJSON(r.Error))
+		}
+		e.call, e.error = r.Call, cmp.Or(e.error, fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text))
+		return
+	}
+}
+
+// readHeld completes the end of a run that waits for a person to decide about calls, or to release
+// a plan; nil if it does not. It is the same end as long as it waits for the same.
+func (c *reactor) readHeld(at journal.Context, end *runEnd) (*runEnd, error) {
+	held, err := at.Holds(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	lazy, err := at.Lazy(c.ctx)
+	if err != nil || len(held)+len(lazy) == 0 {
+		return nil, err
+	}
+	id := []string{at.Name}
+	for _, r := range held {
+		id = append(id, r.Context+" "+r.Call)
+		end.call = cmp.Or(end.call, r.Call)
+	}
+	for _, p := range lazy {
+		id = append(id, fmt.Sprintf("%s %d", p.Context, p.Tick))
+	}
+	end.occasion, end.id = "held", strings.Join(id, "\n")
+	return end, nil
+}
