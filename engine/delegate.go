@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/capture"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -55,7 +56,7 @@ func (r *childRun) start(ctx context.Context) result {
 		outcome, err = r.runs.run(ctx, r.opening, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
-		return result{err: errCut}
+		return result{err: attempt.ErrCut}
 	}
 	var busy *BusyError
 	var refused *plan.PlanError

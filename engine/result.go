@@ -195,7 +195,7 @@ func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, val
 			t.noteWriter(i)
 			t.view.Stage(m)
 		}
-		return t.checkDeclared(ctx, t.plan.Calls[i], paths, data)
+		return t.declared.Check(ctx, t.plan.Calls[i], paths, data)
 	}()
 	if err != nil {
 		t.view.Unstage(before)
@@ -213,7 +213,7 @@ func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, val
 func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
 	call := t.plan.Calls[i]
 	if loose && schema.HoldsEmptyObject(v) {
-		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+		if v, err = t.declared.Lists(ctx, call, path, v); err != nil {
 			return m, err
 		}
 	}

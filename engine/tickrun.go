@@ -35,11 +35,12 @@ type tickRun struct {
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
+	l.declared.Options = l.runner.Registry.Schemas
 	t := &tickRun{journalled: l.lease.N}
 	t.tick = &tick{
 		values: values{
 			context: l.context, log: l.runner.Log, schemas: l.runner.Registry.Schemas,
-			plan: compiled, view: l.view, event: event, declarations: l.declared,
+			plan: compiled, view: l.view, event: event, declared: l.declared,
 		},
 		loop: l, runner: l.runner,
 	}

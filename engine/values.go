@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"obelus/engine/internal/declared"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -21,7 +22,7 @@ type values struct {
 	view    *store.View
 	state   *sched.State // where the calls stand
 
-	declarations map[declaredKey]declaration
+	declared *declared.Schemas // of the context
 	// Of the tick's messages, if the reads of calls depend on them; else nil.
 	writers  writers
 	recorded *recordedTick // nil in a live run
