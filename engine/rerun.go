@@ -106,7 +106,7 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 				continue
 			}
 			shown := slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && again[e.From] })
-			if !shown && !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), again) {
+			if !shown && !g.DependsOnAny(i, slices.Concat(decisive(call, &a.state.Calls[i].Record), call.ScopePaths), again) {
 				continue
 			}
 			if !shown && a.state.Calls[i].Record.Started != "" {
@@ -132,7 +132,7 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 // hasNotRead reports whether a call has yet to read: it reads the values that exist then.
 func (a *amendment) hasNotRead(i int) bool {
 	r := a.state.Calls[i].Record
-	return r.At == 0 && !r.Status.Settled()
+	return r.At == 0 && r.If == nil && !r.Status.Settled()
 }
 
 // readPaths lists the paths that a call read, also those that were missing: they may be written
@@ -140,6 +140,9 @@ func (a *amendment) hasNotRead(i int) bool {
 func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 	call := a.plan.Calls[i]
 	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{&a.values, ctx}, map[string]int64{})
+	if call.If != nil {
+		paths = append(paths, call.If.Reads()...)
+	}
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
 		return lookup(path)

@@ -71,7 +71,10 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 	case sched.Wait:
 		c.Record.WaitingOn = d.WaitsFor
 		t.record(c, sched.Event{Kind: sched.Missing})
+	case sched.Confirm:
+		t.confirm(c, d.If)
 	case sched.Skip:
+		c.Record.If, c.Record.WaitingOn = d.If, nil
 		t.skip(c, d.Reason)
 	case sched.Reject:
 		c.Record.At = t.view.Seq() // if it runs again, it reads as of here
@@ -81,6 +84,16 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		return t.complete(ctx, &result{index: i, err: d.Err})
 	}
 	return nil
+}
+
+// confirm records that a call's condition holds. The journal has it at once only if the call still
+// waits for others: it is not evaluated again then.
+func (t *tick) confirm(c *sched.Call, met *journal.Condition) {
+	c.Record.If, c.Record.WaitingOn = met, nil
+	t.state.Apply(sched.Event{Kind: sched.Confirmed, Call: c.Index()})
+	if c.Phase == sched.Blocked {
+		t.appendEntry(c.Record.Entry())
+	}
 }
 
 // skip ends a call that is not to run.

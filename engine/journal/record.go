@@ -121,10 +121,19 @@ type Record struct {
 	// Of a call that runs again or is retried: the seq up to which its earlier messages are
 	// superseded.
 	SupersededUpTo int64 `json:"again,omitempty"`
+	// Of a call with an _if, once that has been evaluated.
+	If *Condition `json:"if,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
 	Model *plan.Usage `json:"model,omitempty"`
+}
+
+// Condition is the outcome of a call's _if, which is evaluated once.
+type Condition struct {
+	Holds bool `json:"holds"` // else the call is skipped
+	// By reference, the newest seq that its value came from.
+	Reads map[string]int64 `json:"reads,omitempty"`
 }
 
 // Entry returns the journal entry with the record as its data. The context is left out there: the
@@ -178,6 +187,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	w.True("once", r.NotIdempotent)
 	w.NonZero("before", r.Before)
 	w.NonZero("again", r.SupersededUpTo)
+	if r.If != nil {
+		w.Value("if", r.If)
+	}
 	if r.Hold != nil {
 		w.Value("hold", r.Hold)
 	}

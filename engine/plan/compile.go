@@ -349,7 +349,7 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 		return all
 	}
 	for i, call := range p.Calls {
-		for _, param := range call.Params {
+		for _, param := range templates(call) {
 			for _, err := range t.neverEqual(i, param.Template, param.Name) {
 				all = c.warn(all, call, err)
 			}
@@ -408,7 +408,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			return len(before)+len(after) > 0
 		})
 		var lacking []store.Path
-		for _, p := range call.Params {
+		for _, p := range templates(call) {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
 		// It runs for each instance there is, maybe none.

@@ -287,14 +287,21 @@ func (c *Call) ForModel(resolved map[string]any) map[string]any {
 // to those after it. Those that come before it anyway do not wait.
 func (g *graph) wireThoughts() {
 	reach := reachability{g: g}
-	last := -1
+	var last []int // thoughts that a later one does not wait for in any case
 	for j, call := range g.calls {
-		if last >= 0 && (call.IsThought() || call.AsksModel) && (!g.backward || !reach.from(j)[last]) {
-			g.add(Edge{last, j, store.Path{}, ThoughtEdge})
-			reach.seen = nil
+		if call.IsThought() || call.AsksModel {
+			for _, i := range last {
+				if !g.backward || !reach.from(j)[i] {
+					g.add(Edge{i, j, store.Path{}, ThoughtEdge})
+					reach.seen = nil
+				}
+			}
 		}
 		if call.IsThought() {
-			last = j
+			if call.If == nil {
+				last = last[:0]
+			}
+			last = append(last, j)
 		}
 	}
 }

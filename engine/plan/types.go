@@ -63,6 +63,11 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 				c.call(call, err)
 			}
 		}
+		if call.If != nil && call.If.Expr != nil {
+			for _, err := range t.literals(i, call.If.Expr, "_if", arithmetic) {
+				c.call(call, err)
+			}
+		}
 		for _, err := range t.result(call) {
 			c.call(call, err)
 		}

@@ -6,6 +6,7 @@
 ---@class obelus.Call
 ---@field _tool? string
 ---@field _delegate? string
+---@field _if? boolean|string "†state.approved"; null, false or missing skips the call
 ---@field _instance? string "*" runs the call once for each
 ---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths
 ---@field _reasoningForCall? string why it is made, for who reads the plan

@@ -80,6 +80,9 @@ func writeText(b *strings.Builder, d Graph) {
 			b.WriteString("  " + how)
 		}
 		b.WriteByte('\n')
+		for _, line := range timing(c) {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
 		for _, path := range c.Reads() {
 			source := "the context"
 			if calls := from[c.Position][path.String()]; len(calls) > 0 {
@@ -114,6 +117,8 @@ func outcome(ran map[int]journal.Record, position int) string {
 	switch {
 	case r.Started != "" && r.Status.Settled():
 		text += " in " + human.Duration(Elapsed(r))
+	case r.Status == journal.Skipped && r.If != nil:
+		text += ": " + human.Printable(r.Reason)
 	case len(r.WaitingOn) > 0:
 		text += " for " + human.Printable(strings.Join(r.WaitingOn, " "))
 	}
@@ -128,6 +133,14 @@ var outcomeColours = map[string]string{
 	string(journal.Done): "#2e7d32", string(journal.Failed): "#c62828", string(journal.Skipped): "#9e9e9e", string(journal.Waiting): "#ef6c00",
 	string(journal.Held): "#ef6c00", string(journal.InDoubt): "#c62828", string(journal.Running): "#1565c0", string(journal.Interrupted): "#6a1b9a",
 	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
+}
+
+// timing returns when and whether a call runs, as its properties say, on lines of their own.
+func timing(c *plan.Call) (lines []string) {
+	if condition, ok := c.Issued["_if"]; ok {
+		lines = append(lines, "if     "+human.Printable(fmt.Sprint(condition)))
+	}
+	return lines
 }
 
 // writes returns a call's output path as written, on one line.
@@ -169,7 +182,11 @@ func writeMermaid(b *strings.Builder, d Graph) {
 		if how != "" {
 			how = "<br/>" + mermaidText(how)
 		}
-		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), mermaidText(Title(c.Tool, c.Instance)), mermaidText(writes(c)), how)
+		title := mermaidText(Title(c.Tool, c.Instance))
+		for _, line := range timing(c) {
+			title += "<br/>" + mermaidText(line)
+		}
+		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), title, mermaidText(writes(c)), how)
 		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
 			fmt.Fprintf(b, "  style %s stroke:%s,stroke-width:2px\n", d.id(c.Position), colour)
 		}
@@ -205,7 +222,11 @@ func writeDOT(b *strings.Builder, d Graph) {
 		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
-		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), dotText(Title(c.Tool, c.Instance)), dotText(writes(c)), how, style)
+		title := dotText(Title(c.Tool, c.Instance))
+		for _, line := range timing(c) {
+			title += `\n` + dotText(line)
+		}
+		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), title, dotText(writes(c)), how, style)
 	}
 	for _, w := range d.Plan.Wires() {
 		style := ""

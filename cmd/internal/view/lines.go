@@ -12,6 +12,9 @@ func (d Graph) Lines() (lines []map[string]any) {
 		if c.Instance != "" {
 			line["instance"] = c.Instance
 		}
+		if condition, ok := c.Issued["_if"]; ok {
+			line["if"] = condition
+		}
 		if d.Round != 0 {
 			line["tick"] = d.Round
 		}

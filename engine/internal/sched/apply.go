@@ -36,6 +36,10 @@ func (s *State) Apply(e Event) {
 	case Started:
 		c.Step = s.step
 		s.release(e.Call, c.Record.Unstored)
+	case Confirmed:
+		if c.decided = true; c.isFree() {
+			s.move(e.Call, Event{Kind: Released})
+		}
 	case Finished:
 		s.release(e.Call, true)
 	}
@@ -44,7 +48,7 @@ func (s *State) Apply(e Event) {
 // applyForeign applies an event that comes from the log.
 func (s *State) applyForeign(e Event) {
 	s.move(e.Call, e)
-	if s.Calls[e.Call].waits == 0 {
+	if s.Calls[e.Call].isFree() {
 		s.move(e.Call, Event{Kind: Released})
 	}
 }
@@ -161,6 +165,9 @@ func (s *State) enter(i int) {
 
 // queueOf returns the queue for a call.
 func (s *State) queueOf(i int) *queue {
+	if !s.Calls[i].decided {
+		return &s.asking
+	}
 	if s.Plan.Calls[i].FireAndForget() {
 		return &s.detached
 	}
@@ -211,7 +218,7 @@ func (s *State) release(i int, settled bool) {
 			continue
 		}
 		next := s.Change(e.To)
-		if next.waits--; next.waits > 0 {
+		if next.removeEdge(e); !next.isFree() {
 			continue
 		}
 		switch next.Phase {
@@ -226,8 +233,8 @@ func (s *State) release(i int, settled bool) {
 }
 
 // Next returns the call that is to be evaluated next, and leaves it in its queue; ok is false if no
-// call can run. Calls of activities that are at their limit are parked. Fire-and-forget calls come
-// last, except in a recorded run, where the record gives the order.
+// call can run. Calls of activities that are at their limit are parked. Conditions come first and
+// fire-and-forget calls last, except in a recorded run, where the record gives the order.
 func (s *State) Next() (call int, ok bool) {
 	for {
 		q := s.nextQueue()
@@ -235,7 +242,7 @@ func (s *State) Next() (call int, ok bool) {
 			return 0, false
 		}
 		i := (*q)[0].call
-		if !s.isFull(s.Plan.Calls[i].Activity) {
+		if !s.Calls[i].decided || !s.isFull(s.Plan.Calls[i].Activity) {
 			return i, true
 		}
 		q.pop()
@@ -247,13 +254,17 @@ func (s *State) Next() (call int, ok bool) {
 func (s *State) nextQueue() *queue {
 	ready := len(s.ready) > 0 && s.Running()-s.joined < s.Parallel
 	detached := len(s.detached) > 0 && s.detachedRunning < s.Parallel
+	var next *queue
 	switch {
 	case detached && (!ready || s.detached[0].rank.Before(s.ready[0].rank)):
-		return &s.detached
+		next = &s.detached
 	case ready:
-		return &s.ready
+		next = &s.ready
 	}
-	return nil
+	if len(s.asking) > 0 && (next == nil || !(*next)[0].rank.Before(s.asking[0].rank)) {
+		return &s.asking
+	}
+	return next
 }
 
 // Dequeue removes a call from its queue, if it is queued. An event must follow.

@@ -36,13 +36,14 @@ type Action uint8
 
 // The actions of calls.
 const (
-	Start  Action = iota // it begins, with its first attempt
-	Retry                // it begins another attempt, with the arguments of the first
-	Hold                 // it is held for a person
-	Wait                 // it waits for values from outside the plan
-	Skip                 // it is not to run: a value that it needs was not written
-	Reject               // it fails without running, by a fault of the plan that its alternatives do not handle
-	Fail                 // it fails without running, as if its activity had failed
+	Start   Action = iota // it begins, with its first attempt
+	Retry                 // it begins another attempt, with the arguments of the first
+	Hold                  // it is held for a person
+	Wait                  // it waits for values from outside the plan
+	Confirm               // its condition holds
+	Skip                  // it is not to run: a value that it needs was not written, or its condition does not hold
+	Reject                // it fails without running, by a fault of the plan that its alternatives do not handle
+	Fail                  // it fails without running, as if its activity had failed
 )
 
 // Decision is the next action of a call, with its content.
@@ -54,7 +55,9 @@ type Decision struct {
 	Reads     map[string]int64 // of Start and Hold: by reference, the newest seq that its value came from
 	WaitsFor  []string         // of Wait: the references
 	Reason    string           // of Skip
-	Err       error            // of Reject and Fail
+	// Of Confirm, and of Skip by a condition.
+	If  *journal.Condition
+	Err error // of Reject and Fail
 }
 
 // Evaluate decides about a queued call. Its error is one of the values.
@@ -68,6 +71,8 @@ func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error)
 		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil
 	case h != nil && h.Decision != "":
 		return e.approved(h)
+	case !s.Calls[i].decided:
+		return e.condition(ctx)
 	}
 	return e.evaluate(ctx)
 }
@@ -80,8 +85,43 @@ type evaluation struct {
 	values Values
 }
 
+// condition evaluates the call's _if. A value that is missing for good is a no, unlike that of a
+// parameter.
+func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
+	d.If = &journal.Condition{Reads: map[string]int64{}}
+	v, missing, err := e.call.If.Eval(ctx, e.Lookup(e.i, e.values, d.If.Reads))
+	if bad, ok := errors.AsType[*expr.Error](err); ok {
+		return reject(&plan.Fault{Code: plan.CodeExpression, Err: &expr.PlacedError{Place: "_if", Err: bad}}), nil
+	}
+	what := string(store.EncodeJSON(v))
+	switch {
+	case err != nil:
+		return d, err
+	case missing != nil && missing.Open:
+		return e.decideMissing(missing), nil
+	case missing != nil:
+		what = "missing"
+	case v != nil && v != false:
+		d.Action, d.If.Holds = Confirm, true
+		return d, nil
+	}
+	d.Action, d.Reason = Skip, "its _if is "+what
+	if e.call.If.Expr != nil {
+		d.Reason += ": " + e.call.If.Expr.String()
+	}
+	if missing != nil {
+		if why := e.skipReason(missing.Paths); why != "" {
+			d.Reason += " (" + why + ")"
+		}
+	}
+	return d, nil
+}
+
 func (e *evaluation) evaluate(ctx context.Context) (d Decision, err error) {
 	d.Reads = map[string]int64{}
+	if met := e.Calls[e.i].Record.If; met != nil {
+		maps.Copy(d.Reads, met.Reads)
+	}
 	var missing *expr.Missing
 	d.Arguments, missing, err = e.call.Resolve(ctx, e.Lookup(e.i, e.values, d.Reads))
 	if fault, ok := errors.AsType[*plan.Fault](err); ok {

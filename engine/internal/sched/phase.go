@@ -30,6 +30,7 @@ type EventKind uint8
 const (
 	Released      EventKind = iota // nothing that the call waited for is left
 	AtLimit                        // its activity is at its limit
+	Confirmed                      // its condition holds
 	Started                        // it begins an attempt
 	HeldBack                       // a person is to decide about it
 	Missing                        // values from outside the plan are missing, for it or in its delegate
@@ -45,7 +46,7 @@ const (
 
 func (k EventKind) String() string {
 	return [eventKinds]string{
-		"Released", "AtLimit", "Started", "HeldBack", "Missing", "Arrived",
+		"Released", "AtLimit", "Confirmed", "Started", "HeldBack", "Missing", "Arrived",
 		"Decided", "AttemptFailed", "Due", "Returned", "Finished", "Cut",
 	}[k]
 }
@@ -64,6 +65,7 @@ var transitions = []transition{
 	{Queued, AtLimit, Parked},
 	{Queued, Started, Running},
 	{Queued, HeldBack, Held},
+	{Queued, Confirmed, Blocked},
 	{Queued, Missing, Waiting},
 	{Queued, Finished, Settled},
 	{Queued, Returned, Queued},

@@ -65,7 +65,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -89,6 +89,7 @@ type author struct {
 
 	plan   *plan.Plan
 	awaits [][]bool // by two calls: the first reads what the second may write
+	asks   [][]bool // by two calls: so does its condition
 	leads  [][]bool // by two calls: the second awaits the first, directly or not
 	yields [][]bool // by two calls: the first writes over what the second reads, which does not await it
 }
@@ -98,6 +99,8 @@ type authoredCall struct {
 	tool, instance string
 	params         [][]string // by parameter, its alternatives: references, or a literal in quotes
 	scopes         []string
+	condition      []string   // as a parameter; none of a call that runs in any case
+	denies         bool       // its condition does not hold where there is a value
 	outputs        [][]string // alternatives of its output path; none of a fire-and-forget call
 
 	retries  int // attempts that fail and are retried
@@ -164,6 +167,12 @@ func randomAuthor(r *rand.Rand) *author {
 		if r.IntN(8) == 0 {
 			c.scopes = []string{state()}
 		}
+		if r.IntN(5) == 0 {
+			c.condition, c.denies = []string{reference()}, r.IntN(3) == 0
+			if r.IntN(4) == 0 {
+				c.condition = append(c.condition, []string{reference(), "'none'"}[r.IntN(2)])
+			}
+		}
 		if r.IntN(detached) > 0 {
 			c.outputs = [][]string{{state()}}
 			if r.IntN(6) == 0 {
@@ -214,6 +223,12 @@ func (a *author) compile() error {
 		for n, alternatives := range c.params {
 			call[fmt.Sprint("p", n)] = strings.Join(alternatives, " || ")
 		}
+		if len(c.condition) > 0 {
+			text := strings.Join(c.condition, " || ")
+			if call["_if"] = text; c.denies {
+				call["_if"] = "(" + text + ") == null"
+			}
+		}
 		if len(c.scopes) > 0 {
 			scopes := []any{}
 			for _, scope := range c.scopes {
@@ -246,11 +261,16 @@ func (a *author) order() {
 		}
 		return t
 	}
-	a.awaits, a.leads, a.yields = table(), table(), table()
+	a.awaits, a.asks, a.leads, a.yields = table(), table(), table(), table()
 	for j := range a.calls {
 		for _, path := range a.calls[j].references() {
 			for _, i := range a.writersFor(j, path) {
 				a.awaits[j][i] = true
+			}
+		}
+		for _, path := range referencesIn(a.calls[j].condition) {
+			for _, i := range a.writersFor(j, path) {
+				a.asks[j][i] = true
 			}
 		}
 		for _, path := range a.calls[j].scopes {
@@ -271,6 +291,12 @@ func (a *author) order() {
 		}
 	}
 	for j, c := range a.calls {
+		for _, path := range referencesIn(c.condition) {
+			for k := j + 1; k < len(a.calls); k++ {
+				asks := a.mayWrite(k, j, path) && a.leads[k][j] // it is to read the value that its parameters read
+				a.asks[j][k], a.awaits[j][k] = a.asks[j][k] || asks, a.awaits[j][k] || asks
+			}
+		}
 		for _, path := range append(c.references(), c.scopes...) {
 			for k := j + 1; k < len(a.calls); k++ {
 				a.yields[k][j] = a.yields[k][j] || a.mayWrite(k, j, path) && !a.leads[k][j]
@@ -300,9 +326,13 @@ func (a *author) indexes() (all []int) {
 	return all
 }
 
-// references lists the paths that a call's parameters refer to.
+// references lists the paths that a call's parameters and its condition refer to.
 func (c *authoredCall) references() (all []string) {
-	for _, path := range slices.Concat(c.params...) {
+	return append(referencesIn(slices.Concat(c.params...)), referencesIn(c.condition)...)
+}
+
+func referencesIn(alternatives []string) (all []string) {
+	for _, path := range alternatives {
 		if strings.HasPrefix(path, store.Dagger) {
 			all = append(all, path)
 		}
@@ -517,6 +547,7 @@ type view struct {
 	parents         map[string]int
 	waiting         []int
 	ready, detached []int
+	asking          []int
 	paused          []int
 }
 
@@ -546,6 +577,7 @@ func viewOf(s *State) view {
 		return all
 	}
 	v.ready, v.detached, v.paused = queued(s.ready, Queued), queued(s.detached, Queued), queued(s.paused, Paused)
+	v.asking = queued(s.asking, Queued)
 	for lot, parked := range s.parked {
 		if lot.detached {
 			v.detached = append(v.detached, parked...)
@@ -553,7 +585,7 @@ func viewOf(s *State) view {
 			v.ready = append(v.ready, parked...)
 		}
 	}
-	for _, q := range [][]int{v.ready, v.detached, v.paused} {
+	for _, q := range [][]int{v.ready, v.detached, v.asking, v.paused} {
 		slices.Sort(q)
 	}
 	for i := range v.calls {
@@ -708,12 +740,19 @@ func (s *simulation) evaluate(i int) {
 	if due != (d.Action == Retry) {
 		s.fatalf("call %d awaits a retry: %t, and the decision is %d", i, due, d.Action)
 	}
-	s.checkTurn(i)
+	asks := c.Record.Hold == nil && len(s.author.calls[i].condition) > 0 && c.Record.If == nil
+	if asks {
+		s.checkCondition(i, d)
+	} else {
+		s.checkTurn(i)
+	}
 	if h := c.Record.Hold; h != nil && (h.Decision == journal.Rejected) != (d.Action == Fail) {
 		s.fatalf("call %d was %s, and the decision is %d", i, h.Decision, d.Action)
 	}
 	if c.Record.At == 0 {
-		s.checkDecision(i, d.Action)
+		if !asks {
+			s.checkDecision(i, d.Action)
+		}
 		f.began = s.n
 	}
 	switch d.Action {
@@ -732,9 +771,17 @@ func (s *simulation) evaluate(i int) {
 		c.Record.WaitingOn = d.WaitsFor
 		s.note("waits", true)
 		s.state.Apply(Event{Kind: Missing, Call: i})
+	case Confirm:
+		c.Record.If = d.If
+		s.note("condition holds", true)
+		s.state.Apply(Event{Kind: Confirmed, Call: i})
 	case Skip:
 		c.Record.Reason, c.Record.At = d.Reason, s.n
+		if asks {
+			c.Record.If = d.If
+		}
 		s.note("skipped", true)
+		s.note("condition fails", asks)
 		s.end(i, journal.Skipped)
 	case Reject:
 		c.Record.At = s.n
@@ -757,6 +804,34 @@ func (s *simulation) checkTurn(i int) {
 			s.fatalf("call %d has its turn before call %d has read what it writes over", i, j)
 		}
 	}
+}
+
+// checkCondition checks a decision about a call's condition: the calls that it refers to have settled,
+// whatever else the call waits for.
+func (s *simulation) checkCondition(i int, d Decision) {
+	var waits bool
+	for j := range s.author.calls {
+		if s.asks[i][j] && s.facts.calls[j].ends == 0 && !s.overtaken(j, i) {
+			s.fatalf("the condition of call %d has its turn before call %d, whose writes it reads, has settled", i, j)
+		}
+		waits = waits || s.awaits[i][j] && s.facts.calls[j].ends == 0
+	}
+	c := &s.author.calls[i]
+	has := func(path string) bool { return !strings.HasPrefix(path, store.Dagger) || s.has(i, path) }
+	there := slices.ContainsFunc(c.condition, has)
+	open := !there && slices.ContainsFunc(c.condition, func(path string) bool { return s.isOpen(i, path) })
+	want := Skip
+	switch {
+	case there && !c.denies:
+		want = Confirm
+	case open:
+		want = Wait
+	}
+	if d.Action != want {
+		s.fatalf("the decision about the condition of call %d is %d, not %d", i, d.Action, want)
+	}
+	s.note("condition waits", want == Wait)
+	s.note("settled early", want == Skip && waits)
 }
 
 // checkDecision checks a decision about a call that has not read before against its parameters.
@@ -894,6 +969,9 @@ func (s *simulation) check() {
 				s.fatalf("call %d is blocked, and nothing that it has to wait for is left", i)
 			}
 		case Queued:
+			if !c.decided {
+				s.fatalf("the condition of call %d is to be evaluated, which takes no room", i)
+			}
 			s.note("queued for room", true)
 			if hasRoom {
 				s.fatalf("call %d is queued, and there is room for it", i)
@@ -921,6 +999,12 @@ func (s *simulation) check() {
 // isBlocked reports whether a call has to wait for another. Where calls have been retried it also
 // waits behind calls that had settled.
 func (s *simulation) isBlocked(i int) bool {
+	if !s.state.Calls[i].decided {
+		return slices.ContainsFunc(s.indexes(), func(j int) bool {
+			ends := s.facts.calls[j].ends
+			return s.asks[i][j] && (ends == 0 || s.retried && s.isBehind(j))
+		})
+	}
 	return slices.ContainsFunc(s.indexes(), func(j int) bool {
 		f := &s.facts.calls[j]
 		waits := f.ends == 0 && (s.awaits[i][j] || s.yields[i][j] && !f.started)
@@ -956,6 +1040,8 @@ func (s *simulation) checkCounts() {
 		}
 		want.number[phase]++
 		switch {
+		case phase == Queued && !c.decided:
+			want.asking = append(want.asking, i)
 		case phase == Queued && c.Record.Unstored:
 			want.detached = append(want.detached, i)
 		case phase == Queued:
@@ -968,7 +1054,7 @@ func (s *simulation) checkCounts() {
 			want.detachedRunning++
 		}
 	}
-	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) ||
+	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) || !slices.Equal(v.asking, want.asking) ||
 		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || len(v.parents)+len(v.waiting) != v.number[Waiting] {
 		s.fatalf("the state counts\n%+v\nand there are\n%+v", v, want)
 	}
@@ -1043,7 +1129,7 @@ func (s *simulation) resume(retry bool) {
 		case was.Status.Settled(), was.Status == journal.Held, was.Status == journal.Ready, was.Status == journal.InDoubt && !retry:
 			r = was
 		default:
-			r.At, r.Child, r.Hold, r.Reads = was.At, was.Child, was.Hold, was.Reads
+			r.At, r.Child, r.Hold, r.Reads, r.If = was.At, was.Child, was.Hold, was.Reads, was.If
 		}
 		records = append(records, r)
 	}
@@ -1068,7 +1154,11 @@ func (s *simulation) retry() bool {
 	for more := true; more; {
 		more = false
 		for i := range again {
-			if s.state.Calls[i].Record.Status == journal.Skipped && !again[i] && s.plan.Graph.DependsOnAny(i, s.plan.Calls[i].Refs, again) {
+			r, refs := &s.state.Calls[i].Record, s.plan.Calls[i].Refs
+			if r.If != nil && !r.If.Holds { // it was skipped for nothing else
+				refs = s.plan.Calls[i].If.Reads()
+			}
+			if r.Status == journal.Skipped && !again[i] && s.plan.Graph.DependsOnAny(i, refs, again) {
 				again[i], more = true, true
 			}
 		}
@@ -1110,6 +1200,9 @@ func (s *simulation) runRecorded() (end []string) {
 		order[r.Call] = journal.Span{Began: journal.Position{N: f.began}, Settled: journal.Position{N: f.settled}}
 		if r.Hold = last.Calls[i].Record.Hold; r.Hold != nil && r.Hold.Decision == "" {
 			r.Hold = nil
+		}
+		if met := last.Calls[i].Record.If; met != nil && met.Holds {
+			r.If = met
 		}
 		records = append(records, r)
 	}

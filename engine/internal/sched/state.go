@@ -34,6 +34,7 @@ type State struct {
 
 	ready    queue          // queued calls
 	detached queue          // queued fire-and-forget calls, which take no room from others
+	asking   queue          // queued calls whose conditions are to be evaluated, which takes no room
 	paused   queue          // paused calls, the first due first
 	parked   map[lot][]int  // parked calls
 	waiting  waitIndex      // waiting calls, by the paths that they wait for
@@ -71,6 +72,8 @@ type Call struct {
 	Joins      bool           // it began together with another call, and takes no room beside that
 
 	waits   int  // edges into it that still hold it
+	asks    int  // those of them that its condition waits for
+	decided bool // its condition has been evaluated, or it has none
 	read    bool // calls that wait for its reads have been released
 	settled bool // calls that wait for its outcome have been released
 	saved   int  // number of the step that has kept its state before
@@ -78,6 +81,14 @@ type Call struct {
 
 // Index is the call's place in the plan, from 0.
 func (c *Call) Index() int { return c.Record.Position - 1 }
+
+// isFree reports whether nothing holds a call that is blocked, or those behind a call that has
+// settled: not its condition, or, once that is decided, no call that it waits for. A call whose
+// condition does not hold has settled without the others.
+func (c *Call) isFree() bool {
+	skipped := c.Phase == Settled && c.Record.If != nil && !c.Record.If.Holds
+	return c.waits == 0 || c.asks == 0 && (!c.decided || skipped)
+}
 
 // AwaitsRetry reports whether an attempt of the call has failed, and the next has not begun. It may
 // be due.
@@ -98,19 +109,39 @@ type savedCall struct {
 func New(c Config, record func(i int) journal.Record) *State {
 	s := &State{Config: c, Calls: make([]Call, len(c.Plan.Calls))}
 	for i := range s.Calls {
-		s.Calls[i] = Call{Record: record(i), waits: len(c.Plan.Graph.Into[i])}
+		s.Calls[i] = Call{Record: record(i), waits: len(c.Plan.Graph.Into[i]), decided: c.Plan.Calls[i].If == nil}
+		if !s.Calls[i].decided {
+			s.Calls[i].asks = count(c.Plan.Graph.Into[i], plan.IfEdge)
+		}
 	}
 	s.number[Blocked] = len(s.Calls)
 	if c.Order != nil {
 		for i := range s.Calls {
 			for _, e := range c.Plan.Graph.Into[i] {
 				if s.overtook(e) {
-					s.Calls[i].waits--
+					s.Calls[i].removeEdge(e)
 				}
 			}
 		}
 	}
 	return s
+}
+
+func count(edges []plan.Edge, kind plan.EdgeKind) (n int) {
+	for _, e := range edges {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// removeEdge removes an edge into the call.
+func (c *Call) removeEdge(e plan.Edge) {
+	c.waits--
+	if e.Kind == plan.IfEdge {
+		c.asks--
+	}
 }
 
 // Restore gives calls the phases that their records tell, releases those that wait for settled
@@ -132,17 +163,19 @@ func (s *State) Restore() {
 		default:
 			c.Phase = Blocked
 		}
+		h := c.Record.Hold
+		c.decided = c.decided || c.Record.If != nil || h != nil && h.Decision != ""
 	}
 	for i := range s.Calls {
 		switch c := &s.Calls[i]; {
-		case c.Phase == Settled && c.waits == 0:
+		case c.Phase == Settled && c.isFree():
 			s.release(i, true)
 		case c.Phase != Settled && c.Record.At != 0:
 			s.release(i, false)
 		}
 	}
 	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Phase == Blocked && c.waits == 0 {
+		if c := &s.Calls[i]; c.Phase == Blocked && c.isFree() {
 			c.Phase = Queued
 		}
 	}
@@ -152,7 +185,7 @@ func (s *State) Restore() {
 // rebuild computes queues, indexes and counts from the phases of the calls. Parked calls are
 // queued.
 func (s *State) rebuild() {
-	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
+	s.ready, s.detached, s.asking, s.paused = s.ready[:0], s.detached[:0], s.asking[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
 	s.number, s.detachedRunning, s.joined = [phases]int{}, 0, 0
 	for i := range s.Calls {
