@@ -88,6 +88,12 @@ func (r randomPlans) call() map[string]any {
 	if r.IntN(6) == 0 {
 		call["_if"] = r.condition()
 	}
+	switch r.IntN(12) {
+	case 0:
+		call["_after"] = r.path()
+	case 1:
+		call["_after"] = []any{r.path(), r.path()}
+	}
 	return call
 }
 

@@ -46,7 +46,8 @@ type Call struct {
 	Refs         []store.Path // references in its parameters and its conditions
 	ScopePaths   []store.Path // scopes of its context
 
-	If *expr.Template // its _if; nil for a call that runs in any case
+	If    *expr.Template // its _if; nil for a call that runs in any case
+	After []store.Path   // its _after: it waits for whatever may write there
 
 	Given store.Optional // the result that a latent call brings
 }
@@ -110,6 +111,8 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	check(c.parseOutput())
 	check(c.parseScopes())
 	c.If, err = parseCondition(c.Issued)
+	check(err)
+	c.After, err = parseAfter(c.Issued)
 	check(err)
 	if _, handed := c.Issued["_delegate"]; handed && !c.stoodIn(registry) {
 		check(c.parseDelegate(registry, known))

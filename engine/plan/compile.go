@@ -411,6 +411,12 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		for _, p := range templates(call) {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
+		for _, path := range call.After {
+			before, after := p.Graph.SplitWriters(i, path)
+			if len(before)+len(after) == 0 {
+				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(p.Graph, i, path)))
+			}
+		}
 		// It runs for each instance there is, maybe none.
 		if len(lacking) > 0 && call.Instance != store.EveryInstance {
 			err := Faultf(CodeUnresolved, "%s", c.nowhere(p.Graph, i, lacking, ": the call will wait for it"))
@@ -438,13 +444,22 @@ func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string)
 	hint := ""
 	for n, path := range paths {
 		names[n] = path.String()
-		if hint == "" && c.hints < maxHints {
-			c.hints++
-			hint = g.elsewhere(i, path)
+		if hint == "" {
+			hint = c.hint(g, i, path)
 		}
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
+}
+
+// hint returns what may be meant by a path that nothing writes for call i, unless enough has been
+// looked for.
+func (c *planCompiler) hint(g *graph, i int, path store.Path) string {
+	if c.hints >= maxHints {
+		return ""
+	}
+	c.hints++
+	return g.elsewhere(i, path)
 }
 
 // spoken are the properties that the schemas of a request's messages name, by kind and name: they

@@ -77,6 +77,8 @@ func (g *graph) describeCycle(cycle []Edge) string {
 		switch e.Kind {
 		case IfEdge:
 			why = fmt.Sprintf("has %s in its _if, which %s writes", e.path, g.Label(e.From))
+		case afterEdge:
+			why = fmt.Sprintf("comes after %s by its _after, which %s writes", e.path, g.Label(e.From))
 		case scopeEdge:
 			why = fmt.Sprintf("has %s in its scopes, which %s writes", e.path, g.Label(e.From))
 		case ThoughtEdge:

@@ -17,6 +17,7 @@ type EdgeKind int
 const (
 	dataEdge    EdgeKind = iota // it reads a path that the other may write
 	IfEdge                      // its condition reads one, before it reads anything else
+	afterEdge                   // its _after names a path that the other may write
 	scopeEdge                   // its scopes hold a path that the other may write
 	ReadEdge                    // it writes over a path that the other has still to read
 	ThoughtEdge                 // it is latent, and the other a thought before it
@@ -43,7 +44,7 @@ type graph struct {
 
 	blind map[spot][]int // see blindTo; while the graph is built
 
-	backward bool // some call depends on one that stands after it
+	backward bool // some call waits for one that stands after it
 	edges    int  // number of edges, up to one more than bounds.MaxEdges
 }
 
@@ -80,6 +81,12 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		for _, r := range call.ScopePaths {
 			before, _ := g.SplitWriters(j, r)
 			g.wire(g.newest(before, j, r), j, r, scopeEdge)
+		}
+		for _, r := range call.After {
+			before, after := g.SplitWriters(j, r)
+			g.wire(before, j, r, afterEdge)
+			g.wire(after, j, r, afterEdge)
+			g.backward = g.backward || len(after) > 0
 		}
 	}
 	if g.edges <= bounds.MaxEdges {

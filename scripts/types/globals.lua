@@ -6,6 +6,7 @@
 ---@class obelus.Call
 ---@field _tool? string
 ---@field _delegate? string
+---@field _after? string|string[] "†state.sent": whatever writes there comes first
 ---@field _if? boolean|string "†state.approved"; null, false or missing skips the call
 ---@field _instance? string "*" runs the call once for each
 ---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths

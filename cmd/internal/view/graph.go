@@ -140,6 +140,9 @@ func timing(c *plan.Call) (lines []string) {
 	if condition, ok := c.Issued["_if"]; ok {
 		lines = append(lines, "if     "+human.Printable(fmt.Sprint(condition)))
 	}
+	if len(c.After) > 0 {
+		lines = append(lines, "after  "+human.Printable(strings.Join(texts(c.After), " ")))
+	}
 	return lines
 }
 

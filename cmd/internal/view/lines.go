@@ -15,6 +15,9 @@ func (d Graph) Lines() (lines []map[string]any) {
 		if condition, ok := c.Issued["_if"]; ok {
 			line["if"] = condition
 		}
+		if len(c.After) > 0 {
+			line["after"] = texts(c.After)
+		}
 		if d.Round != 0 {
 			line["tick"] = d.Round
 		}

@@ -65,7 +65,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "after", "after a later call", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -99,6 +99,7 @@ type authoredCall struct {
 	tool, instance string
 	params         [][]string // by parameter, its alternatives: references, or a literal in quotes
 	scopes         []string
+	after          []string   // paths whose writers it waits for
 	condition      []string   // as a parameter; none of a call that runs in any case
 	denies         bool       // its condition does not hold where there is a value
 	outputs        [][]string // alternatives of its output path; none of a fire-and-forget call
@@ -167,6 +168,9 @@ func randomAuthor(r *rand.Rand) *author {
 		if r.IntN(8) == 0 {
 			c.scopes = []string{state()}
 		}
+		if r.IntN(8) == 0 {
+			c.after = []string{state()}
+		}
 		if r.IntN(5) == 0 {
 			c.condition, c.denies = []string{reference()}, r.IntN(3) == 0
 			if r.IntN(4) == 0 {
@@ -223,6 +227,9 @@ func (a *author) compile() error {
 		for n, alternatives := range c.params {
 			call[fmt.Sprint("p", n)] = strings.Join(alternatives, " || ")
 		}
+		for _, path := range c.after {
+			call["_after"] = path
+		}
 		if len(c.condition) > 0 {
 			text := strings.Join(c.condition, " || ")
 			if call["_if"] = text; c.denies {
@@ -266,6 +273,11 @@ func (a *author) order() {
 		for _, path := range a.calls[j].references() {
 			for _, i := range a.writersFor(j, path) {
 				a.awaits[j][i] = true
+			}
+		}
+		for _, path := range a.calls[j].after {
+			for i := range a.calls {
+				a.awaits[j][i] = a.awaits[j][i] || i != j && a.mayWrite(i, j, path)
 			}
 		}
 		for _, path := range referencesIn(a.calls[j].condition) {
@@ -477,6 +489,10 @@ func (s *simulation) noteFeatures() {
 		s.note("instance", c.instance != "")
 		s.note("scope", len(c.scopes) > 0)
 		s.note("fire-and-forget", len(c.outputs) == 0)
+		for _, path := range c.after {
+			s.note("after", true)
+			s.note("after a later call", slices.ContainsFunc(s.indexes()[i+1:], func(k int) bool { return s.mayWrite(k, i, path) }))
+		}
 		s.note("backward", slices.Contains(s.awaits[i][i+1:], true))
 		s.note("write after read", slices.Contains(s.yields[i], true))
 	}
