@@ -247,7 +247,7 @@ func (t *tick) backOff(res *result) {
 		return
 	}
 	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
-	c.Record.MaxTries = 1 + res.retry.activity.Retries
+	c.Record.MaxTries = 1 + res.retry.activity.AttemptsOf(t.plan.Calls[i]).Retries
 	if t.attempts == nil {
 		t.attempts = map[int]start{}
 	}

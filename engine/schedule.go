@@ -130,6 +130,7 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	if c.Record.At == 0 {
 		c.Record.At = t.view.Seq()
 	}
+	in.Timeout = activity.AttemptsOf(call).Timeout
 	s := start{index: i, activity: activity, doer: call.ActivityName, invocation: in}
 	switch {
 	case call.AsksModel:

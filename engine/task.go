@@ -114,19 +114,24 @@ func unreadLog(ctx context.Context, err error) error {
 	return logerr.Wrap(err)
 }
 
+// attempts returns the bounds on the attempts of the call.
+func (j *task) attempts() plan.Attempts {
+	return j.activity.AttemptsOf(j.tick.plan.Calls[j.index])
+}
+
 // attempt runs the call. After a failure that is to be retried it returns the call for the pause,
 // with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [attempt.Run]
 // for within.
 func (j *task) attempt(ctx context.Context, within time.Duration, do plan.ActivityFunc) result {
-	res := result{index: j.index}
+	res, bounds := result{index: j.index}, j.attempts()
 	for {
 		res.attempts++
 		j.invocation.Attempt++
-		res.value, res.err = attempt.Run(ctx, j.doer, j.activity.Timeout, within, do, j.invocation)
-		if !attempt.IsRetried(j.activity, j.invocation.Attempt, res.err) {
+		res.value, res.err = attempt.Run(ctx, j.doer, bounds.Timeout, within, do, j.invocation)
+		if !attempt.IsRetried(bounds, j.activity.NotIdempotent, j.invocation.Attempt, res.err) {
 			return res
 		}
-		pause := attempt.Backoff(j.activity, j.invocation.Attempt, j.tick.runner.jitter)
+		pause := attempt.Backoff(bounds, j.invocation.Attempt, j.tick.runner.jitter)
 		if !j.tick.plan.Calls[j.index].FireAndForget() {
 			res.retry = &retry{start: j.start, after: pause}
 			return res

@@ -49,6 +49,8 @@ type Call struct {
 	If    *expr.Template // its _if; nil for a call that runs in any case
 	After []store.Path   // its _after: it waits for whatever may write there
 
+	attempts *ownAttempts // nil for those of its activity
+
 	Given store.Optional // the result that a latent call brings
 }
 
@@ -113,6 +115,8 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	c.If, err = parseCondition(c.Issued)
 	check(err)
 	c.After, err = parseAfter(c.Issued)
+	check(err)
+	c.attempts, err = parseAttempts(c.Issued)
 	check(err)
 	if _, handed := c.Issued["_delegate"]; handed && !c.stoodIn(registry) {
 		check(c.parseDelegate(registry, known))

@@ -144,6 +144,11 @@ func (c *Call) parseDelegate(registry *Registry, known bool) error {
 	if err != nil {
 		return err
 	}
+	for _, property := range []string{"_timeout", "_retries"} {
+		if _, given := c.Issued[property]; given {
+			return Faultf(CodeSchema, "%s: a call with _delegate has none: give it to the calls of the delegate, which do the work", property)
+		}
+	}
 	d := &Delegate{}
 	if name != Anonymous {
 		if d, err = registry.Delegate(name); err != nil {

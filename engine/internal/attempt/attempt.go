@@ -23,17 +23,17 @@ var ErrCut = errors.New("it was cut off")
 const longestBackoff = time.Duration(math.MaxInt64 / 4)
 
 // IsRetried reports whether a call is to be tried again after an error of an attempt, which is
-// counted from 1. Whether a call that timed out has had an effect is unknown: a call that must not
-// run twice is not retried.
-func IsRetried(a *plan.Registered, attempt int, err error) bool {
+// counted from 1. Whether a call that timed out has had an effect is unknown: one that must run
+// only once is not retried.
+func IsRetried(a plan.Attempts, once bool, attempt int, err error) bool {
 	failure, failed := errors.AsType[*plan.Failure](err)
 	return failed && failure.Fields["retry"] != false && attempt <= a.Retries &&
-		!(a.NotIdempotent && failure.Fields["code"] == "timeout")
+		!(once && failure.Fields["code"] == "timeout")
 }
 
 // Backoff returns the pause after an attempt, which is counted from 1. jitter returns a duration
 // below the given one; nil for a random one.
-func Backoff(a *plan.Registered, attempt int, jitter func(time.Duration) time.Duration) time.Duration {
+func Backoff(a plan.Attempts, attempt int, jitter func(time.Duration) time.Duration) time.Duration {
 	if jitter == nil {
 		jitter = rand.N[time.Duration]
 	}
