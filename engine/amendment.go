@@ -96,7 +96,9 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	default:
 		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.Record.Before, c.Record.SupersededUpTo, c.Record.Model = record.Before, record.SupersededUpTo, record.Model
-		c.Record.If = record.If
+		if c.Record.If = record.If; call.Schedule != nil {
+			c.Record.Due = record.Due
+		}
 		c.Before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
 			c.Record.At = record.At
@@ -269,7 +271,7 @@ func (a *amendment) requeueFresh(i int) {
 	c.Record, c.Reported = a.newRecord(i), false
 	c.Record.Model = used
 	c.Record.Attempts, c.Record.Child, c.Record.Retry = was.Attempts, was.Child, was.Child != ""
-	c.Record.Before, c.Record.SupersededUpTo = was.Before, was.SupersededUpTo
+	c.Record.Before, c.Record.SupersededUpTo, c.Record.Due = was.Before, was.SupersededUpTo, was.Due
 	if was.Status == journal.Failed {
 		c.Record.SupersededUpTo = a.view.Seq() // the messages that reported its failure
 	}

@@ -60,7 +60,7 @@ import (
 //	undecided       decisions that are refused: the errors, line by line
 //	children        each context of a delegate: its name and status, then its messages up to its plan
 //	calls           each call: number tool status, then → paths, ! error, … reason, × attempts if
-//	                there were several
+//	                there were several, … what or until when it waits
 //	log             the messages that the run adds after its first plan, exact at parallel 1
 //	values          reference = JSON, or = missing; "reference @ instance" for an
 //	                instance, "X:reference" in the context X
@@ -412,6 +412,9 @@ func describeRecord(r journal.Record) string {
 	}
 	if r.Reason != "" {
 		line += " … " + r.Reason
+	}
+	if due, ok := r.WaitsUntil(); ok {
+		line += " … until " + store.FormatDate(due)
 	}
 	if len(r.WaitingOn) > 0 {
 		line += " … " + strings.Join(r.WaitingOn, " ")

@@ -116,7 +116,9 @@ func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result 
 	}
 	switch {
 	case outcome.Status == journal.RunWaiting:
-		return r.wait(ctx, waitsFor(outcome))
+		res := r.wait(ctx, waitsFor(outcome))
+		res.due, _ = journal.EarliestDue(outcome.Calls)
+		return res
 	case outcome.Status == journal.RunFailed && name == plan.Anonymous:
 		return result{err: &insideError{fail("failed: " + r.failureReason(ctx, outcome))}}
 	case outcome.Status == journal.RunFailed:

@@ -139,9 +139,12 @@ func (a *amendment) hasNotRead(i int) bool {
 // this time.
 func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 	call := a.plan.Calls[i]
-	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{&a.values, ctx}, map[string]int64{})
+	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, map[string]int64{})
 	if call.If != nil {
 		paths = append(paths, call.If.Reads()...)
+	}
+	if call.Schedule != nil {
+		paths = append(paths, call.Schedule.Reads()...)
 	}
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
@@ -157,16 +160,16 @@ func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) 
 // forget resets a call. Its delegate begins anew.
 func (a *amendment) forget(i int) {
 	c := &a.state.Calls[i]
-	attempts, before := c.Record.Attempts, cmp.Or(c.Record.Before, c.Record.At, a.view.Seq())
+	attempts, due, before := c.Record.Attempts, c.Record.Due, cmp.Or(c.Record.Before, c.Record.At, a.view.Seq())
 	c.Record, c.Reported, c.Written = a.newRecord(i), false, nil
-	c.Record.Attempts, c.Record.Before, c.Record.SupersededUpTo = attempts, before, a.view.Seq()
+	c.Record.Attempts, c.Record.Due, c.Record.Before, c.Record.SupersededUpTo = attempts, due, before, a.view.Seq()
 	a.recordCall(i)
 }
 
 // applyCorrections applies a person's corrections to the arguments of a call that runs again.
 func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
 	call, reads := a.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{&a.values, ctx}, reads), set)
+	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, reads), set)
 	if err != nil {
 		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}

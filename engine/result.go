@@ -97,7 +97,11 @@ func (t *tick) waitForChild(c *sched.Call, res *result) {
 	}
 	c.Record.WaitingOn, c.WaitsSince = res.waitsFor, res.waitsSince
 	c.Record.Reason = "its delegate waits, in context " + c.Record.Child
-	t.record(c, sched.Event{Kind: sched.Missing})
+	e := sched.Event{Kind: sched.Missing}
+	if c.Record.Due = ""; !res.due.IsZero() {
+		c.Record.Due, e.Due, t.pauses = store.FormatDate(res.due), t.loop.untilDue(res.due), true
+	}
+	t.record(c, e)
 }
 
 // conclude records how a call ended.

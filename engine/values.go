@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"obelus/engine/internal/declared"
 	"obelus/engine/internal/sched"
@@ -31,7 +32,8 @@ type values struct {
 // reading is what calls read while one is evaluated (see [sched.Values]).
 type reading struct {
 	*values
-	ctx context.Context
+	ctx    context.Context
+	runner *Runner // for the time
 }
 
 func (r *reading) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
@@ -49,6 +51,8 @@ func (r *reading) CheckMethod(call int, path store.Path) error {
 		return resolver.CheckMethod(r.ctx, path, c.Instance, c.JoinMethod())
 	})
 }
+
+func (r *reading) Now() time.Time { return r.runner.now() }
 
 func (r *reading) Explain(call int, err error) error {
 	return r.hintEmpty(r.ctx, call, r.plan.Calls[call].Template(), err)

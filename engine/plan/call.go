@@ -49,7 +49,8 @@ type Call struct {
 	If    *expr.Template // its _if; nil for a call that runs in any case
 	After []store.Path   // its _after: it waits for whatever may write there
 
-	attempts *ownAttempts // nil for those of its activity
+	Schedule *Schedule    // its _at or _in; nil for a call without either
+	attempts *ownAttempts // nil for its activity's
 
 	Given store.Optional // the result that a latent call brings
 }
@@ -117,6 +118,8 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	c.After, err = parseAfter(c.Issued)
 	check(err)
 	c.attempts, err = parseAttempts(c.Issued)
+	check(err)
+	c.Schedule, err = parseSchedule(c.Issued)
 	check(err)
 	if _, handed := c.Issued["_delegate"]; handed && !c.stoodIn(registry) {
 		check(c.parseDelegate(registry, known))
@@ -388,13 +391,20 @@ func conditionReads(c *Call, path store.Path) bool {
 	return c.If != nil && c.If.Expr != nil && slices.Contains(c.If.Expr.Reads(), path)
 }
 
-// templates lists the parts of the call that may hold expressions, with their names: its _if, then
-// its parameters.
+// templates lists the parts of the call that may hold expressions, with their names: its _if, its
+// _at or _in, then its parameters.
 func templates(c *Call) []param {
-	if c.If == nil {
+	if c.If == nil && c.Schedule == nil {
 		return c.Params
 	}
-	return append([]param{{"_if", c.If}}, c.Params...)
+	var all []param
+	if c.If != nil {
+		all = append(all, param{"_if", c.If})
+	}
+	if c.Schedule != nil {
+		all = append(all, param{c.Schedule.Name, c.Schedule.Template})
+	}
+	return append(all, c.Params...)
 }
 
 // Resolve gives the call with every parameter resolved, checked against its
@@ -505,10 +515,7 @@ func (c *Call) ReadsWithout(arguments map[string]any, corrected []string, reads 
 		return reads
 	}
 	looked := slices.Clone(c.ScopePaths)
-	if c.If != nil {
-		looked = append(looked, c.If.Reads()...)
-	}
-	for _, p := range c.Params {
+	for _, p := range templates(c) {
 		if isContainer(arguments[p.Name]) || !slices.Contains(corrected, p.Name) {
 			looked = append(looked, p.Reads()...)
 		}

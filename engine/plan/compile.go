@@ -243,7 +243,7 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 			c.call(call, Faultf(CodeUnknownTool, "tool %q is not offered%s", call.Tool, spell.DidYouMean(call.Tool, planning.Offer)))
 		}
 		given, _ := request.Calls[i].Call.(map[string]any)
-		for _, name := range slices.Concat([]string{"_delegate", "_model"}, attemptProperties) {
+		for _, name := range slices.Concat([]string{"_delegate", "_model"}, attemptProperties, scheduleProperties) {
 			if _, ok := given[name]; ok && call.Definition.meta[name] == nil {
 				c.call(call, Faultf(CodeSchema, "%s: the tool does not declare it, so that a plan of a model can't give it", name))
 			}

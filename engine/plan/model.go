@@ -309,12 +309,12 @@ func (g *graph) wireThoughts() {
 // groupLatent puts latent calls together that one request answers: calls of one [Batcher] that wait
 // for the same calls, and so become ready together whatever else happens. A group holds the calls
 // of one instance, unless the model joins instances, and at most as many as one of its requests may
-// hold. A call that bounds its attempts itself is asked alone.
+// hold. A call that bounds its attempts or has a time is asked alone.
 func (p *Plan) groupLatent() {
 	open := map[string]int{} // group that is not full, by what its calls have in common
 	for i, call := range p.Calls {
 		batcher, ok := call.Model.(Batcher)
-		if !call.AsksModel || !ok || call.IsThought() || call.attempts != nil {
+		if !call.AsksModel || !ok || call.IsThought() || call.attempts != nil || call.Schedule != nil {
 			continue
 		}
 		limit, across := batcher.Batch()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
@@ -63,9 +64,11 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 				c.call(call, err)
 			}
 		}
-		if call.If != nil && call.If.Expr != nil {
-			for _, err := range t.literals(i, call.If.Expr, "_if", arithmetic) {
-				c.call(call, err)
+		for _, part := range templates(call) {
+			if strings.HasPrefix(part.Name, "_") && part.Expr != nil {
+				for _, err := range t.literals(i, part.Expr, part.Name, arithmetic) {
+					c.call(call, err)
+				}
 			}
 		}
 		for _, err := range t.result(call) {

@@ -80,8 +80,8 @@ func writeText(b *strings.Builder, d Graph) {
 			b.WriteString("  " + how)
 		}
 		b.WriteByte('\n')
-		for _, line := range timing(c) {
-			fmt.Fprintf(b, "    %s\n", line)
+		for _, t := range timing(c) {
+			fmt.Fprintf(b, "    %-6s %s\n", t.word, t.text)
 		}
 		for _, path := range c.Reads() {
 			source := "the context"
@@ -119,6 +119,8 @@ func outcome(ran map[int]journal.Record, position int) string {
 		text += " in " + human.Duration(Elapsed(r))
 	case r.Status == journal.Skipped && r.If != nil:
 		text += ": " + human.Printable(r.Reason)
+	case Until(r) != "":
+		text += " " + Until(r)
 	case len(r.WaitingOn) > 0:
 		text += " for " + human.Printable(strings.Join(r.WaitingOn, " "))
 	}
@@ -135,15 +137,22 @@ var outcomeColours = map[string]string{
 	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
 }
 
-// timing returns when and whether a call runs, as its properties say, on lines of their own.
-func timing(c *plan.Call) (lines []string) {
+// term is a property of a call that says whether or when it runs.
+type term struct{ word, text string }
+
+// timing returns the terms of a call.
+func timing(c *plan.Call) (terms []term) {
+	add := func(word string, v any) { terms = append(terms, term{word, human.Printable(fmt.Sprint(v))}) }
 	if condition, ok := c.Issued["_if"]; ok {
-		lines = append(lines, "if     "+human.Printable(fmt.Sprint(condition)))
+		add("if", condition)
+	}
+	if c.Schedule != nil {
+		add(c.Schedule.Name[1:], c.Issued[c.Schedule.Name])
 	}
 	if len(c.After) > 0 {
-		lines = append(lines, "after  "+human.Printable(strings.Join(texts(c.After), " ")))
+		add("after", strings.Join(texts(c.After), " "))
 	}
-	return lines
+	return terms
 }
 
 // writes returns a call's output path as written, on one line.
@@ -186,8 +195,8 @@ func writeMermaid(b *strings.Builder, d Graph) {
 			how = "<br/>" + mermaidText(how)
 		}
 		title := mermaidText(Title(c.Tool, c.Instance))
-		for _, line := range timing(c) {
-			title += "<br/>" + mermaidText(line)
+		for _, t := range timing(c) {
+			title += "<br/>" + mermaidText(t.word+" "+t.text)
 		}
 		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), title, mermaidText(writes(c)), how)
 		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
@@ -226,8 +235,8 @@ func writeDOT(b *strings.Builder, d Graph) {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
 		title := dotText(Title(c.Tool, c.Instance))
-		for _, line := range timing(c) {
-			title += `\n` + dotText(line)
+		for _, t := range timing(c) {
+			title += `\n` + dotText(t.word+" "+t.text)
 		}
 		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), title, dotText(writes(c)), how, style)
 	}

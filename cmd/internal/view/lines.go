@@ -15,6 +15,9 @@ func (d Graph) Lines() (lines []map[string]any) {
 		if condition, ok := c.Issued["_if"]; ok {
 			line["if"] = condition
 		}
+		if c.Schedule != nil {
+			line[c.Schedule.Name[1:]] = c.Issued[c.Schedule.Name]
+		}
 		if len(c.After) > 0 {
 			line["after"] = texts(c.After)
 		}

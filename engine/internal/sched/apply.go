@@ -15,8 +15,10 @@ type Event struct {
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
 	Joins  bool           // of Started: it takes no room beside the call with which it begins
-	Due    time.Duration  // of AttemptFailed: when the next attempt is due, since the run was opened
-	Hold   *journal.Hold  // of Decided
+	// Of AttemptFailed: when the next attempt is due; of Missing: the time for which the call waits, 0
+	// for none. Since the run was opened.
+	Due  time.Duration
+	Hold *journal.Hold // of Decided
 }
 
 // Apply moves a call to the phase that follows an event, and releases the calls that waited for the
@@ -37,6 +39,7 @@ func (s *State) Apply(e Event) {
 		c.Step = s.step
 		s.release(e.Call, c.Record.Unstored)
 	case Confirmed:
+		c.timed = c.timed || c.decided // the condition comes first
 		if c.decided = true; c.isFree() {
 			s.move(e.Call, Event{Kind: Released})
 		}
@@ -65,12 +68,17 @@ func (s *State) ApplyMessage(path store.Path) {
 // be changed, and is not up to date after the next event.
 func (s *State) Parents() map[string]int { return s.parents }
 
-// ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened.
+// ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened,
+// and [Arrived] to calls whose time has come.
 func (s *State) ApplyTime(now time.Duration) {
 	for len(s.paused) > 0 && s.paused[0].rank.N <= int64(now) {
 		i := s.paused.pop()
-		if c := &s.Calls[i]; c.Phase == Paused && c.Due <= now { // else its pause ended by Returned
+		switch c := &s.Calls[i]; { // in no other phase is it due any more
+		case c.Phase == Paused && c.Due <= now:
 			s.Apply(Event{Kind: Due, Call: i})
+		case c.Phase == Waiting && c.Due != 0 && c.Due <= now:
+			s.Change(i) // unlike an arrival from the log it is undone with the step
+			s.applyForeign(Event{Kind: Arrived, Call: i})
 		}
 	}
 }
@@ -101,7 +109,7 @@ func (c *Call) setStatus(e Event) {
 	case HeldBack:
 		r.Status = journal.Held
 	case Missing:
-		r.Status = journal.Waiting
+		r.Status, c.Due = journal.Waiting, e.Due
 	case Arrived:
 		r.Status = journal.Blocked
 	case Returned:
@@ -149,6 +157,9 @@ func (s *State) enter(i int) {
 	case Paused:
 		s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
 	case Waiting:
+		if c.Due != 0 {
+			s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
+		}
 		if c.Record.Child != "" {
 			if s.parents == nil {
 				s.parents = map[string]int{}
@@ -165,7 +176,7 @@ func (s *State) enter(i int) {
 
 // queueOf returns the queue for a call.
 func (s *State) queueOf(i int) *queue {
-	if !s.Calls[i].decided {
+	if c := &s.Calls[i]; !c.decided || !c.timed {
 		return &s.asking
 	}
 	if s.Plan.Calls[i].FireAndForget() {
@@ -233,8 +244,8 @@ func (s *State) release(i int, settled bool) {
 }
 
 // Next returns the call that is to be evaluated next, and leaves it in its queue; ok is false if no
-// call can run. Calls of activities that are at their limit are parked. Conditions come first and
-// fire-and-forget calls last, except in a recorded run, where the record gives the order.
+// call can run. Calls of activities that are at their limit are parked. Conditions and times come
+// first and fire-and-forget calls last, except in a recorded run, where the record gives the order.
 func (s *State) Next() (call int, ok bool) {
 	for {
 		q := s.nextQueue()
@@ -242,7 +253,7 @@ func (s *State) Next() (call int, ok bool) {
 			return 0, false
 		}
 		i := (*q)[0].call
-		if !s.Calls[i].decided || !s.isFull(s.Plan.Calls[i].Activity) {
+		if q == &s.asking || !s.isFull(s.Plan.Calls[i].Activity) {
 			return i, true
 		}
 		q.pop()

@@ -65,7 +65,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "after", "after a later call", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -102,6 +102,7 @@ type authoredCall struct {
 	after          []string   // paths whose writers it waits for
 	condition      []string   // as a parameter; none of a call that runs in any case
 	denies         bool       // its condition does not hold where there is a value
+	in             int        // seconds after which it is ready
 	outputs        [][]string // alternatives of its output path; none of a fire-and-forget call
 
 	retries  int // attempts that fail and are retried
@@ -168,6 +169,9 @@ func randomAuthor(r *rand.Rand) *author {
 		if r.IntN(8) == 0 {
 			c.scopes = []string{state()}
 		}
+		if r.IntN(6) == 0 {
+			c.in = r.IntN(4)
+		}
 		if r.IntN(8) == 0 {
 			c.after = []string{state()}
 		}
@@ -226,6 +230,9 @@ func (a *author) compile() error {
 		}
 		for n, alternatives := range c.params {
 			call[fmt.Sprint("p", n)] = strings.Join(alternatives, " || ")
+		}
+		if c.in > 0 {
+			call["_in"] = fmt.Sprintf("%ds", c.in)
 		}
 		for _, path := range c.after {
 			call["_after"] = path
@@ -564,6 +571,7 @@ type view struct {
 	waiting         []int
 	ready, detached []int
 	asking          []int
+	due             []int // waiting calls with a time
 	paused          []int
 }
 
@@ -594,6 +602,12 @@ func viewOf(s *State) view {
 	}
 	v.ready, v.detached, v.paused = queued(s.ready, Queued), queued(s.detached, Queued), queued(s.paused, Paused)
 	v.asking = queued(s.asking, Queued)
+	due := map[int]bool{}
+	for _, i := range queued(s.paused, Waiting) {
+		due[i] = s.Calls[i].Due != 0 // else it waits for something else by now
+	}
+	maps.DeleteFunc(due, func(_ int, is bool) bool { return !is })
+	v.due = slices.Sorted(maps.Keys(due))
 	for lot, parked := range s.parked {
 		if lot.detached {
 			v.detached = append(v.detached, parked...)
@@ -604,6 +618,7 @@ func viewOf(s *State) view {
 	for _, q := range [][]int{v.ready, v.detached, v.asking, v.paused} {
 		slices.Sort(q)
 	}
+	v.paused = slices.Compact(v.paused) // one may have waited for a time before
 	for i := range v.calls {
 		if c := &v.calls[i]; c.Phase == Parked {
 			c.Phase = Queued
@@ -629,6 +644,16 @@ func (s *simulation) outside() (events []func()) {
 		})
 	}
 	for i := range s.state.Calls {
+		if c := &s.state.Calls[i]; c.Phase == Waiting && c.Due != 0 {
+			events = append(events, func() {
+				s.note("its time comes", true)
+				s.now = max(s.now, c.Due)
+				s.state.ApplyTime(s.now)
+				if c.Phase == Waiting {
+					s.fatalf("the time of call %d has come, and it waits", i)
+				}
+			})
+		}
 		if c := &s.state.Calls[i]; c.Phase == Waiting && c.Record.Child != "" {
 			events = append(events, func() { s.state.Apply(Event{Kind: Arrived, Call: i}) })
 		}
@@ -681,7 +706,7 @@ func (s *simulation) happen() {
 		f.waits++
 		s.note("delegate waits", true)
 		s.state.Change(i).Record.Child = fmt.Sprint("inside ", i)
-		s.state.Apply(Event{Kind: Missing, Call: i})
+		s.state.Apply(Event{Kind: Missing, Call: i, Due: time.Duration(s.r.IntN(2)) * (s.now + time.Second)})
 	case f.attempts < c.retries:
 		f.attempts++
 		s.note("retry", true)
@@ -757,6 +782,7 @@ func (s *simulation) evaluate(i int) {
 		s.fatalf("call %d awaits a retry: %t, and the decision is %d", i, due, d.Action)
 	}
 	asks := c.Record.Hold == nil && len(s.author.calls[i].condition) > 0 && c.Record.If == nil
+	scheduled := !asks && c.Record.Hold == nil && c.Record.At == 0 && !c.timed
 	if asks {
 		s.checkCondition(i, d)
 	} else {
@@ -766,7 +792,10 @@ func (s *simulation) evaluate(i int) {
 		s.fatalf("call %d was %s, and the decision is %d", i, h.Decision, d.Action)
 	}
 	if c.Record.At == 0 {
-		if !asks {
+		switch {
+		case scheduled:
+			s.checkSchedule(i, d)
+		case !asks:
 			s.checkDecision(i, d.Action)
 		}
 		f.began = s.n
@@ -785,11 +814,18 @@ func (s *simulation) evaluate(i int) {
 		s.state.Apply(Event{Kind: HeldBack, Call: i})
 	case Wait:
 		c.Record.WaitingOn = d.WaitsFor
-		s.note("waits", true)
-		s.state.Apply(Event{Kind: Missing, Call: i})
+		e := Event{Kind: Missing, Call: i}
+		if scheduled {
+			c.Record.Due, e.Due = store.FormatDate(d.Due), d.Due.Sub(s.Now())+s.now
+		}
+		s.note("waits", !scheduled)
+		s.note("waits for a time", scheduled)
+		s.state.Apply(e)
 	case Confirm:
-		c.Record.If = d.If
-		s.note("condition holds", true)
+		if asks {
+			c.Record.If = d.If
+		}
+		s.note("condition holds", asks)
 		s.state.Apply(Event{Kind: Confirmed, Call: i})
 	case Skip:
 		c.Record.Reason, c.Record.At = d.Reason, s.n
@@ -848,6 +884,29 @@ func (s *simulation) checkCondition(i int, d Decision) {
 	}
 	s.note("condition waits", want == Wait)
 	s.note("settled early", want == Skip && waits)
+}
+
+// checkSchedule checks a decision about a call with a time: it waits for it, unless a parameter is
+// missing for good.
+func (s *simulation) checkSchedule(i int, d Decision) {
+	c := &s.state.Calls[i]
+	if d.Action == Skip {
+		s.checkDecision(i, Skip)
+		s.note("skipped before its time", true)
+		return
+	}
+	known := c.Record.Due != ""
+	due := s.Now().Add(time.Duration(s.author.calls[i].in) * time.Second)
+	if known {
+		due, _ = time.Parse(time.RFC3339, c.Record.Due)
+	}
+	want := Confirm
+	if s.order == nil && s.Now().Before(due) {
+		want = Wait
+	}
+	if d.Action != want || !d.Due.Equal(due) || d.WaitsFor != nil {
+		s.fatalf("call %d is due at %s, known before: %t, and the decision is %d, for %s", i, due, known, d.Action, d.Due)
+	}
 }
 
 // checkDecision checks a decision about a call that has not read before against its parameters.
@@ -944,6 +1003,9 @@ func (s *simulation) Grant(i int, _ map[string]int64) (map[string]any, error) {
 	return nil, nil
 }
 
+// Now implements [Values].
+func (s *simulation) Now() time.Time { return time.Unix(0, 0).Add(s.now) }
+
 // CheckMethod implements [Values].
 func (s *simulation) CheckMethod(i int, path store.Path) error {
 	if s.author.calls[i].misfits {
@@ -985,8 +1047,8 @@ func (s *simulation) check() {
 				s.fatalf("call %d is blocked, and nothing that it has to wait for is left", i)
 			}
 		case Queued:
-			if !c.decided {
-				s.fatalf("the condition of call %d is to be evaluated, which takes no room", i)
+			if !c.decided || !c.timed {
+				s.fatalf("the condition or the time of call %d is to be evaluated, which takes no room", i)
 			}
 			s.note("queued for room", true)
 			if hasRoom {
@@ -1002,7 +1064,10 @@ func (s *simulation) check() {
 				s.fatalf("call %d is paused, and was due at %s", i, c.Due)
 			}
 		case Waiting:
-			if c.Record.Child == "" && !slices.ContainsFunc(c.Record.WaitingOn, func(path string) bool { return !s.exists(i, path) }) {
+			if c.Due != 0 && c.Due <= s.now {
+				s.fatalf("call %d waits, and its time came at %s", i, c.Due)
+			}
+			if c.Record.Child == "" && c.Due == 0 && !slices.ContainsFunc(c.Record.WaitingOn, func(path string) bool { return !s.exists(i, path) }) {
 				s.fatalf("call %d waits, and all is there", i)
 			}
 		}
@@ -1048,6 +1113,7 @@ func (s *simulation) isBehind(j int) bool {
 func (s *simulation) checkCounts() {
 	v := viewOf(s.state)
 	var want view
+	timed := 0 // calls that wait for a time of their own
 	for i := range s.state.Calls {
 		c := &s.state.Calls[i]
 		phase := c.Phase
@@ -1055,8 +1121,14 @@ func (s *simulation) checkCounts() {
 			phase = Queued
 		}
 		want.number[phase]++
+		if phase == Waiting && c.Due != 0 {
+			want.due = append(want.due, i)
+			if c.Record.Child == "" {
+				timed++
+			}
+		}
 		switch {
-		case phase == Queued && !c.decided:
+		case phase == Queued && !(c.decided && c.timed):
 			want.asking = append(want.asking, i)
 		case phase == Queued && c.Record.Unstored:
 			want.detached = append(want.detached, i)
@@ -1064,14 +1136,15 @@ func (s *simulation) checkCounts() {
 			want.ready = append(want.ready, i)
 		case phase == Paused:
 			want.paused = append(want.paused, i)
-		case phase == Waiting && c.Record.Child == "":
+		case phase == Waiting && c.Record.Child == "" && c.Due == 0:
 			want.waiting = append(want.waiting, i)
 		case phase == Running && c.Record.Unstored:
 			want.detachedRunning++
 		}
 	}
 	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) || !slices.Equal(v.asking, want.asking) ||
-		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || len(v.parents)+len(v.waiting) != v.number[Waiting] {
+		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || !slices.Equal(v.due, want.due) ||
+		len(v.parents)+len(v.waiting)+timed != v.number[Waiting] {
 		s.fatalf("the state counts\n%+v\nand there are\n%+v", v, want)
 	}
 }
@@ -1146,6 +1219,9 @@ func (s *simulation) resume(retry bool) {
 			r = was
 		default:
 			r.At, r.Child, r.Hold, r.Reads, r.If = was.At, was.Child, was.Hold, was.Reads, was.If
+			if s.author.calls[i].in > 0 {
+				r.Due = was.Due
+			}
 		}
 		records = append(records, r)
 	}
