@@ -47,9 +47,11 @@ func (r randomPlans) expression() string {
 
 // condition is an _if, which holds about as often as not.
 func (r randomPlans) condition() any {
-	switch r.IntN(5) {
+	switch r.IntN(7) {
 	case 0:
 		return r.IntN(2) == 0
+	case 3, 4: // many are each other's negation
+		return r.pick(`†state.a == "old"`, `†state.a != "old"`, `not (†state.a == "old")`, `not (†state.a != "old")`)
 	case 1:
 		return "(" + r.expression() + `) == "old"`
 	case 2:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
+
 	"obelus/engine/spell"
 	"obelus/store"
 )
@@ -24,6 +26,36 @@ func ParseCondition(text string) (*Expr, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// opposites maps comparisons to those that hold where they do not.
+var opposites = map[string]string{"!=": "==", ">=": "<", "<=": ">"}
+
+// Unnegated returns the expression as text in one form, without the negation around it: of two that
+// give the same text, one negated and the other not, never do both hold.
+func (e *Expr) Unnegated() (text string, negated bool) {
+	s, err := readSource(e.String())
+	if err != nil {
+		return e.String(), false
+	}
+	tree, err := s.parse(newConfig())
+	if err != nil {
+		return e.String(), false
+	}
+	node := tree.Node
+	for not, ok := node.(*ast.UnaryNode); ok && (not.Operator == "!" || not.Operator == "not"); not, ok = node.(*ast.UnaryNode) {
+		node, negated = not.Node, !negated
+	}
+	if n, ok := node.(*ast.BinaryNode); ok && opposites[n.Operator] != "" {
+		node, negated = &ast.BinaryNode{Operator: opposites[n.Operator], Left: n.Left, Right: n.Right}, !negated
+	}
+	text = names.ReplaceAllStringFunc(node.String(), func(name string) string {
+		if i, ok := s.path(name); ok {
+			return s.paths[i].String()
+		}
+		return name
+	})
+	return text, negated
 }
 
 // bareName finds the names in a condition without daggers that may be meant as references.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -296,12 +297,24 @@ func (g *graph) needsWrite(e Edge) bool {
 	return slices.ContainsFunc(templates(g.calls[e.To]), needs)
 }
 
-// choices gives, for each call, the alternatives of other calls behind which
-// it stands: by call, a mask of those that let it run.
+// choices gives, for each call, the alternatives of other calls behind which it stands: by call, a
+// mask of those that let it run. A condition is a choice as well, between itself and its negation,
+// by a number below 0.
 func (g *graph) choices(exists Exists) []map[int]uint64 {
-	all := make([]map[int]uint64, len(g.calls))
+	all, conditions := make([]map[int]uint64, len(g.calls)), map[string]int{}
 	for _, j := range g.order() {
 		choice := map[int]uint64{}
+		if text, negated := g.condition(j); text != "" {
+			n, ok := conditions[text]
+			if !ok {
+				n = -1 - len(conditions)
+				conditions[text] = n
+			}
+			choice[n] = 1
+			if negated {
+				choice[n] = 2
+			}
+		}
 		for _, p := range templates(g.calls[j]) {
 			p.Each(func(e *expr.Expr) {
 				for _, path := range e.Needs() {
@@ -312,6 +325,24 @@ func (g *graph) choices(exists Exists) []map[int]uint64 {
 		all[j] = choice
 	}
 	return all
+}
+
+// condition returns a call's condition without its negation, with the calls that it waits for: two
+// calls with the same are evaluated in one step, on the same values. It is empty without one.
+func (g *graph) condition(j int) (text string, negated bool) {
+	call := g.calls[j]
+	if call.If == nil || call.If.Expr == nil {
+		return "", false
+	}
+	text, negated = call.If.Expr.Unnegated()
+	var waits []string
+	for _, e := range g.Into[j] {
+		if e.Kind == IfEdge {
+			waits = append(waits, fmt.Sprintf("%d %s", e.From, e.path))
+		}
+	}
+	slices.Sort(waits)
+	return fmt.Sprintf("%s\n%q\n%q", text, call.Instance, waits), negated
 }
 
 // choose narrows a call's choice by one reference that it needs, if a single
