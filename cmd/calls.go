@@ -187,7 +187,11 @@ func callRow(a *app, r journal.Record) []string {
 	case r.Reason != "" && result != "":
 		result += " (" + r.Reason + ")"
 	case r.Reason != "":
-		result = r.Reason
+		if result = r.Reason; view.Until(r) != "" {
+			result += ", " + view.Until(r)
+		}
+	case view.Until(r) != "":
+		result = "waits " + view.Until(r)
 	case len(r.WaitingOn) > 0:
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}

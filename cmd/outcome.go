@@ -112,9 +112,8 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 		case journal.Failed:
 			a.term.Error(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 		case journal.Waiting:
-			if r.Child != "" {
+			if explainWaiting(a, outcome.Context, r) {
 				decides = true
-				a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
@@ -154,6 +153,19 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	case outcome.Status == journal.RunWaiting && !decides:
 		a.term.Noticef("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
 	}
+}
+
+// explainWaiting prints for which time a call waits, and in which delegate. It returns false for a
+// call that waits for values.
+func explainWaiting(a *app, context string, r journal.Record) bool {
+	until := view.Until(r)
+	if until != "" {
+		a.term.Noticef("call %s (%s) waits %s: %s resume -c %s goes on then", r.Call, human.Printable(r.Tool), until, a.commandPrefix(), context)
+	}
+	if r.Child != "" {
+		a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, context)
+	}
+	return until != "" || r.Child != ""
 }
 
 // howToGive says how a run gets what it waits for: input in the line that goes on with it.

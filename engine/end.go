@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -91,7 +92,11 @@ func (t *tickRun) standing() store.Standing {
 	if now.unreleased {
 		s.Held = 1
 	}
-	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached())
+	var due time.Time
+	if end.Status == journal.RunWaiting {
+		due, _ = counts.EarliestDue()
+	}
+	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached(), due)
 	if end.Status == "" { // it is under way, whatever it was before
 		s.Due = t.loop.opened
 	}

@@ -91,7 +91,7 @@ func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 	if standing.Status = string(end.Status); l.current != nil {
 		l.current.newest = end
 	}
-	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached())
+	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached(), time.Time{})
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
 }
 

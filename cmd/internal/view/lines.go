@@ -12,6 +12,15 @@ func (d Graph) Lines() (lines []map[string]any) {
 		if c.Instance != "" {
 			line["instance"] = c.Instance
 		}
+		if condition, ok := c.Issued["_if"]; ok {
+			line["if"] = condition
+		}
+		if c.Schedule != nil {
+			line[c.Schedule.Name[1:]] = c.Issued[c.Schedule.Name]
+		}
+		if len(c.After) > 0 {
+			line["after"] = texts(c.After)
+		}
 		if d.Round != 0 {
 			line["tick"] = d.Round
 		}
