@@ -61,7 +61,7 @@ func (t *tickRun) concludeTick(ctx context.Context) error {
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
-		t.appendRunEvent(end)
+		appendRunEvent(t.tick, end)
 	}
 	return err
 }
@@ -74,8 +74,8 @@ func (l *loop) hasDetached() bool {
 	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
 
-// standing describes the run as it is after the step.
-func (t *tickRun) standing() store.Standing {
+// standingOf describes the run as it is after the step.
+func standingOf(t *tickRun) store.Standing {
 	now := t
 	if t.over {
 		now = t.loop.current

@@ -175,7 +175,7 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 	}
 	t.unreleased, t.loop.current = true, t
 	err := t.commitStep(ctx, func() error {
-		t.appendRunEvent(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
+		appendRunEvent(t.tick, journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
 		return nil
 	})
 	if err == nil && t.hasDetached() {
