@@ -1,4 +1,4 @@
-// Package declared checks what calls write against the schemas that messages of the context declare
+// Package declared checks writes of calls against the schemas that messages of the context declare
 // for its kinds.
 package declared
 
