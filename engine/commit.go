@@ -276,7 +276,7 @@ func (t *tickRun) batch() store.Batch {
 	}
 	t.sent = b.Standing
 	if !t.loop.begun {
-		b.Create = &t.loop.origin
+		b.Create, b.Once = &t.loop.origin, t.loop.once
 	}
 	return b
 }

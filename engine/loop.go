@@ -33,6 +33,7 @@ type loop struct {
 	fresh      bool // the view has just been opened
 	policy     plan.Policy
 	labels     map[string]string
+	once       bool // the run is to make its context
 
 	declared *declared.Schemas
 
