@@ -89,7 +89,8 @@ var mayImport = map[string][]string{
 	// The loop that it times Obelus beside does without all of ours.
 	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/host/web", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
-	"obelus/cmd/obelus": {"obelus/cmd"},
+	"obelus/examples/nightly/shop": {},
+	"obelus/cmd/obelus":            {"obelus/cmd"},
 	"obelus/cmd": {"obelus/cmd/internal/answers", "obelus/cmd/internal/cli", "obelus/cmd/internal/complete", "obelus/cmd/internal/exit", "obelus/cmd/internal/human",
 		"obelus/cmd/internal/prompt", "obelus/cmd/internal/prune", "obelus/cmd/internal/question", "obelus/cmd/internal/roots", "obelus/cmd/internal/scaffold", "obelus/cmd/internal/suspend", "obelus/cmd/internal/term",
 		"obelus/cmd/internal/testreport", "obelus/cmd/internal/topics", "obelus/cmd/internal/triggers", "obelus/cmd/internal/usage", "obelus/cmd/internal/view",
@@ -120,8 +121,8 @@ var mayImport = map[string][]string{
 // as cmd.
 var owners = map[string][]string{
 	"database/sql": {"obelus/examples/bench"},
-	"net":          {"obelus/cmd", "obelus/luastd", "obelus/host/web", "obelus/examples/bench"},
-	"net/http":     {"obelus/luastd", "obelus/host/model", "obelus/host/model/modeltest", "obelus/host/trace", "obelus/host/web", "obelus/examples/bench"},
+	"net":          {"obelus/examples/nightly/shop", "obelus/cmd", "obelus/luastd", "obelus/host/web", "obelus/examples/bench"},
+	"net/http":     {"obelus/examples/nightly/shop", "obelus/luastd", "obelus/host/model", "obelus/host/model/modeltest", "obelus/host/trace", "obelus/host/web", "obelus/examples/bench"},
 	"os":           {"obelus/cmd", "obelus/cmd/obelus", "obelus/host", "obelus/host/internal/annotations", "obelus/host/internal/budget", "obelus/host/internal/worker", "obelus/host/model", "obelus/host/model/modeltest", "obelus/host/trace", "obelus/store/sqlite", "obelus/store/suites", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
 	"os/exec":      {"obelus/host/internal/worker", "obelus/luastd/internal/oracle", "obelus/examples/bench"},
 	"os/signal":    {"obelus/cmd", "obelus/host/internal/worker"},

@@ -19,14 +19,14 @@ import (
 // others stay.
 func TestKeep_ByAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkerOf(t, fstest.MapFS{"obelus.lua": {Data: []byte(`return { keep = { done = "30d" } }`)}}, memory.New(), nil)
+		w := newWorkerOf(t, fstest.MapFS{"obelus.lua": {Data: []byte(`return { keep = { done = "3h" } }`)}}, memory.New(), nil)
 		w.expect(w.start("done", "double", 2), journal.RunDone, "4")
 		w.expect(w.start("waits", "double", "†input.n"), journal.RunWaiting, "null")
-		time.Sleep(29 * 24 * time.Hour) // of the bubble's clock
+		time.Sleep(2 * time.Hour) // of the bubble's clock
 		if _, err := w.log.Head(t.Context(), "done"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(25 * time.Hour)
+		time.Sleep(2*time.Hour + removalInterval)
 		if _, err := w.log.Head(t.Context(), "done"); !errors.Is(err, store.ErrNoContext) {
 			t.Errorf("it stays, %v", err)
 		}
@@ -39,12 +39,12 @@ func TestKeep_ByAServer(t *testing.T) {
 // TestTimes_DueWhileNothingRan: a run that waits for a time goes on by itself then, also if the time
 // came while no server was there, and once.
 func TestTimes_DueWhileNothingRan(t *testing.T) {
-	for name, away := range map[string]time.Duration{"there": 0, "away": 4 * 24 * time.Hour} {
+	for name, away := range map[string]time.Duration{"there": 0, "away": 4 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, w *worker) {
 				later := request("double", 4)
 				call := later.Calls[0].Call.(map[string]any)
-				call["_in"] = "3d"
+				call["_in"] = "3h"
 				run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: &plan.Request{Calls: []plan.Source{{Call: call}}, Output: later.Output}}})
 				if err != nil {
 					t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTimes_DueWhileNothingRan(t *testing.T) {
 					w.open(nil)
 				}
 				outcome, err := w.Wait(t.Context(), "a")
-				if took := time.Since(began); err != nil || outcome.Status != journal.RunDone || took < 3*24*time.Hour || took > max(3*24*time.Hour, away)+2*DefaultPoll {
+				if took := time.Since(began); err != nil || outcome.Status != journal.RunDone || took < 3*time.Hour || took > max(3*time.Hour, away)+2*DefaultPoll {
 					t.Fatal(outcome, err, took)
 				}
 				time.Sleep(time.Hour)
