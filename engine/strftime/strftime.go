@@ -20,8 +20,8 @@ const MaxLayout = 4096
 // ErrTooLong is the error of a layout that is longer than MaxLayout.
 var ErrTooLong = LayoutError(fmt.Sprintf("the layout is longer than %d bytes", MaxLayout))
 
-// Format writes a time as strftime does, in English; %f are microseconds, %L milliseconds. The error
-// is a [LayoutError].
+// Format writes a time as strftime does, in English; %f are microseconds, %L milliseconds. The
+// error is a [LayoutError].
 func Format(t time.Time, layout string) (string, error) {
 	if len(layout) > MaxLayout {
 		return "", ErrTooLong
