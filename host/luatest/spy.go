@@ -43,8 +43,8 @@ func spyOn(r *testFile, L *lua.LState) int {
 	return sandbox.Push(L, s)
 }
 
-// stub(table, name, [result]) → spy, which takes the place of a function, and returns the result, and
-// the arguments behind that
+// stub(table, name, [result]) → spy, which takes the place of a function, and returns the result,
+// and the arguments behind that
 func testStub(r *testFile, L *lua.LState) int {
 	table, name := L.CheckTable(1), L.CheckString(2)
 	var results []lua.LValue
