@@ -153,6 +153,23 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 	}
 }
 
+// TestPermissions_NamedToken holds that no permission gives a token of serve.tokens to a script.
+func TestPermissions_NamedToken(t *testing.T) {
+	t.Setenv("CI_TOKEN", "t0")
+	for _, isolate := range []string{"none", "process"} {
+		g := open(t, map[string]string{
+			"obelus.lua":       `return { isolate = "` + isolate + `", allow = true, serve = { tokens = { ci = { env = "CI_TOKEN", may = "read" } } } }`,
+			"activities/a.lua": `Activity.register("a", function() local v, err = require("env").get("CI_TOKEN", "none") return { v or "", err } end)`,
+		})
+		if g.workers != nil {
+			t.Cleanup(g.workers.Close)
+		}
+		if got, err := runA(g, plan.Invocation{Attempt: 1}); err != nil || strings.Contains(got, "t0") || strings.Contains(got, "none") {
+			t.Errorf("isolate %s: got %s %v", isolate, got, err)
+		}
+	}
+}
+
 // TestPermissions_ServerToken holds that no permission gives the server's token to a script.
 func TestPermissions_ServerToken(t *testing.T) {
 	t.Setenv("OBELUS_TOKEN", "t0")

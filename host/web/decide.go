@@ -78,7 +78,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 		return err
 	}
 	d := journal.Decision{Context: record.Context, Call: record.Call}
-	if d.Who, err = s.decider(by); err != nil {
+	if d.Who, err = decider(r, by); err != nil {
 		return err
 	}
 	if err := how(record, &d); err != nil {
@@ -113,7 +113,7 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.decider(asked.By)
+	who, err := decider(r, asked.By)
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,10 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 
-// decider returns the name to record for a request's decision: "token", or "local" if the server
-// has no token, with the claimed name beside it.
-func (s *Server) decider(claimed string) (journal.Who, error) {
-	who := journal.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
-	if s.config.Token != "" {
-		who.By = "token"
-	}
+// decider returns the name to record for a request's decision: that of its token, with the claimed
+// name beside it.
+func decider(r *http.Request, claimed string) (journal.Who, error) {
+	who := journal.Who{By: callerOf(r).name, Claimed: strings.TrimSpace(claimed)}
 	if err := who.Check(); err != nil {
 		return who, wrong("by: %s", err)
 	}

@@ -68,6 +68,20 @@
 //
 // GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
+// # Tokens
+//
+// A server that has tokens answers requests that bring one, "Authorization: Bearer TOKEN"; GET
+// /healthz and hooks need none. A token of the setting serve.tokens has a role, and each role
+// includes those before it:
+//
+//	read    every GET
+//	run     start, cancel, resume, append and fork too
+//	decide  approve, reject and release too; resume with anything but wait and by;
+//	        run with an approve other than always, or a lazy plan with the mode eager
+//
+// The token of the server itself, --token or OBELUS_TOKEN, may do everything, and so may all
+// requests to a server without tokens.
+//
 // # Answers
 //
 // A request that waits for a run, or cancels one, gets {"context","status","output","error"}: the
@@ -83,14 +97,16 @@
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call
 // for a plan. A decision about a run that was cancelled says "status":"cancelled": it
-// counts once the run is resumed. A decision records "token", or "local" if the server has
-// none, as its author, and the "by" of the request beside it as claimed.
+// counts once the run is resumed. A decision records the name of the request's token as its
+// author: "token" for the server's own, "local" if it has none; and the "by" of the request beside
+// it as claimed.
 //
 // An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
 // where a plan, a script or a message is refused:
 //
 //	400 request       the request makes no sense
-//	401 token, 403 host, origin; signature: a request to a hook is not signed
+//	401 token, 403 host, origin; role: the token may do less; signature: a request to a hook is not
+//	signed
 //	404 not-found, no-context, no-plan, no-call; missing: the reference has no value
 //	405 method
 //	408 slow          the request did not come in time
@@ -135,9 +151,11 @@
 //
 // A request is refused if its Host is not the address to which it came or one of
 // Config.Names, or if its Origin is not that host: pages of other sites get nothing out of
-// a server on a user's machine. With a Config.Token every request but GET /healthz must
-// bring it. Bodies are bounded in size, each and all together with the values made of them
-// (Config.Bodies), and so are answers that clients have not read yet (Config.Answers), runs
-// in number and time, and streams in number. The time for headers and bodies is the
-// http.Server's: set ReadHeaderTimeout and ReadTimeout.
+// a server on a user's machine. With a Config.Token, or tokens in the settings, every
+// request but GET /healthz and those to hooks must bring one, and the role of a token bounds
+// what it may do; [CheckTokens] finds tokens that let nobody in. Bodies are bounded in size,
+// each and all together with the values made of them (Config.Bodies), and so are answers
+// that clients have not read yet (Config.Answers), runs in number and time, and streams in
+// number. The time for headers and bodies is the http.Server's: set ReadHeaderTimeout and
+// ReadTimeout.
 package web

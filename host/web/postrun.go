@@ -51,6 +51,11 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start.Begun = func() { release(r) } // the input is in the log
+	if asked.Approve != "" && !start.Approve.Always {
+		if err := allow(r, host.MayDecide, "approve "+quoted(asked.Approve)+", in place of the project's policy,"); err != nil {
+			return err
+		}
+	}
 	var decoded store.Optional
 	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
 		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
@@ -60,8 +65,8 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if asked.Mode != "" {
-			start.Request.Mode = asked.Mode
+		if err := asked.setMode(r, start.Request); err != nil {
+			return err
 		}
 		if decoded.Set { // it was compared with a run that the log has
 			start.Input = decoded
@@ -95,6 +100,18 @@ func (q *runRequest) nameByKey(key string) error {
 	if q.Once && q.Context == nil {
 		return wrong(`once makes the run of one name: give it as "context", or a key in the header Idempotency-Key`)
 	}
+	return nil
+}
+
+// setMode replaces the mode of a plan, if the request gives one. To run a lazy plan at once is to
+// release it.
+func (q *runRequest) setMode(r *http.Request, request *plan.Request) error {
+	if q.Mode == plan.ModeEager && request.Mode == plan.ModeLazy {
+		if err := allow(r, host.MayDecide, `mode "eager", which releases a lazy plan,`); err != nil {
+			return err
+		}
+	}
+	request.Mode = cmp.Or(q.Mode, request.Mode)
 	return nil
 }
 
@@ -194,7 +211,7 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	if clean := path.Clean(strings.ReplaceAll(q.Plan, `\`, "/")); clean != q.Plan || !strings.HasPrefix(q.Plan, "plans/") {
 		return start, &host.ScriptError{File: q.Plan, Message: "it is no plan that can be run over HTTP: those are the files below plans/"}
 	}
-	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
+	if q.Mode != "" && q.Mode != plan.ModeEager && q.Mode != plan.ModeLazy {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
 	}
 	if q.Approve != "" {
@@ -350,6 +367,11 @@ type resumeRequest struct {
 	Wait   bool            `json:"wait"`
 }
 
+// decides reports whether the request is more than to go on.
+func (q *resumeRequest) decides(results, set map[string]any) bool {
+	return len(q.Retry)+len(q.Skip)+len(results)+len(set) > 0 || q.From != ""
+}
+
 func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	var asked resumeRequest
 	if err := read(r, &asked); err != nil {
@@ -366,11 +388,16 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if asked.decides(results, set) {
+		if err := allow(r, host.MayDecide, "a resumption that decides about calls"); err != nil {
+			return err
+		}
+	}
 	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
-	who, err := s.decider(asked.By)
+	who, err := decider(r, asked.By)
 	if err != nil {
 		return err
 	}
@@ -387,7 +414,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
-	who, err := s.decider(r.URL.Query().Get("by"))
+	who, err := decider(r, r.URL.Query().Get("by"))
 	if err != nil {
 		return err
 	}
