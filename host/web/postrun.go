@@ -208,8 +208,8 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
 	}
-	if clean := path.Clean(strings.ReplaceAll(q.Plan, `\`, "/")); clean != q.Plan || !strings.HasPrefix(q.Plan, "plans/") {
-		return start, &host.ScriptError{File: q.Plan, Message: "it is no plan that can be run over HTTP: those are the files below plans/"}
+	if !isPlanName(q.Plan) {
+		return start, errNoPlanName(q.Plan)
 	}
 	if q.Mode != "" && q.Mode != plan.ModeEager && q.Mode != plan.ModeLazy {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
@@ -227,6 +227,15 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	}
 	start.Context, err = contextFor(q.Context)
 	return start, err
+}
+
+// isPlanName reports whether a text may name the file of a plan.
+func isPlanName(name string) bool {
+	return path.Clean(strings.ReplaceAll(name, `\`, "/")) == name && strings.HasPrefix(name, "plans/")
+}
+
+func errNoPlanName(name string) error {
+	return &host.ScriptError{File: name, Message: "it is no plan that can be used over HTTP: those are the files below plans/"}
 }
 
 // readInput decodes the input, and drops its text. The decoded values take many times the memory,

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"obelus/engine"
 	"obelus/host/supervise"
 )
@@ -38,6 +40,7 @@ func New(config Config) *Server {
 	s := &Server{
 		config: config, access: newAccess(&config), logger: config.Logger, timeouts: defaultClientTimeouts,
 		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
+		trials: semaphore.NewWeighted(int64(cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns))),
 	}
 	s.streaming = s.room.forStreams()
 	s.metrics = newMetrics(s)

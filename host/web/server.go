@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"obelus/host"
 	"obelus/host/supervise"
 	"obelus/host/trace"
@@ -70,6 +72,7 @@ type Server struct {
 	logger     *slog.Logger
 	handler    http.Handler
 	access     *access
+	trials     *semaphore.Weighted // places for work that is no run
 	supervisor *supervise.Supervisor
 	bodies     atomic.Int64  // bytes of the bodies being worked on, and of the values made of them
 	streams    atomic.Int64  // clients that follow a context

@@ -11,7 +11,7 @@ import (
 	"obelus/host"
 )
 
-// A caller is the author of a request, with what it may do.
+// A caller is the author of a request, with its role.
 type caller struct {
 	name string // recorded as the author of decisions
 	may  host.Role
@@ -37,7 +37,7 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// access decides who may ask for what.
+// access finds the author of a request.
 type access struct {
 	token  string // of [Config]
 	secret func(variable string) string
@@ -87,9 +87,9 @@ func secretOf(t host.Token, secret func(variable string) string) string {
 	return strings.TrimSpace(secret(t.Env))
 }
 
-// CheckTokens returns an error for tokens of the setting serve.tokens that let nobody in, or whose
-// name would be in doubt: the environment variable is empty, or has the same text as another one.
-// The error names variables, and has nothing of what they hold. token is that of [Config], or "".
+// CheckTokens returns an error for tokens of the setting serve.tokens that no request can have, or
+// whose name would be in doubt: the environment variable is empty, or has the same text as another
+// one. The error names variables, and nothing of their values. token is [Config].Token.
 func CheckTokens(tokens []host.Token, token string, secret func(variable string) string) error {
 	owners := map[string]string{}
 	if token != "" {
