@@ -58,6 +58,8 @@
 //	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
 //	GET    /v1/code/{generation}/{path...}         a script as calls ran it
 //	GET    /healthz, /metrics
+//	GET    /openapi.json                           these routes as an OpenAPI 3.1 document
+//	GET    /docs, /docs/style.css                  the same as a page
 //
 // A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last
 // first: 100 of them, or as many as limit says, up to 1,000; the next page is that with the
@@ -104,9 +106,9 @@
 //
 // # Tokens
 //
-// A server that has tokens answers requests that bring one, "Authorization: Bearer TOKEN"; GET
-// /healthz and hooks need none. A token of the setting serve.tokens has a role, and each role
-// includes those before it:
+// A server that has tokens answers requests that bring one, "Authorization: Bearer TOKEN". Hooks
+// need none, nor do GET /healthz, /openapi.json and /docs, which have nothing of the project. A
+// token of the setting serve.tokens has a role, and each role includes those before it:
 //
 //	read    every GET, and check
 //	run     start, cancel, resume, append, fork, call and replay too
@@ -192,11 +194,10 @@
 //
 // A request is refused if its Host is not the address to which it came or one of
 // Config.Names, or if its Origin is not that host: pages of other sites get nothing out of
-// a server on a user's machine. With a Config.Token, or tokens in the settings, every
-// request but GET /healthz and those to hooks must bring one, and the role of a token bounds
-// what it may do; [CheckTokens] finds tokens that let nobody in. Bodies are bounded in size,
-// each and all together with the values made of them (Config.Bodies), and so are answers
-// that clients have not read yet (Config.Answers), runs in number and time, and streams in
-// number. The time for headers and bodies is the http.Server's: set ReadHeaderTimeout and
-// ReadTimeout.
+// a server on a user's machine. With a Config.Token, or tokens in the settings, requests
+// must bring one, and its role bounds what they may do; [CheckTokens] finds tokens that let
+// nobody in. Bodies are bounded in size, each and all together with the values made of them
+// (Config.Bodies), and so are answers that clients have not read yet (Config.Answers), runs
+// in number and time, and streams in number. The time for headers and bodies is the
+// http.Server's: set ReadHeaderTimeout and ReadTimeout.
 package web

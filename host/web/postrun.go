@@ -27,15 +27,15 @@ import (
 
 // runRequest is the body of POST /v1/runs.
 type runRequest struct {
-	Plan    string          `json:"plan"`
-	Input   json.RawMessage `json:"input"`
-	Context *string         `json:"context"`
-	Wait    bool            `json:"wait"`
-	Mode    string          `json:"mode"`
-	Approve string          `json:"approve"`
-	Once    bool            `json:"once"`
+	Plan    string          `json:"plan" jsonschema:"A file below plans/."`
+	Input   json.RawMessage `json:"input" jsonschema:"An object, appended as input."`
+	Context *string         `json:"context" jsonschema:"The name of the context; a new one unless it is given."`
+	Wait    bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
+	Mode    string          `json:"mode" jsonschema:"The mode, eager or lazy, in place of the plan's own."`
+	Approve string          `json:"approve" jsonschema:"The calls to hold for a person: never, always, planned, scopes, or names of tools."`
+	Once    bool            `json:"once" jsonschema:"Make the run of this context only once."`
 
-	Labels map[string]string `json:"labels"`
+	Labels map[string]string `json:"labels" jsonschema:"Texts by name that are kept with the run."`
 }
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
@@ -367,13 +367,13 @@ func why(o *journal.Outcome) (message, code string) {
 
 // resumeRequest is the body of POST …/resume.
 type resumeRequest struct {
-	Retry  []string        `json:"retry"`
-	Skip   []string        `json:"skip"`
-	Result json.RawMessage `json:"result"` // results by call
-	From   string          `json:"from"`   // a call of a fork, to run again with all calls downstream
-	Set    json.RawMessage `json:"set"`    // corrections of its arguments
-	By     string          `json:"by"`     // the name that the client gives itself
-	Wait   bool            `json:"wait"`
+	Retry  []string        `json:"retry" jsonschema:"Calls that failed or are in doubt, to run again."`
+	Skip   []string        `json:"skip" jsonschema:"Such calls, to go on without."`
+	Result json.RawMessage `json:"result" jsonschema:"Results of such calls, by their numbers."`
+	From   string          `json:"from" jsonschema:"A call of a fork, to run again with all calls downstream."`
+	Set    json.RawMessage `json:"set" jsonschema:"Corrections of its arguments, by name."`
+	By     string          `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+	Wait   bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
 }
 
 // decides reports whether the request is more than to go on.

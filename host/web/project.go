@@ -132,10 +132,10 @@ func (s project) checkRequest(r *http.Request, request *plan.Request, registry *
 
 // checkBody is the body of POST /v1/check.
 type checkBody struct {
-	Plan    string          `json:"plan"`    // a plan's file
-	Calls   json.RawMessage `json:"calls"`   // or a plan itself
-	Output  json.RawMessage `json:"output"`  // with calls
-	Context string          `json:"context"` // whose values count
+	Plan    string          `json:"plan" jsonschema:"A file below plans/; all of them, and the project, without plan and calls."`
+	Calls   json.RawMessage `json:"calls" jsonschema:"A list of calls, in place of a file."`
+	Output  json.RawMessage `json:"output" jsonschema:"The output of such a plan."`
+	Context string          `json:"context" jsonschema:"The context whose values count; an empty one unless it is given."`
 }
 
 func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
@@ -262,8 +262,8 @@ func (s project) listTools(w http.ResponseWriter, r *http.Request) error {
 
 // callBody is the body of POST /v1/call.
 type callBody struct {
-	Call    json.RawMessage `json:"call"`
-	Context json.RawMessage `json:"context"`
+	Call    json.RawMessage `json:"call" jsonschema:"The call as a plan has it, with its _tool."`
+	Context json.RawMessage `json:"context" jsonschema:"The values that it may see, by kind."`
 }
 
 // callAnswer is the outcome of an activity that was tried.

@@ -21,6 +21,9 @@ func (s *Server) table() []route {
 	return []route{
 		{"GET /healthz", host.NoRole, s.health, anyQuery},
 		{"GET /metrics", host.MayRead, s.metrics.serve, anyQuery},
+		{"GET /openapi.json", host.NoRole, docs{s}.document(), anyQuery},
+		{"GET /docs", host.NoRole, docs{s}.page(), anyQuery},
+		{"GET /docs/style.css", host.NoRole, docs{s}.style, anyQuery},
 
 		{"POST /v1/runs", host.MayRun, s.postRun, ""},
 		{"GET /v1/runs", host.MayRead, lists{s}.listRuns, listFilter + " cursor limit"},
@@ -67,6 +70,7 @@ func (s *Server) table() []route {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
+	s.access.open = map[string]bool{}
 	for _, route := range s.table() {
 		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
 			if err := allow(r, route.may, route.pattern); err != nil {
@@ -79,6 +83,9 @@ func (s *Server) routes() http.Handler {
 		}))
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)
+		if route.may == host.NoRole && !strings.Contains(path, "{") { // a hook says itself what it needs
+			s.access.open[path] = true
+		}
 	}
 	for path, allowed := range methods {
 		if isCovered(path, methods) {

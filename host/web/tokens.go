@@ -45,6 +45,7 @@ type access struct {
 	// Without tokens a server is open to all that reach it, unless it was started with one: a
 	// change of obelus.lua must not open it.
 	closed bool
+	open   map[string]bool // paths that need no token
 }
 
 func newAccess(c *Config) *access {
