@@ -60,6 +60,25 @@ func readTokens(s *Serving, v any) error {
 	})
 }
 
+// narrowTokens reduces tokens to those that there were before, in the same variables, and to the
+// roles that they had. It reports whether the settings have more.
+func (s *Serving) narrowTokens(before []Token) (more bool) {
+	var narrowed []Token
+	for _, t := range s.Tokens {
+		i := slices.IndexFunc(before, func(b Token) bool { return b.Name == t.Name && b.Env == t.Env })
+		if i < 0 {
+			more = true
+			continue
+		}
+		if t.May > before[i].May {
+			t.May, more = before[i].May, true
+		}
+		narrowed = append(narrowed, t)
+	}
+	s.Tokens = narrowed
+	return more
+}
+
 func readToken(name, place string, v any) (t Token, err error) {
 	t = Token{Name: name}
 	fields := []string{"env", "may"}

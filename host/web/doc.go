@@ -82,8 +82,8 @@
 // POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with
 // "context" as the values that it may see, and answers {"status","result","error"}, done or
 // failed. It needs the role decide where the setting approve holds calls. A replay answers
-// {"context","calls","same","differences"}. Both are refused (429) while as many go on as runs
-// may. The generation of a script is the digest that calls have; the answer is
+// {"context","calls","same","differences"}. Those and checks are refused (429) while as many go
+// on as runs may. The generation of a script is the digest that calls have; the answer is
 // {"generation","path","sha256","source"}.
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is

@@ -50,26 +50,34 @@ func (s project) getPlan(w http.ResponseWriter, r *http.Request) error {
 	if ext := path.Ext(file); !isPlanName(file) || ext != ".lua" && ext != ".json" {
 		return &problem{status: http.StatusNotFound, code: "no-plan", message: "there is no plan " + quoted(file)}
 	}
-	return s.respond(w, r, func() (any, error) {
-		checked, err := s.checkFile(r, file, "")
-		if err != nil {
-			return nil, err
-		}
-		answer := planAnswer{File: file, Problems: checked.problems}
-		if request := checked.request; request != nil {
-			answer.Kind, answer.Mode, answer.Output = kindOf(request), cmp.Or(request.Mode, plan.ModeEager), request.Schema
-			for _, m := range request.Context {
-				if m.Kind == "input" && m.Schema != nil {
-					answer.Input = m.Schema
-				}
+	leave, err := s.trial()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	checked, err := s.checkFile(r, file, "")
+	if err != nil {
+		return err
+	}
+	return s.respond(w, r, func() (any, error) { return checked.describe(file), nil })
+}
+
+// describe returns the answer about a plan.
+func (c *checkedPlan) describe(file string) planAnswer {
+	answer := planAnswer{File: file, Problems: c.problems}
+	if c.request != nil {
+		answer.Kind, answer.Mode, answer.Output = kindOf(c.request), cmp.Or(c.request.Mode, plan.ModeEager), c.request.Schema
+		for _, m := range c.request.Context {
+			if m.Kind == "input" && m.Schema != nil {
+				answer.Input = m.Schema
 			}
 		}
-		if checked.plan != nil && checked.request.Planner == nil {
-			graph := history.GraphOf(checked.plan, nil, 0)
-			answer.Graph = &graph
-		}
-		return answer, nil
-	})
+	}
+	if c.plan != nil && c.request.Planner == nil {
+		graph := history.GraphOf(c.plan, nil, 0)
+		answer.Graph = &graph
+	}
+	return answer
 }
 
 // kindOf says how a plan's calls are known: they are given, or a function or a model gives them.
@@ -156,11 +164,16 @@ func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	leave, err := s.trial()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	problems, err := s.problemsOf(r, &asked)
+	if err != nil {
+		return err
+	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		problems, err := s.problemsOf(r, &asked)
-		if err != nil {
-			return nil, err
-		}
 		return listOf(problems, func(p plan.Problem) (any, error) { return p, nil })
 	})
 }
@@ -340,8 +353,8 @@ func failureBody(err error) map[string]any {
 	return body
 }
 
-// trial takes a place for work that is no run: an activity by itself, or a replay. As many go on at
-// once as runs.
+// trial takes a place for work that is no run: a check, a replay, or an activity by itself. As many
+// go on at once as runs.
 func (s *Server) trial() (leave func(), err error) {
 	if s.supervisor.IsShutDown() {
 		return nil, errStopping
