@@ -94,6 +94,18 @@ func TestOpenAPI_AllRoutes(t *testing.T) {
 	}
 }
 
+// TestOpenAPI_Same holds that the document is the same each time it is made, so that clients can
+// keep it under version control.
+func TestOpenAPI_Same(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	first := string(store.EncodeJSON(api.Document(s.server.described(), "/")))
+	for range 10 {
+		if string(store.EncodeJSON(api.Document(s.server.described(), "/"))) != first {
+			t.Fatal("it is another one")
+		}
+	}
+}
+
 // closed returns a schema in which objects with known fields have no others.
 func closed(v any) any {
 	switch v := v.(type) {

@@ -3,8 +3,10 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"obelus/engine/schema"
@@ -136,9 +138,9 @@ func List(items Schema) Schema { return Schema{"type": "array", "items": items} 
 // Object is the schema of an object. A field whose name ends with ? may be left out.
 func Object(fields Schema) Schema {
 	properties, required := Schema{}, []any{}
-	for name, s := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		known, optional := strings.CutSuffix(name, "?")
-		if properties[known] = s; !optional {
+		if properties[known] = fields[name]; !optional {
 			required = append(required, known)
 		}
 	}
