@@ -106,7 +106,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	}
 	var rows [][]string
 	for _, r := range records {
-		rows = append(rows, callRow(a, r))
+		rows = append(rows, view.CallRow(r, a.verbose))
 	}
 	if o.bars {
 		header = slices.Insert(header, 5, "")
@@ -140,7 +140,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			case a.json:
 				err = a.term.NDJSON(r)
 			default:
-				row := callRow(a, r)
+				row := view.CallRow(r, a.verbose)
 				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], human.Widths.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
 				err = a.term.Line(human.Cut(strings.TrimRight(line, " "), a.term.Width()))
 			}
@@ -150,55 +150,4 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 		}
 		return nil
 	})
-}
-
-// callRow returns the cells of a call in the list.
-func callRow(a *app, r journal.Record) []string {
-	span, script := "-", "-"
-	if r.Started != "" && r.Status.Settled() {
-		span = human.Duration(view.Elapsed(r))
-	}
-	if r.Script != "" {
-		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
-	}
-	if m := r.Model; m != nil {
-		by := "model " + m.Model
-		if m.Requests > 0 {
-			by += fmt.Sprintf(", %s + %s tokens", human.Thousands(m.Input), human.Thousands(m.Output))
-		}
-		script = strings.TrimPrefix(script+" "+by, "- ")
-	}
-	result := strings.Join(r.Writes, " ")
-	switch {
-	case r.Status == journal.Failed && r.Error != nil:
-		result = human.FirstLine(failureText(a, r))
-	case r.Handled != nil:
-		result += " (" + view.HandledFailure(r) + ")"
-	case r.Rests && r.Status == journal.Running:
-		result = view.FailedAttempt(r) + human.FirstLine(failureText(a, r))
-	case r.Status == journal.Held:
-		result = "for a person: " + view.Arguments(r.Hold)
-	case r.Status == journal.Ready:
-		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
-	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
-		result = "the try before failed: " + human.FirstLine(failureText(a, r))
-	case r.Status == journal.InDoubt && r.Reason == "":
-		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
-	case r.Reason != "" && result != "":
-		result += " (" + r.Reason + ")"
-	case r.Reason != "":
-		result = r.Reason
-	case len(r.WaitingOn) > 0:
-		result = "waits for " + strings.Join(r.WaitingOn, " ")
-	}
-	tries := fmt.Sprint(r.Attempts)
-	// Attempts are counted when they end.
-	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 {
-		tries = "-"
-	}
-	row := []string{r.Call, view.Title(r.Tool, r.Instance), r.Outcome(), tries, span, result}
-	if a.verbose {
-		row = slices.Insert(row, 5, script)
-	}
-	return row
 }

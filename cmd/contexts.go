@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +13,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/usage"
+	"obelus/cmd/internal/view"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
@@ -131,7 +130,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 				return err
 			}
 		} else {
-			rows = append(rows, []string{line.Context, human.OrDash(string(line.Status)), human.OrDash(line.Plan), human.OrDash(callCounts(&line)),
+			rows = append(rows, []string{line.Context, human.OrDash(string(line.Status)), human.OrDash(line.Plan), human.OrDash(view.CallCounts(&line)),
 				fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
 		}
 		if listed == o.limit {
@@ -159,18 +158,6 @@ func (o *listFlags) isUnfiltered(statuses []journal.RunStatus) bool {
 	return len(statuses)+len(f.Labels) == 0 && f.Plan+f.Text+o.after == "" && f.Since.IsZero() && f.Until.IsZero() && !f.Held
 }
 
-// callCounts describes the calls of a context's newest tick: "2/5, 1 held".
-func callCounts(s *history.Summary) string {
-	if s.Calls+s.Held == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%d/%d", s.Done, s.Calls)
-	if s.Held > 0 {
-		text += fmt.Sprintf(", %d held", s.Held)
-	}
-	return text
-}
-
 // printCounts prints how many contexts the filters pick, by status, and how to see those that are
 // left out.
 func (a *app) printCounts(ctx context.Context, f store.ContextFilter, statuses []journal.RunStatus, listed int, rows [][]string) error {
@@ -178,27 +165,14 @@ func (a *app) printCounts(ctx context.Context, f store.ContextFilter, statuses [
 	if err != nil {
 		return err
 	}
-	var parts []string
-	total := int64(0)
-	for _, status := range append(journal.RunStatuses(), "") {
-		n := counts[status]
-		if n == 0 || len(statuses) > 0 && !slices.Contains(statuses, status) {
-			continue
-		}
-		total += n
-		word := string(status)
-		if word == "" {
-			word = "without a run"
-		}
-		parts = append(parts, fmt.Sprintf("%d %s", n, word))
-	}
-	if len(parts) == 0 {
+	total, text := view.ContextCounts(counts, statuses)
+	if total == 0 {
 		return nil
 	}
 	more := ""
 	if int64(listed) < total && listed > 0 {
 		more = fmt.Sprintf("; %d listed, the next with --after %s", listed, rows[len(rows)-1][0])
 	}
-	a.term.Infof("%s: %s%s", human.Count(int(total), "context"), strings.Join(parts, ", "), more)
+	a.term.Infof("%s%s", text, more)
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
-	"obelus/store"
 )
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
@@ -68,7 +67,7 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
 			break
 		}
-		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), view.Failure(r, a.verbose)))
 	}
 	return err
 }
@@ -110,11 +109,10 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case journal.Failed:
-			a.term.Error(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+			a.term.Error(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), view.Failure(r, a.verbose)))
 		case journal.Waiting:
-			if r.Child != "" {
+			if explainWaiting(a, outcome.Context, r) {
 				decides = true
-				a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
@@ -124,7 +122,7 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
-				a.term.Noticef("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
+				a.term.Noticef("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), view.Failure(r, a.verbose))
 			}
 			a.term.Noticef("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
 				r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
@@ -156,6 +154,19 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	}
 }
 
+// explainWaiting prints for which time a call waits, and in which delegate. It returns false for a
+// call that waits for values.
+func explainWaiting(a *app, context string, r journal.Record) bool {
+	until := view.Until(r)
+	if until != "" {
+		a.term.Noticef("call %s (%s) waits %s: %s resume -c %s goes on then", r.Call, human.Printable(r.Tool), until, a.commandPrefix(), context)
+	}
+	if r.Child != "" {
+		a.term.Noticef("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, context)
+	}
+	return until != "" || r.Child != ""
+}
+
 // howToGive says how a run gets what it waits for: input in the line that goes on with it.
 func (a *app) howToGive(outcome *journal.Outcome) string {
 	var given []string
@@ -175,18 +186,3 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 
 // A name that -i takes, and a shell too, as it is.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
-
-// failureText returns a failed call's error for a person; with -v, its traceback too.
-func failureText(a *app, r journal.Record) string {
-	message, ok := r.Error["message"].(string)
-	if !ok {
-		message = string(store.EncodeJSON(r.Error))
-	}
-	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
-		message = script + ": " + message
-	}
-	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
-		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
-	}
-	return message
-}

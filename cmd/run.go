@@ -25,7 +25,6 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/spell"
 	"obelus/host"
-	"obelus/host/once"
 	"obelus/store/memory"
 )
 
@@ -320,9 +319,7 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	if o.parallelGiven {
 		runner.Parallel = o.parallel
 	}
-	if o.once {
-		runner.Log = once.NewContext(a.log, start.Context)
-	}
+	start.Once = o.once
 	defer a.announceDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {

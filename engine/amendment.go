@@ -96,6 +96,9 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	default:
 		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.Record.Before, c.Record.SupersededUpTo, c.Record.Model = record.Before, record.SupersededUpTo, record.Model
+		if c.Record.If = record.If; call.Schedule != nil {
+			c.Record.Due = record.Due
+		}
 		c.Before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
 			c.Record.At = record.At
@@ -268,13 +271,13 @@ func (a *amendment) requeueFresh(i int) {
 	c.Record, c.Reported = a.newRecord(i), false
 	c.Record.Model = used
 	c.Record.Attempts, c.Record.Child, c.Record.Retry = was.Attempts, was.Child, was.Child != ""
-	c.Record.Before, c.Record.SupersededUpTo = was.Before, was.SupersededUpTo
+	c.Record.Before, c.Record.SupersededUpTo, c.Record.Due = was.Before, was.SupersededUpTo, was.Due
 	if was.Status == journal.Failed {
 		c.Record.SupersededUpTo = a.view.Seq() // the messages that reported its failure
 	}
 	switch {
 	case was.Status == journal.InDoubt || was.Child != "":
-		c.Record.At, c.Record.Reads, c.Record.Hold = was.At, was.Reads, was.Hold
+		c.Record.At, c.Record.Reads, c.Record.Hold, c.Record.If = was.At, was.Reads, was.Hold, was.If
 	// The correction has not taken effect.
 	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !a.event.Approve.Holds(a.plan.Calls[i]):
 		c.Record.Reads, c.Record.Hold = was.Reads, was.Hold
@@ -333,6 +336,7 @@ func (a *amendment) completeGiven(res *result) {
 	a.requeueFresh(res.index)
 	c.Started = a.runner.now()
 	c.Record.Status, c.Record.Reason = journal.Running, journal.ReasonGiven
+	c.Record.If = was.If
 	c.Record.At, c.Record.Reads, c.Record.Started, c.Record.NotIdempotent, c.Record.Thought = was.At, was.Reads, was.Started, was.NotIdempotent, was.Thought
 	c.Record.Duration = was.Duration
 	c.Record.Script, c.Record.SHA256, c.Record.Generation = was.Script, was.SHA256, was.Generation
@@ -345,12 +349,21 @@ func (a *amendment) requeueSkipped(again []bool) {
 		more = false
 		for i, call := range a.plan.Calls {
 			r := &a.state.Calls[i].Record
-			if r.Status == journal.Skipped && r.Reason != journal.ReasonSkipped && !again[i] && a.plan.Graph.DependsOnAny(i, call.Refs, again) {
+			if r.Status == journal.Skipped && r.Reason != journal.ReasonSkipped && !again[i] && a.plan.Graph.DependsOnAny(i, decisive(call, r), again) {
 				a.requeueFresh(i)
 				again[i], more = true, true
 			}
 		}
 	}
+}
+
+// decisive lists the references of a call that led to its outcome: of one whose condition does not
+// hold, only that one's.
+func decisive(call *plan.Call, r *journal.Record) []store.Path {
+	if r.Status == journal.Skipped && r.If != nil && !r.If.Holds && call.If != nil {
+		return call.If.Reads()
+	}
+	return call.Refs
 }
 
 // hasOvertaken reports whether a call is to run although a call that waits for it has settled, or

@@ -173,7 +173,7 @@ func (t *tick) recordResumed() {
 		return
 	}
 	t.resumes = true
-	t.appendRunEvent(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning})
+	appendRunEvent(t, journal.RunEvent{Tick: t.event.Tick, Status: journal.RunRunning})
 }
 
 // save begins a step.
@@ -207,7 +207,7 @@ func (t *tick) appendEntry(e store.Entry) {
 }
 
 // appendRunEvent places an event of the run.
-func (t *tick) appendRunEvent(e journal.RunEvent) {
+func appendRunEvent(t *tick, e journal.RunEvent) {
 	t.newest = e
 	t.appendEntry(e.Entry())
 }
@@ -271,12 +271,12 @@ func (t *tickRun) batch() store.Batch {
 	if t.ended != nil && t.recorded == nil && t.state.In(sched.Held) > 0 {
 		b.ExpectN = t.journalled // decisions up to here have been read
 	}
-	if standing := t.standing(); !standing.Equal(t.loop.standing) {
+	if standing := standingOf(t); !standing.Equal(t.loop.standing) {
 		b.Standing = &standing
 	}
 	t.sent = b.Standing
 	if !t.loop.begun {
-		b.Create = &t.loop.origin
+		b.Create, b.Once = &t.loop.origin, t.loop.once
 	}
 	return b
 }

@@ -59,7 +59,8 @@ import (
 //	held            each hold before the decisions: context, call, tool, arguments, scopes
 //	undecided       decisions that are refused: the errors, line by line
 //	children        each context of a delegate: its name and status, then its messages up to its plan
-//	calls           each call: number tool status, then → paths, ! error, … reason
+//	calls           each call: number tool status, then → paths, ! error, … reason, × attempts if
+//	                there were several, … what or until when it waits
 //	log             the messages that the run adds after its first plan, exact at parallel 1
 //	values          reference = JSON, or = missing; "reference @ instance" for an
 //	                instance, "X:reference" in the context X
@@ -115,6 +116,10 @@ func activities(ahead bool) *plan.Registry {
 	add("failWith", func(in plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, &plan.Failure{Fields: in.Call["fields"].(map[string]any)}
 	})
+	r.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, _ plan.Invocation) (plan.Result, error) {
+		<-ctx.Done() // it takes all the time that it has
+		return plan.Result{}, ctx.Err()
+	})}
 	add("fault", func(in plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, errors.New("a nil value was indexed")
 	})
@@ -360,9 +365,9 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Out
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		lines := describeAll(records)
+		lines := describeTried(records)
 		c.compare("calls", strings.Join(lines, "\n"), want)
-		last := describeAll(outcome.Calls)
+		last := describeTried(outcome.Calls)
 		c.compare("the outcome's calls", strings.Join(last, "\n"), strings.Join(lines[max(0, len(lines)-len(last)):], "\n"))
 	}
 	if want, ok := c.files["output"]; ok {
@@ -373,6 +378,17 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Out
 		status = want
 	}
 	c.compare("status", strings.TrimSuffix(fmt.Sprintf("%s: %s", outcome.Status, outcome.Error), ": "), status)
+}
+
+// describeTried describes calls with their attempts, where there were several.
+func describeTried(records []journal.Record) (lines []string) {
+	for i, line := range describeAll(records) {
+		if n := records[i].Attempts; n > 1 {
+			line += fmt.Sprintf(" × %d", n)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 func describeAll(records []journal.Record) (lines []string) {
@@ -396,6 +412,9 @@ func describeRecord(r journal.Record) string {
 	}
 	if r.Reason != "" {
 		line += " … " + r.Reason
+	}
+	if due, ok := r.WaitsUntil(); ok {
+		line += " … until " + store.FormatDate(due)
 	}
 	if len(r.WaitingOn) > 0 {
 		line += " … " + strings.Join(r.WaitingOn, " ")

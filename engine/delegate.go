@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/capture"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -55,7 +56,7 @@ func (r *childRun) start(ctx context.Context) result {
 		outcome, err = r.runs.run(ctx, r.opening, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
-		return result{err: errCut}
+		return result{err: attempt.ErrCut}
 	}
 	var busy *BusyError
 	var refused *plan.PlanError
@@ -115,7 +116,9 @@ func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result 
 	}
 	switch {
 	case outcome.Status == journal.RunWaiting:
-		return r.wait(ctx, waitsFor(outcome))
+		res := r.wait(ctx, waitsFor(outcome))
+		res.due, _ = journal.EarliestDue(outcome.Calls)
+		return res
 	case outcome.Status == journal.RunFailed && name == plan.Anonymous:
 		return result{err: &insideError{fail("failed: " + r.failureReason(ctx, outcome))}}
 	case outcome.Status == journal.RunFailed:

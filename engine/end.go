@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -60,7 +61,7 @@ func (t *tickRun) concludeTick(ctx context.Context) error {
 	if err == nil {
 		end.Detached = t.hasDetached()
 		t.ended = &end
-		t.appendRunEvent(end)
+		appendRunEvent(t.tick, end)
 	}
 	return err
 }
@@ -73,8 +74,8 @@ func (l *loop) hasDetached() bool {
 	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
 
-// standing describes the run as it is after the step.
-func (t *tickRun) standing() store.Standing {
+// standingOf describes the run as it is after the step.
+func standingOf(t *tickRun) store.Standing {
 	now := t
 	if t.over {
 		now = t.loop.current
@@ -91,7 +92,11 @@ func (t *tickRun) standing() store.Standing {
 	if now.unreleased {
 		s.Held = 1
 	}
-	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached())
+	var due time.Time
+	if end.Status == journal.RunWaiting {
+		due, _ = counts.EarliestDue()
+	}
+	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached(), due)
 	if end.Status == "" { // it is under way, whatever it was before
 		s.Due = t.loop.opened
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/declared"
 	"obelus/engine/internal/lease"
 	"obelus/engine/internal/slots"
 	"obelus/engine/internal/validate"
@@ -32,8 +33,9 @@ type loop struct {
 	fresh      bool // the view has just been opened
 	policy     plan.Policy
 	labels     map[string]string
+	once       bool // the run is to make its context
 
-	declared map[declaredKey]declaration
+	declared *declared.Schemas
 
 	planUsage  *plan.Usage      // of the model that was asked for the newest plan
 	proposed   proposed         // its answer, until the log has it
@@ -90,7 +92,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		}
 	}
 	l := &loop{
-		runner: &runner, interrupt: ctx, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{},
+		runner: &runner, interrupt: ctx, context: name, view: view, opened: time.Now(), declared: &declared.Schemas{View: view},
 		tasks: make(chan task), results: make(chan *result, 64), closed: make(chan struct{}),
 		lock: make(chan struct{}, 1), unlocked: make(chan error, 1),
 	}

@@ -45,6 +45,21 @@ func (r randomPlans) expression() string {
 	return r.path()
 }
 
+// condition is an _if, which holds about as often as not.
+func (r randomPlans) condition() any {
+	switch r.IntN(7) {
+	case 0:
+		return r.IntN(2) == 0
+	case 3, 4: // many are each other's negation
+		return r.pick(`†state.a == "old"`, `†state.a != "old"`, `not (†state.a == "old")`, `not (†state.a != "old")`)
+	case 1:
+		return "(" + r.expression() + `) == "old"`
+	case 2:
+		return "(" + r.expression() + `) != "old"`
+	}
+	return r.expression()
+}
+
 func (r randomPlans) call() map[string]any {
 	first, second := r.path(), r.path()
 	call := map[string]any{"_tool": r.pick("value", "value", "value", "to", "fail"), "_outputPath": first}
@@ -71,6 +86,15 @@ func (r randomPlans) call() map[string]any {
 	}
 	if r.IntN(5) == 0 {
 		call["_instance"] = r.pick("①", "②")
+	}
+	if r.IntN(6) == 0 {
+		call["_if"] = r.condition()
+	}
+	switch r.IntN(12) {
+	case 0:
+		call["_after"] = r.path()
+	case 1:
+		call["_after"] = []any{r.path(), r.path()}
 	}
 	return call
 }

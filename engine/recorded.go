@@ -61,6 +61,10 @@ func (rt *recordedTick) takeDecisions() {
 		if h := record.Hold; h != nil && h.Decision != "" {
 			calls[i].Record.Hold = h
 		}
+		if record.If != nil && record.If.Holds { // else it is evaluated: the call was skipped at once
+			calls[i].Record.If = record.If
+		}
+		calls[i].Record.Due = record.Due
 		calls[i].Record.Before, calls[i].Record.SupersededUpTo = record.Before, record.SupersededUpTo
 	}
 }

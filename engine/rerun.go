@@ -106,7 +106,7 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 				continue
 			}
 			shown := slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && again[e.From] })
-			if !shown && !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), again) {
+			if !shown && !g.DependsOnAny(i, slices.Concat(decisive(call, &a.state.Calls[i].Record), call.ScopePaths), again) {
 				continue
 			}
 			if !shown && a.state.Calls[i].Record.Started != "" {
@@ -132,14 +132,20 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 // hasNotRead reports whether a call has yet to read: it reads the values that exist then.
 func (a *amendment) hasNotRead(i int) bool {
 	r := a.state.Calls[i].Record
-	return r.At == 0 && !r.Status.Settled()
+	return r.At == 0 && r.If == nil && !r.Status.Settled()
 }
 
 // readPaths lists the paths that a call read, also those that were missing: they may be written
 // this time.
 func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) {
 	call := a.plan.Calls[i]
-	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{&a.values, ctx}, map[string]int64{})
+	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, map[string]int64{})
+	if call.If != nil {
+		paths = append(paths, call.If.Reads()...)
+	}
+	if call.Schedule != nil {
+		paths = append(paths, call.Schedule.Reads()...)
+	}
 	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
 		return lookup(path)
@@ -154,16 +160,16 @@ func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) 
 // forget resets a call. Its delegate begins anew.
 func (a *amendment) forget(i int) {
 	c := &a.state.Calls[i]
-	attempts, before := c.Record.Attempts, cmp.Or(c.Record.Before, c.Record.At, a.view.Seq())
+	attempts, due, before := c.Record.Attempts, c.Record.Due, cmp.Or(c.Record.Before, c.Record.At, a.view.Seq())
 	c.Record, c.Reported, c.Written = a.newRecord(i), false, nil
-	c.Record.Attempts, c.Record.Before, c.Record.SupersededUpTo = attempts, before, a.view.Seq()
+	c.Record.Attempts, c.Record.Due, c.Record.Before, c.Record.SupersededUpTo = attempts, due, before, a.view.Seq()
 	a.recordCall(i)
 }
 
 // applyCorrections applies a person's corrections to the arguments of a call that runs again.
 func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
 	call, reads := a.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{&a.values, ctx}, reads), set)
+	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, reads), set)
 	if err != nil {
 		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}

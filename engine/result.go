@@ -97,7 +97,11 @@ func (t *tick) waitForChild(c *sched.Call, res *result) {
 	}
 	c.Record.WaitingOn, c.WaitsSince = res.waitsFor, res.waitsSince
 	c.Record.Reason = "its delegate waits, in context " + c.Record.Child
-	t.record(c, sched.Event{Kind: sched.Missing})
+	e := sched.Event{Kind: sched.Missing}
+	if c.Record.Due = ""; !res.due.IsZero() {
+		c.Record.Due, e.Due, t.pauses = store.FormatDate(res.due), t.loop.untilDue(res.due), true
+	}
+	t.record(c, e)
 }
 
 // conclude records how a call ended.
@@ -195,7 +199,7 @@ func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, val
 			t.noteWriter(i)
 			t.view.Stage(m)
 		}
-		return t.checkDeclared(ctx, t.plan.Calls[i], paths, data)
+		return t.declared.Check(ctx, t.plan.Calls[i], paths, data)
 	}()
 	if err != nil {
 		t.view.Unstage(before)
@@ -213,7 +217,7 @@ func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, val
 func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
 	call := t.plan.Calls[i]
 	if loose && schema.HoldsEmptyObject(v) {
-		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+		if v, err = t.declared.Lists(ctx, call, path, v); err != nil {
 			return m, err
 		}
 	}
@@ -247,7 +251,7 @@ func (t *tick) backOff(res *result) {
 		return
 	}
 	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
-	c.Record.MaxTries = 1 + res.retry.activity.Retries
+	c.Record.MaxTries = 1 + res.retry.activity.AttemptsOf(t.plan.Calls[i]).Retries
 	if t.attempts == nil {
 		t.attempts = map[int]start{}
 	}

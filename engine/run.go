@@ -83,7 +83,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journa
 }
 
 func (l *loop) prepare(s Start) {
-	l.request, l.policy, l.labels, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Labels, s.Begun
+	l.request, l.policy, l.labels, l.once, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Labels, s.Once, s.Begun
 	l.initial = append(l.initial, s.Request.Context...)
 	if l.input = s.bringsInput(); l.input {
 		l.initial = append(l.initial, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input})

@@ -121,6 +121,10 @@ type Start struct {
 	// runner's. It applies to the whole run, its delegates and its resumptions.
 	Approve plan.Policy
 
+	// Once refuses the run with [store.ErrExists] if its context exists, or was pruned a while ago
+	// ([store.Batch].Once), also if another process makes it first.
+	Once bool
+
 	// Labels are kept with the run, for lists; see [store.CheckLabels].
 	Labels map[string]string
 

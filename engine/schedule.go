@@ -55,7 +55,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 			return err
 		}
 	}
-	t.reading = reading{&t.values, ctx}
+	t.reading = reading{&t.values, ctx, t.runner}
 	d, err := t.state.Evaluate(ctx, i, &t.reading)
 	if err != nil {
 		return err
@@ -69,9 +69,11 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 	case sched.Hold:
 		t.awaitApproval(c, d)
 	case sched.Wait:
-		c.Record.WaitingOn = d.WaitsFor
-		t.record(c, sched.Event{Kind: sched.Missing})
+		t.wait(c, d)
+	case sched.Confirm:
+		t.confirm(c, d)
 	case sched.Skip:
+		c.Record.If, c.Record.WaitingOn = d.If, nil
 		t.skip(c, d.Reason)
 	case sched.Reject:
 		c.Record.At = t.view.Seq() // if it runs again, it reads as of here
@@ -81,6 +83,32 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		return t.complete(ctx, &result{index: i, err: d.Err})
 	}
 	return nil
+}
+
+// wait records that a call waits, for values or for a time.
+func (t *tick) wait(c *sched.Call, d sched.Decision) {
+	c.Record.WaitingOn = d.WaitsFor
+	e := sched.Event{Kind: sched.Missing}
+	if !d.Due.IsZero() {
+		c.Record.Due, e.Due, t.pauses = store.FormatDate(d.Due), t.loop.untilDue(d.Due), true
+	}
+	t.record(c, e)
+}
+
+// confirm records that a call's condition holds, or that its time has come. The journal has it at
+// once only if the call still waits for others: a condition is not evaluated again then.
+func (t *tick) confirm(c *sched.Call, d sched.Decision) {
+	if d.If != nil {
+		c.Record.If = d.If
+	}
+	if !d.Due.IsZero() {
+		c.Record.Due = store.FormatDate(d.Due)
+	}
+	c.Record.WaitingOn = nil
+	t.state.Apply(sched.Event{Kind: sched.Confirmed, Call: c.Index()})
+	if c.Phase == sched.Blocked {
+		t.appendEntry(c.Record.Entry())
+	}
 }
 
 // skip ends a call that is not to run.
@@ -96,6 +124,9 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema}
 	c.Started = t.runner.now()
 	c.Record.Started, c.Record.WaitingOn, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil, nil
+	if call.Schedule == nil { // else it is the call's, and not of its delegate
+		c.Record.Due = ""
+	}
 	if len(d.Reads) > 0 || c.Record.Hold != nil { // without those that a person has corrected
 		c.Record.Reads = d.Reads
 	}
@@ -117,6 +148,7 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	if c.Record.At == 0 {
 		c.Record.At = t.view.Seq()
 	}
+	in.Timeout = activity.AttemptsOf(call).Timeout
 	s := start{index: i, activity: activity, doer: call.ActivityName, invocation: in}
 	switch {
 	case call.AsksModel:

@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 	if len(all) < 100 {
 		return
 	}
-	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused", "ahead"} {
+	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused", "ahead", "due"} {
 		if told[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
 		}
@@ -163,7 +163,11 @@ func (r randomPlans) simulated() (request *plan.Request, ticks []*plan.Request) 
 			call["_tool"], call["_delegate"] = "hand", "twice"
 		}
 	}
-	defer r.loosen(request.Calls) // last, so that seeds keep the plans that they had
+	calls := request.Calls
+	defer func() { // last, so that seeds keep the plans that they had
+		r.loosen(calls)
+		r.delay(calls)
+	}()
 	if r.IntN(3) > 0 {
 		return request, []*plan.Request{request}
 	}
@@ -216,7 +220,20 @@ func (r randomPlans) wide() (request *plan.Request, ticks []*plan.Request) {
 		}
 	}
 	r.loosen(request.Calls)
+	r.delay(request.Calls)
 	return request, []*plan.Request{request}
+}
+
+// delay gives some calls a time.
+func (r randomPlans) delay(calls []plan.Source) {
+	if r.IntN(3) > 0 {
+		return
+	}
+	for _, src := range calls {
+		if r.IntN(4) == 0 {
+			src.Call.(map[string]any)["_in"] = r.pick("1s", "7s", "100s")
+		}
+	}
 }
 
 // loosen makes fire-and-forget calls of some.
@@ -352,7 +369,11 @@ func (w *world) live(request *plan.Request, life int) (more bool) {
 		return true
 	}
 	w.outcome = outcome
-	return outcome.Status == journal.RunWaiting && (w.decide() || w.decided() || len(w.inDoubt()) > 0)
+	_, due := journal.EarliestDue(outcome.Calls)
+	if due {
+		w.tell("due")
+	}
+	return outcome.Status == journal.RunWaiting && (due || w.decide() || w.decided() || len(w.inDoubt()) > 0)
 }
 
 // turn lets things happen, one at a time, until the process has ended.

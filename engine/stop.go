@@ -27,7 +27,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 	err := t.commitStep(ctx, func() error {
 		// So that killing the process meanwhile does not make it a crash.
 		if drains && !end.Stopped {
-			t.appendRunEvent(end.Draining())
+			appendRunEvent(t.tick, end.Draining())
 		}
 		t.stopTimer()
 		t.requeuePaused()
@@ -43,7 +43,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 		return nil, err
 	}
 	err = t.commitStep(ctx, func() error {
-		t.appendRunEvent(end)
+		appendRunEvent(t.tick, end)
 		return nil
 	})
 	t.loop.interruptRecorded()
@@ -91,7 +91,7 @@ func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 	if standing.Status = string(end.Status); l.current != nil {
 		l.current.newest = end
 	}
-	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached())
+	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached(), time.Time{})
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
 }
 

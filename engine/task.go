@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
-	"obelus/engine/internal/crash"
+	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/proposal"
 	"obelus/engine/journal"
@@ -57,7 +53,7 @@ func (j *task) do() result {
 		// call was notified: a run is over before the runs inside it.
 		return result{index: j.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
-		return result{index: j.index, err: errCut}
+		return result{index: j.index, err: attempt.ErrCut}
 	}
 	if t.runner.Acquire == nil {
 		return j.execute(working)
@@ -106,38 +102,36 @@ func (j *task) executeAcquired() (res result) {
 	return res
 }
 
-// Errors of calls that are stopped with their run. They are not exported: an activity that gave up
-// work of its own, even with the error of a context, has failed like any other.
-var (
-	errCut     = errors.New("it was cut off")
-	errUnbegun = errors.New("it had not begun when the run was stopped")
-)
+// errUnbegun is the error of a call that a run left where it was when it was stopped.
+var errUnbegun = errors.New("it had not begun when the run was stopped")
 
 // unreadLog is the error of a call for which the log could not be read: it is cut off where its run
 // has ended.
 func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errCut
+		return attempt.ErrCut
 	}
 	return logerr.Wrap(err)
 }
 
-// longestBackoff is what can be doubled without an overflow.
-const longestBackoff = time.Duration(math.MaxInt64 / 4)
+// attempts returns the bounds on the attempts of the call.
+func (j *task) attempts() plan.Attempts {
+	return j.activity.AttemptsOf(j.tick.plan.Calls[j.index])
+}
 
 // attempt runs the call. After a failure that is to be retried it returns the call for the pause,
-// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [runOnce] for
-// within.
+// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [attempt.Run]
+// for within.
 func (j *task) attempt(ctx context.Context, within time.Duration, do plan.ActivityFunc) result {
-	res := result{index: j.index}
+	res, bounds := result{index: j.index}, j.attempts()
 	for {
 		res.attempts++
 		j.invocation.Attempt++
-		res.value, res.err = runOnce(ctx, j.doer, j.activity.Timeout, within, do, j.invocation)
-		if !j.triesAgain(res.err) {
+		res.value, res.err = attempt.Run(ctx, j.doer, bounds.Timeout, within, do, j.invocation)
+		if !attempt.IsRetried(bounds, j.activity.NotIdempotent, j.invocation.Attempt, res.err) {
 			return res
 		}
-		pause := j.backoff(j.tick.runner.jitter)
+		pause := attempt.Backoff(bounds, j.invocation.Attempt, j.tick.runner.jitter)
 		if !j.tick.plan.Calls[j.index].FireAndForget() {
 			res.retry = &retry{start: j.start, after: pause}
 			return res
@@ -147,70 +141,9 @@ func (j *task) attempt(ctx context.Context, within time.Duration, do plan.Activi
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return result{index: j.index, err: errCut, attempts: res.attempts}
+			return result{index: j.index, err: attempt.ErrCut, attempts: res.attempts}
 		}
 	}
-}
-
-// triesAgain reports whether a call is to be retried after an error. Whether a call that timed out
-// has had an effect is unknown: a call that must not run twice is not retried.
-func (s *start) triesAgain(err error) bool {
-	failure, failed := errors.AsType[*plan.Failure](err)
-	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
-		!(s.activity.NotIdempotent && failure.Fields["code"] == "timeout")
-}
-
-// backoff is how long a call is not tried again.
-func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration {
-	if jitter == nil {
-		jitter = rand.N[time.Duration]
-	}
-	span := min(cmp.Or(s.activity.Backoff, plan.DefaultBackoff), longestBackoff)
-	for range s.invocation.Attempt - 1 {
-		span = min(2*span, longestBackoff)
-	}
-	return span/2 + jitter(span)
-}
-
-// runOnce runs a call under its deadline. A later result is ignored, whatever it is: an activity
-// seldom says that it gave up for the deadline. A panic of a Go activity becomes an error of the
-// call. A call that is told to stop may end in any way: without a result it is cut off. Where
-// within is not 0 it is told to stop that soon.
-func runOnce(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
-	timeout = cmp.Or(timeout, plan.DefaultTimeout)
-	began := time.Now()
-	deadline := began.Add(timeout)
-	limited, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(within, timeout)))
-	defer cancel()
-	late := func() bool { return !time.Now().Before(deadline) }
-	defer func() {
-		switch p := recover(); {
-		case p != nil && ctx.Err() != nil:
-			err = errCut
-		case p != nil && late():
-			err = timedOut(timeout, nil)
-		case p != nil:
-			err = crash.PanicError("the activity "+name+" broke down", p)
-		}
-	}()
-	res, err := do(limited, in)
-	if err != nil && ctx.Err() != nil {
-		return plan.Result{}, errCut
-	}
-	if late() {
-		return plan.Result{}, timedOut(timeout, err)
-	}
-	return plan.NormalizeResult(name, res, err)
-}
-
-// timedOut is the failure of a call whose time is over, with the place at which the
-// activity, if it knows, was by then.
-func timedOut(after time.Duration, said error) error {
-	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
-	if own, ok := errors.AsType[*plan.Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
-		fields["script"] = own.Fields["script"]
-	}
-	return &plan.Failure{Fields: fields}
 }
 
 // speculate runs the call for as long as it has no visible effect. A call that goes on after
@@ -218,7 +151,7 @@ func timedOut(after time.Duration, said error) error {
 // for a processor, keeps its outcome.
 func (j *task) speculate(ctx context.Context) result {
 	var ran, late bool
-	attempt := j.invocation.Attempt
+	before := j.invocation.Attempt
 	res := j.attempt(ctx, speculateFor, func(ctx context.Context, in plan.Invocation) (res plan.Result, err error) {
 		if res, ran, err = j.speculative.Speculate(ctx, in); !ran || err != nil {
 			until, _ := ctx.Deadline()
@@ -227,11 +160,11 @@ func (j *task) speculate(ctx context.Context) result {
 		}
 		return res, err
 	})
-	ran = ran && res.err != errCut
+	ran = ran && res.err != attempt.ErrCut
 	j.activity.NoteSpeculation(ran, late)
 	if !ran {
 		again := j.start
-		again.invocation.Attempt = attempt
+		again.invocation.Attempt = before
 		return result{index: j.index, unstarted: &again}
 	}
 	res.pure, res.value.Pure = true, res.err == nil
@@ -310,7 +243,7 @@ func (j *task) replyTo(ctx context.Context, reply plan.Reply, first error) (plan
 	failure, _ := errors.AsType[*plan.Failure](first)
 	switch {
 	case reply.Err != nil && ctx.Err() != nil:
-		return plan.Result{}, errCut
+		return plan.Result{}, attempt.ErrCut
 	case reply.Err != nil && failure != nil && failure.Fields["code"] == "timeout":
 		return plan.Result{}, first
 	}

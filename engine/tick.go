@@ -62,20 +62,20 @@ type start struct {
 	slot        slots.Slot // of any other
 }
 
-func (t *tick) newRecord(i int) journal.Record {
-	c := t.plan.Calls[i]
+func (vs *values) newRecord(i int) journal.Record {
+	c := vs.plan.Calls[i]
 	return journal.Record{
-		Call: journal.CallID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
+		Call: journal.CallID(vs.event.Tick, c.Position), Tick: vs.event.Tick, Position: c.Position,
 		Tool: c.Tool, Instance: c.Instance, Status: journal.Blocked, Unstored: c.FireAndForget(),
 	}
 }
 
 // all gives the calls as they stand.
-func (t *tick) all() []journal.Record {
-	all := make([]journal.Record, len(t.state.Calls))
-	for i := range t.state.Calls {
-		all[i] = t.state.Calls[i].Record
-		all[i].Context = t.context
+func (vs *values) all() []journal.Record {
+	all := make([]journal.Record, len(vs.state.Calls))
+	for i := range vs.state.Calls {
+		all[i] = vs.state.Calls[i].Record
+		all[i].Context = vs.context
 	}
 	return all
 }

@@ -38,11 +38,12 @@ type tickRun struct {
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
+	l.declared.Options = l.runner.Registry.Schemas
 	t := &tickRun{journalled: l.lease.N}
 	t.tick = &tick{
 		values: values{
 			context: l.context, log: l.runner.Log, schemas: l.runner.Registry.Schemas,
-			plan: compiled, view: l.view, event: event, declarations: l.declared,
+			plan: compiled, view: l.view, event: event, declared: l.declared,
 		},
 		loop: l, runner: l.runner,
 	}
@@ -130,13 +131,13 @@ func (t *tickRun) await(ctx context.Context) error {
 	}
 	var res *result
 	due := false
-	if !t.state.HasDue(time.Since(t.loop.opened)) {
+	if !isDue(t.state, t.loop.opened) {
 		var err error
 		if res, due, err = t.loop.wait(polls); err != nil {
 			return err
 		}
 	}
-	if res == nil && t.state.HasDue(time.Since(t.loop.opened)) { // also if its timer is about to tell so
+	if res == nil && isDue(t.state, t.loop.opened) { // also if its timer is about to tell so
 		res = &result{tick: t, retryDue: true}
 	}
 	polled := (due || res == nil) && !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside()
@@ -174,7 +175,7 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 	}
 	t.unreleased, t.loop.current = true, t
 	err := t.commitStep(ctx, func() error {
-		t.appendRunEvent(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
+		appendRunEvent(t.tick, journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
 		return nil
 	})
 	if err == nil && t.hasDetached() {
@@ -297,6 +298,17 @@ func (t *tickRun) setTimer() {
 	if left := due - time.Since(t.loop.opened); left > 0 { // else the loop knows
 		t.pauseTimer = time.AfterFunc(left, func() { t.loop.send(&result{tick: t, retryDue: true}) })
 	}
+}
+
+// isDue reports whether a pause of a call is over, or the time of a waiting one has come.
+func isDue(s *sched.State, opened time.Time) bool {
+	due, ok := s.NextDue()
+	return ok && due <= time.Since(opened)
+}
+
+// untilDue returns when it will be a time, since the run was opened.
+func (l *loop) untilDue(due time.Time) time.Duration {
+	return time.Since(l.opened) + max(due.Sub(l.runner.now()), 1)
 }
 
 // stopTimer stops the timer of pauses.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"obelus/engine/internal/attempt"
 	"obelus/engine/plan"
 )
 
@@ -41,7 +42,8 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 	if registry.HasModel() {
 		in.Models = &plan.Models{Registry: registry}
 	}
-	result, err := runOnce(ctx, c.ActivityName, c.Activity.Timeout, 0, c.Activity.Activity.Run, in)
+	in.Timeout = c.Activity.AttemptsOf(c).Timeout
+	result, err := attempt.Run(ctx, c.ActivityName, in.Timeout, 0, c.Activity.Activity.Run, in)
 	if err == nil && result.Message == nil {
 		result.Value, err = c.CheckResult(result.Value, result.Loose)
 	}

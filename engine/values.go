@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
+	"obelus/engine/internal/declared"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -21,7 +23,7 @@ type values struct {
 	view    *store.View
 	state   *sched.State // where the calls stand
 
-	declarations map[declaredKey]declaration
+	declared *declared.Schemas // of the context
 	// Of the tick's messages, if the reads of calls depend on them; else nil.
 	writers  writers
 	recorded *recordedTick // nil in a live run
@@ -30,7 +32,8 @@ type values struct {
 // reading is what calls read while one is evaluated (see [sched.Values]).
 type reading struct {
 	*values
-	ctx context.Context
+	ctx    context.Context
+	runner *Runner // for the time
 }
 
 func (r *reading) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
@@ -48,6 +51,8 @@ func (r *reading) CheckMethod(call int, path store.Path) error {
 		return resolver.CheckMethod(r.ctx, path, c.Instance, c.JoinMethod())
 	})
 }
+
+func (r *reading) Now() time.Time { return r.runner.now() }
 
 func (r *reading) Explain(call int, err error) error {
 	return r.hintEmpty(r.ctx, call, r.plan.Calls[call].Template(), err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
@@ -27,6 +28,7 @@ type result struct {
 	paths      []store.Path // paths of the value in a recorded run; not nil then
 	waitsFor   []string     // references that a delegate waits for; not nil if it waits
 	waitsSince int64        // the journal's position when it began to wait
+	due        time.Time    // the earliest time for which it waits; zero for none
 	usage      *plan.Usage  // of the model that was asked; nil where none was
 	others     []*result    // results of the calls that the same request answered
 	release    func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
@@ -145,7 +147,7 @@ func (l *loop) stepWithLock(res *result) (tasks []task) {
 		}
 	}()
 	tasks, err = t.stepWith(context.WithoutCancel(l.interrupt), res, false)
-	loopActs = err != nil || !t.isActive() || t.state.HasDue(time.Since(l.opened)) || t.state.AwaitsOutside() && !t.polling
+	loopActs = err != nil || !t.isActive() || isDue(t.state, l.opened) || t.state.AwaitsOutside() && !t.polling
 	return tasks
 }
 
@@ -199,6 +201,7 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			t.notify(&t.state.Calls[res.index].Record)
 		}
 		switch {
+		case res.retryDue && (t.stopping || t.ended != nil): // it is left to the next resume
 		case res.retryDue:
 			t.endPauses()
 		case res.retry != nil:
@@ -209,7 +212,7 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			t.restart(*res.unstarted)
 		case res.err == errUnbegun && t.ended == nil:
 			t.requeue(res.index)
-		case res.err == errUnbegun, res.err == errCut:
+		case res.err == errUnbegun, res.err == attempt.ErrCut:
 			t.cutOff(res.index, res.attempts)
 		default:
 			if err := t.complete(ctx, res); err != nil {

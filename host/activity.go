@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,10 +65,7 @@ func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, er
 }
 
 func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
-	timeout := a.timeout
-	if timeout == 0 {
-		timeout = plan.DefaultTimeout
-	}
+	timeout := cmp.Or(in.Timeout, a.timeout, plan.DefaultTimeout)
 	var result plan.Result
 	err := sandbox.Guard(a.script.File, func() (err error) {
 		result, err = a.runIn(ctx, timeout, in, reach)
@@ -169,7 +167,7 @@ var _ plan.Activity = isolated{}
 
 // Run runs one call in a worker.
 func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout, Ask: a.gen.askFor(in.Models)}, in)
+	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: cmp.Or(in.Timeout, a.timeout), Ask: a.gen.askFor(in.Models)}, in)
 }
 
 // Worker lets this program run activities in processes of their own, for projects that set isolate

@@ -10,6 +10,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/duration"
 	"obelus/luastd/internal/formats"
 )
 
@@ -36,7 +37,7 @@ func (e *Env) httpCall(L *lua.LState, n int, method, target string, opts *lua.LT
 	}
 	e.limit(L, len(r.Body))
 	if v := opts.RawGetString("timeout"); v != lua.LNil {
-		r.timeout = duration(v)
+		r.timeout = readDuration(v)
 		if r.timeout <= 0 {
 			L.ArgError(n, `timeout is a number of seconds above 0, or text like "5s"`)
 		}
@@ -119,15 +120,15 @@ func isToken(text string) bool {
 	})
 }
 
-// duration reads seconds or text like "5s". It returns 0 for anything else.
-func duration(v lua.LValue) time.Duration {
+// readDuration reads seconds or text like "5s". It returns 0 for anything else.
+func readDuration(v lua.LValue) time.Duration {
 	switch v := v.(type) {
 	case lua.LNumber:
 		if s := float64(v); s > 0 {
 			return time.Duration(max(min(s*float64(time.Second), math.MaxInt64/2), 1))
 		}
 	case lua.LString:
-		if d, err := time.ParseDuration(string(v)); err == nil {
+		if d, err := duration.Parse(string(v)); err == nil {
 			return d
 		}
 	}

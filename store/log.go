@@ -102,6 +102,15 @@ type Admin interface {
 	Close() error
 }
 
+// KeepName is how long the name of a pruned context stays taken that a batch with [Batch].Once
+// made: a request that is repeated within this time changes the log once.
+const KeepName = 30 * 24 * time.Hour
+
+// PrunedName returns the error for a name that stays taken since its context was pruned at a time.
+func PrunedName(context string, at time.Time) error {
+	return fmt.Errorf("%w: %s was pruned on %s, and its name stays taken for %d days", ErrExists, context, at.Format(time.DateOnly), int(KeepName.Hours()/24))
+}
+
 // AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
 const AnySeq = -1
 
@@ -119,6 +128,10 @@ type Batch struct {
 	// Create makes the context if it is absent. It does nothing to one that
 	// exists.
 	Create *Origin
+
+	// Once makes the context or fails: with Create, it gives [ErrExists] if the context exists. The
+	// name stays taken for a while after the context is pruned ([KeepName]).
+	Once bool
 
 	// Messages get their context and seq from the log, and the present time where they have no
 	// date. A date before the newest of the context is raised to it; so is that of an entry.

@@ -38,6 +38,11 @@ func Parse(text string) (*Expr, error) {
 	if !IsExpr(text) {
 		return nil, &Error{Source: text, Column: 1, Message: "an expression begins with " + store.Dagger}
 	}
+	return compile(text)
+}
+
+// compile compiles an expression, however it begins.
+func compile(text string) (*Expr, error) {
 	// The usual case.
 	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression {
 		return &Expr{source: &source{given: text, paths: []store.Path{path}}, root: refUnit{0, path}}, nil

@@ -21,11 +21,15 @@ type Graph struct {
 // Node is a call of a [Graph]. Only a call that has run has a status, a duration and the paths that
 // it wrote.
 type Node struct {
-	Call     int      `json:"call"` // its position in the plan, from 1
+	After    []string `json:"after,omitempty"` // the paths of its _after
+	At       any      `json:"at,omitempty"`    // its _at as issued; nil for none
+	Call     int      `json:"call"`            // its position in the plan, from 1
 	Duration *float64 `json:"duration_ms,omitempty"`
 	// The positions of the calls that one request to a model answers together with it.
 	Group    []int          `json:"group,omitempty"`
 	Handled  plan.Values    `json:"handled,omitempty"` // the failure of a call that is done all the same
+	If       any            `json:"if,omitempty"`      // its _if as issued; nil for none
+	In       any            `json:"in,omitempty"`      // its _in, the same
 	Instance string         `json:"instance,omitempty"`
 	Reads    []string       `json:"reads"`
 	Scopes   []string       `json:"scopes"`
@@ -60,6 +64,10 @@ func GraphOf(p *plan.Plan, records []journal.Record, tick int) Graph {
 		}
 		if c.Output != nil {
 			node.Writes = c.Output.Source
+		}
+		node.If, node.At, node.In = c.Issued["_if"], c.Issued["_at"], c.Issued["_in"]
+		if len(c.After) > 0 {
+			node.After = texts(c.After)
 		}
 		if r, ok := ran[c.Position]; ok {
 			node.Status, node.Duration, node.Wrote, node.Handled = r.Status, &r.Duration, append([]string{}, r.Writes...), r.Handled
@@ -135,13 +143,17 @@ type downstream struct {
 // joins reports whether a call runs again too, and is not known to yet.
 func (d *downstream) joins(i int) (bool, error) {
 	g, call, r := d.plan.Graph, d.plan.Calls[i], d.records[i]
-	if d.again[i] || r.At == 0 && !r.Status.Settled() { // it reads the values that exist then
+	if d.again[i] || r.At == 0 && r.If == nil && !r.Status.Settled() { // it reads the values that exist then
 		return false, nil
 	}
 	if slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && d.again[e.From] }) {
 		return true, nil
 	}
-	if !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), d.again) {
+	refs := call.Refs
+	if r.Status == journal.Skipped && r.If != nil && !r.If.Holds && call.If != nil { // nothing else led to that
+		refs = call.If.Reads()
+	}
+	if !g.DependsOnAny(i, slices.Concat(refs, call.ScopePaths), d.again) {
 		return false, nil
 	}
 	if r.Started == "" {
@@ -155,6 +167,12 @@ func (d *downstream) joins(i int) (bool, error) {
 func (d *downstream) readBy(i int) ([]store.Path, error) {
 	call, r := d.plan.Calls[i], d.records[i]
 	paths := slices.Clone(call.ScopePaths)
+	if call.If != nil {
+		paths = append(paths, call.If.Reads()...)
+	}
+	if call.Schedule != nil {
+		paths = append(paths, call.Schedule.Reads()...)
+	}
 	resolver := store.Resolver{Log: d.context.Log, Context: d.context.Name, At: r.At}
 	lookup := func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)

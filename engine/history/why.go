@@ -45,6 +45,7 @@ type Origin struct {
 	// are null here.
 	Again bool  `json:"again,omitempty"`
 	Reads []Why `json:"reads,omitempty"` // the values that the call read
+	If    any   `json:"if,omitempty"`    // the call's condition, which held
 
 	Corrected plan.Values `json:"corrected,omitempty"` // arguments that a person corrected
 	Given     bool        `json:"given,omitempty"`     // a person gave the call's result
@@ -220,6 +221,9 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 	}
 	if o.Reads, err = x.reads(name, record, n); err != nil {
 		return err
+	}
+	if record.If != nil {
+		o.If = producer["_if"]
 	}
 	o.Given, o.Handled = record.Reason == journal.ReasonGiven, record.Handled
 	if h := record.Hold; h != nil && h.Decision == journal.Rejected {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/plan"
@@ -121,10 +122,42 @@ type Record struct {
 	// Of a call that runs again or is retried: the seq up to which its earlier messages are
 	// superseded.
 	SupersededUpTo int64 `json:"again,omitempty"`
+	// Of a call with an _if, once that has been evaluated.
+	If *Condition `json:"if,omitempty"`
+	// Of a call with _at or _in: when it is due, once that is known. Of one whose delegate waits for
+	// a time: when that is.
+	Due string `json:"due,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
 	Model *plan.Usage `json:"model,omitempty"`
+}
+
+// Condition is the outcome of a call's _if, which is evaluated once.
+type Condition struct {
+	Holds bool `json:"holds"` // else the call is skipped
+	// By reference, the newest seq that its value came from.
+	Reads map[string]int64 `json:"reads,omitempty"`
+}
+
+// WaitsUntil returns the time for which the call waits; ok is false if it waits for none.
+func (r *Record) WaitsUntil() (due time.Time, ok bool) {
+	if r.Status != Waiting || len(r.WaitingOn) > 0 && r.Child == "" {
+		return due, false
+	}
+	due, err := time.Parse(time.RFC3339, r.Due)
+	return due, err == nil
+}
+
+// EarliestDue returns the earliest time for which one of some calls waits; ok is false if none
+// waits for a time.
+func EarliestDue(calls []Record) (due time.Time, ok bool) {
+	for i := range calls {
+		if t, waits := calls[i].WaitsUntil(); waits && (!ok || t.Before(due)) {
+			due, ok = t, true
+		}
+	}
+	return due, ok
 }
 
 // Entry returns the journal entry with the record as its data. The context is left out there: the
@@ -178,6 +211,10 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	w.True("once", r.NotIdempotent)
 	w.NonZero("before", r.Before)
 	w.NonZero("again", r.SupersededUpTo)
+	if r.If != nil {
+		w.Value("if", r.If)
+	}
+	w.NonEmpty("due", r.Due)
 	if r.Hold != nil {
 		w.Value("hold", r.Hold)
 	}

@@ -33,6 +33,8 @@ func TestRecord_EncodedByTags(t *testing.T) {
 		case *plan.Usage:
 			cost := 0.25
 			f.Set(reflect.ValueOf(&plan.Usage{Model: "fast", Requests: 2, Input: 10, Output: 3, Cost: &cost}))
+		case *Condition:
+			f.Set(reflect.ValueOf(&Condition{Holds: true, Reads: map[string]int64{"†b": 2}}))
 		case *Hold:
 		default:
 			t.Fatalf("there is no value for the field %s here", fields.Type().Field(i).Name)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -36,18 +37,26 @@ func (r *Run) Standing(records []Record) store.Standing {
 	if r.Held {
 		s.Held = 1
 	}
-	Schedule(&s, r.began, r.Stopped, r.Detached && detached)
+	var due time.Time
+	if r.Status == RunWaiting {
+		due, _ = EarliestDue(slices.DeleteFunc(slices.Clone(records), func(c Record) bool { return c.Tick != r.Tick }))
+	}
+	Schedule(&s, r.began, r.Stopped, r.Detached && detached, due)
 	return s
 }
 
 // Schedule sets when the run of a standing is to be looked at. A run that is under way, that was
 // interrupted as its host stopped, or whose fire-and-forget calls go on, is due from when it began,
-// unless it is held; a waiting run once something has come. All others are never due.
-func Schedule(s *store.Standing, began time.Time, stopped, detached bool) {
+// unless it is held. A waiting run is due at the time for which it waits, if there is one, and once
+// something has come. All others are never due.
+func Schedule(s *store.Standing, began time.Time, stopped, detached bool, waitsUntil time.Time) {
 	status := RunStatus(s.Status)
 	s.Wakes, s.Due = status == RunWaiting, time.Time{}
-	if status == RunRunning || status == RunInterrupted && stopped || detached {
+	switch {
+	case status == RunRunning || status == RunInterrupted && stopped || detached:
 		s.Due = began
+	case status == RunWaiting:
+		s.Due = waitsUntil
 	}
 }
 

@@ -43,8 +43,14 @@ type Call struct {
 	Model        Model        // that does
 	group        int          // among the plan's groups, from 1; 0 for none
 	Params       []param      // sorted by name
-	Refs         []store.Path // references in its parameters
+	Refs         []store.Path // references in its parameters and its conditions
 	ScopePaths   []store.Path // scopes of its context
+
+	If    *expr.Template // its _if; nil for a call that runs in any case
+	After []store.Path   // its _after: it waits for whatever may write there
+
+	Schedule *Schedule    // its _at or _in; nil for a call without either
+	attempts *ownAttempts // nil for its activity's
 
 	Given store.Optional // the result that a latent call brings
 }
@@ -53,21 +59,6 @@ type Call struct {
 type param struct {
 	Name string
 	*expr.Template
-}
-
-// Fault is something wrong with a call, with the code that check gives it.
-type Fault struct {
-	Code string
-	Err  error
-}
-
-func (f *Fault) Error() string { return f.Err.Error() }
-
-func (f *Fault) Unwrap() error { return f.Err }
-
-// Faultf returns a [*Fault] whose error is made as by [fmt.Errorf].
-func Faultf(code, format string, args ...any) error {
-	return &Fault{code, fmt.Errorf(format, args...)}
 }
 
 // NoTool is the error text for a call that names no tool.
@@ -122,6 +113,14 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	check(c.parseMeta())
 	check(c.parseOutput())
 	check(c.parseScopes())
+	c.If, err = parseCondition(c.Issued)
+	check(err)
+	c.After, err = parseAfter(c.Issued)
+	check(err)
+	c.attempts, err = parseAttempts(c.Issued)
+	check(err)
+	c.Schedule, err = parseSchedule(c.Issued)
+	check(err)
 	if _, handed := c.Issued["_delegate"]; handed && !c.stoodIn(registry) {
 		check(c.parseDelegate(registry, known))
 	} else if known || handed {
@@ -241,17 +240,6 @@ func (c *Call) text(name string) (string, error) {
 	return s, nil
 }
 
-// refuseEscaped refuses a meta-property's text that was escaped as data of a call's
-// parameters is.
-func refuseEscaped(text string) error {
-	path, escaped := strings.CutPrefix(text, store.Dagger+store.Dagger)
-	if !escaped {
-		return nil
-	}
-	return fmt.Errorf("%q begins with two †, as data does that is no reference (in a plan's function ref %q gives the reference %q; text(v) takes the second † off)",
-		text, path, store.Dagger+path)
-}
-
 func (c *Call) parseScopes() error {
 	v, ok := c.Issued["_scopes"]
 	if !ok {
@@ -345,7 +333,9 @@ func (c *Call) parseParams() (errs []error) {
 			continue
 		}
 		c.Params = append(c.Params, param{name, t})
-		for _, path := range t.Reads() {
+	}
+	for _, p := range templates(c) {
+		for _, path := range p.Reads() {
 			if !slices.Contains(c.Refs, path) {
 				c.Refs = append(c.Refs, path)
 			}
@@ -394,6 +384,27 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 		errs = append(errs, &Fault{CodeSchema, err})
 	}
 	return errs
+}
+
+// conditionReads reports whether the call's _if refers to a path.
+func conditionReads(c *Call, path store.Path) bool {
+	return c.If != nil && c.If.Expr != nil && slices.Contains(c.If.Expr.Reads(), path)
+}
+
+// templates lists the parts of the call that may hold expressions, with their names: its _if, its
+// _at or _in, then its parameters.
+func templates(c *Call) []param {
+	if c.If == nil && c.Schedule == nil {
+		return c.Params
+	}
+	var all []param
+	if c.If != nil {
+		all = append(all, param{"_if", c.If})
+	}
+	if c.Schedule != nil {
+		all = append(all, param{c.Schedule.Name, c.Schedule.Template})
+	}
+	return append(all, c.Params...)
 }
 
 // Resolve gives the call with every parameter resolved, checked against its
@@ -504,7 +515,7 @@ func (c *Call) ReadsWithout(arguments map[string]any, corrected []string, reads 
 		return reads
 	}
 	looked := slices.Clone(c.ScopePaths)
-	for _, p := range c.Params {
+	for _, p := range templates(c) {
 		if isContainer(arguments[p.Name]) || !slices.Contains(corrected, p.Name) {
 			looked = append(looked, p.Reads()...)
 		}

@@ -243,7 +243,7 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 			c.call(call, Faultf(CodeUnknownTool, "tool %q is not offered%s", call.Tool, spell.DidYouMean(call.Tool, planning.Offer)))
 		}
 		given, _ := request.Calls[i].Call.(map[string]any)
-		for _, name := range []string{"_delegate", "_model"} {
+		for _, name := range slices.Concat([]string{"_delegate", "_model"}, attemptProperties, scheduleProperties) {
 			if _, ok := given[name]; ok && call.Definition.meta[name] == nil {
 				c.call(call, Faultf(CodeSchema, "%s: the tool does not declare it, so that a plan of a model can't give it", name))
 			}
@@ -349,7 +349,7 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 		return all
 	}
 	for i, call := range p.Calls {
-		for _, param := range call.Params {
+		for _, param := range templates(call) {
 			for _, err := range t.neverEqual(i, param.Template, param.Name) {
 				all = c.warn(all, call, err)
 			}
@@ -408,8 +408,14 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			return len(before)+len(after) > 0
 		})
 		var lacking []store.Path
-		for _, p := range call.Params {
+		for _, p := range templates(call) {
 			lacking = append(lacking, p.MissingIn(known)...)
+		}
+		for _, path := range call.After {
+			before, after := p.Graph.SplitWriters(i, path)
+			if len(before)+len(after) == 0 {
+				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(p.Graph, i, path)))
+			}
 		}
 		// It runs for each instance there is, maybe none.
 		if len(lacking) > 0 && call.Instance != store.EveryInstance {
@@ -438,13 +444,22 @@ func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string)
 	hint := ""
 	for n, path := range paths {
 		names[n] = path.String()
-		if hint == "" && c.hints < maxHints {
-			c.hints++
-			hint = g.elsewhere(i, path)
+		if hint == "" {
+			hint = c.hint(g, i, path)
 		}
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
+}
+
+// hint returns what may be meant by a path that nothing writes for call i, unless enough has been
+// looked for.
+func (c *planCompiler) hint(g *graph, i int, path store.Path) string {
+	if c.hints >= maxHints {
+		return ""
+	}
+	c.hints++
+	return g.elsewhere(i, path)
 }
 
 // spoken are the properties that the schemas of a request's messages name, by kind and name: they

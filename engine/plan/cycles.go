@@ -75,6 +75,10 @@ func (g *graph) describeCycle(cycle []Edge) string {
 	for i, e := range cycle {
 		why := fmt.Sprintf("reads %s, which %s writes", e.path, g.Label(e.From))
 		switch e.Kind {
+		case IfEdge:
+			why = fmt.Sprintf("has %s in its _if, which %s writes", e.path, g.Label(e.From))
+		case afterEdge:
+			why = fmt.Sprintf("comes after %s by its _after, which %s writes", e.path, g.Label(e.From))
 		case scopeEdge:
 			why = fmt.Sprintf("has %s in its scopes, which %s writes", e.path, g.Label(e.From))
 		case ThoughtEdge:

@@ -144,6 +144,11 @@ func (c *Call) parseDelegate(registry *Registry, known bool) error {
 	if err != nil {
 		return err
 	}
+	for _, property := range []string{"_timeout", "_retries"} {
+		if _, given := c.Issued[property]; given {
+			return Faultf(CodeSchema, "%s: a call with _delegate has none: give it to the calls of the delegate, which do the work", property)
+		}
+	}
 	d := &Delegate{}
 	if name != Anonymous {
 		if d, err = registry.Delegate(name); err != nil {
@@ -175,7 +180,7 @@ func (c *Call) Request(in Invocation) *Request {
 }
 
 // outerMeta are the meta-properties that are for the parent's call alone.
-var outerMeta = []string{"_delegate", "_instance"}
+var outerMeta = []string{"_after", "_at", "_delegate", "_if", "_in", "_instance"}
 
 // anonymous returns a request of the call alone, with its resolved parameters. It writes in its own
 // context as it would outside; the parent's call gets the result of its activity from the record,

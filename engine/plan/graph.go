@@ -11,11 +11,13 @@ import (
 	"obelus/store"
 )
 
-// edgeKind says why a call waits for another (protocol §7).
-type edgeKind int
+// EdgeKind says why a call waits for another (protocol §7).
+type EdgeKind int
 
 const (
-	dataEdge    edgeKind = iota // it reads a path that the other may write
+	dataEdge    EdgeKind = iota // it reads a path that the other may write
+	IfEdge                      // its condition reads one, before it reads anything else
+	afterEdge                   // its _after names a path that the other may write
 	scopeEdge                   // its scopes hold a path that the other may write
 	ReadEdge                    // it writes over a path that the other has still to read
 	ThoughtEdge                 // it is latent, and the other a thought before it
@@ -25,7 +27,7 @@ const (
 type Edge struct {
 	From, To int
 	path     store.Path // read by To; of a ReadEdge, read by From
-	Kind     edgeKind
+	Kind     EdgeKind
 }
 
 // graph is how a plan's calls depend on each other.
@@ -42,7 +44,7 @@ type graph struct {
 
 	blind map[spot][]int // see blindTo; while the graph is built
 
-	backward bool // some call depends on one that stands after it
+	backward bool // some call waits for one that stands after it
 	edges    int  // number of edges, up to one more than bounds.MaxEdges
 }
 
@@ -79,6 +81,12 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		for _, r := range call.ScopePaths {
 			before, _ := g.SplitWriters(j, r)
 			g.wire(g.newest(before, j, r), j, r, scopeEdge)
+		}
+		for _, r := range call.After {
+			before, after := g.SplitWriters(j, r)
+			g.wire(before, j, r, afterEdge)
+			g.wire(after, j, r, afterEdge)
+			g.backward = g.backward || len(after) > 0
 		}
 	}
 	if g.edges <= bounds.MaxEdges {
@@ -182,14 +190,18 @@ func (g *graph) WritersFor(j int, r store.Path) []int {
 // wireReference applies rules 1 and 2 to one reference.
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.SplitWriters(j, r)
-	g.wire(g.newest(before, j, r), j, r, dataEdge)
+	kind := dataEdge
+	if conditionReads(g.calls[j], r) {
+		kind = IfEdge
+	}
+	g.wire(g.newest(before, j, r), j, r, kind)
 	if len(before) > 0 || len(after) == 0 {
 		return nil
 	}
 	there, err := exists(r, g.calls[j].Instance)
 	if err == nil && !there {
 		g.backward = true
-		g.wire(after, j, r, dataEdge)
+		g.wire(after, j, r, kind)
 	}
 	return err
 }
@@ -228,14 +240,14 @@ func (g *graph) above(j int, r store.Path) []int {
 	return all[:at]
 }
 
-// newest leaves out writers before j that a later one waits for anyway, for it
-// reads there too.
+// newest leaves out writers before j that a later one waits for anyway, for it reads there too. One
+// with a condition may be skipped before it has waited.
 func (g *graph) newest(before []int, j int, r store.Path) []int {
 	if len(before) <= bounds.ManyWriters {
 		return before
 	}
 	for n := len(before) - 1; n > 0; n-- {
-		if w := g.calls[before[n]]; w.Instance == g.calls[j].Instance && w.looksAt(r) {
+		if w := g.calls[before[n]]; w.If == nil && w.Instance == g.calls[j].Instance && w.looksAt(r) {
 			return before[n:]
 		}
 	}
@@ -293,7 +305,7 @@ func (c *Call) looksAt(path store.Path) bool {
 	return slices.ContainsFunc(c.Refs, above) || slices.ContainsFunc(c.ScopePaths, above)
 }
 
-func (g *graph) wire(from []int, to int, path store.Path, kind edgeKind) {
+func (g *graph) wire(from []int, to int, path store.Path, kind EdgeKind) {
 	for _, i := range from {
 		g.add(Edge{i, to, path, kind})
 	}
@@ -309,7 +321,8 @@ func (g *graph) add(e Edge) {
 }
 
 // wireReads adds the edges by which a writer waits until earlier readers have read, except readers
-// that depend on the writer themselves.
+// that depend on the writer themselves. The condition of such a reader waits for the writer too:
+// else it would be left to chance which value it reads.
 func (g *graph) wireReads() {
 	var edges []Edge
 	for j, call := range g.calls {
@@ -323,7 +336,19 @@ func (g *graph) wireReads() {
 	reach := reachability{g: g}
 	if g.backward {
 		slices.SortStableFunc(edges, func(a, b Edge) int { return a.To - b.To })
-		edges = slices.DeleteFunc(edges, func(e Edge) bool { return reach.from(e.To)[e.From] })
+		var asked []Edge
+		edges = slices.DeleteFunc(edges, func(e Edge) bool {
+			depends := reach.from(e.To)[e.From]
+			if depends && conditionReads(g.calls[e.From], e.path) {
+				asked = append(asked, Edge{e.To, e.From, e.path, IfEdge})
+			}
+			return depends
+		})
+		for _, e := range asked {
+			if !slices.Contains(g.Into[e.To], e) {
+				edges = append(edges, e)
+			}
+		}
 	}
 	for _, e := range edges {
 		g.add(e)
@@ -413,14 +438,14 @@ func (p *Plan) Wires() []Wire {
 	var wires []Wire
 	for _, into := range p.Graph.Into {
 		for _, e := range into {
-			wires = append(wires, Wire{e.From + 1, e.To + 1, e.path, e.Kind != dataEdge})
+			wires = append(wires, Wire{e.From + 1, e.To + 1, e.path, e.Kind != dataEdge && e.Kind != IfEdge})
 		}
 	}
 	return wires
 }
 
-// Reads lists the paths that the call's parameters refer to, in the order of
-// the parameters' names, each once.
+// Reads lists the paths that the call's condition and parameters refer to, in the order of the
+// parameters' names, each once.
 func (c *Call) Reads() []store.Path { return c.Refs }
 
 // Scopes lists the paths that the call's activity may see.

@@ -55,7 +55,7 @@ func (c *Call) replacing() []error {
 }
 
 // metaProperties are the properties of a call that the protocol defines, beside its tool.
-var metaProperties = []string{"_delegate", "_instance", "_model", "_output", "_outputMethod", "_outputPath", "_reasoningForCall", "_scopes"}
+var metaProperties = []string{"_after", "_at", "_backoff", "_delegate", "_if", "_in", "_instance", "_model", "_output", "_outputMethod", "_outputPath", "_reasoningForCall", "_retries", "_scopes", "_timeout"}
 
 // checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: they
 // would have no effect. There is an error for each.

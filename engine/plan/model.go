@@ -287,14 +287,21 @@ func (c *Call) ForModel(resolved map[string]any) map[string]any {
 // to those after it. Those that come before it anyway do not wait.
 func (g *graph) wireThoughts() {
 	reach := reachability{g: g}
-	last := -1
+	var last []int // thoughts that a later one does not wait for in any case
 	for j, call := range g.calls {
-		if last >= 0 && (call.IsThought() || call.AsksModel) && (!g.backward || !reach.from(j)[last]) {
-			g.add(Edge{last, j, store.Path{}, ThoughtEdge})
-			reach.seen = nil
+		if call.IsThought() || call.AsksModel {
+			for _, i := range last {
+				if !g.backward || !reach.from(j)[i] {
+					g.add(Edge{i, j, store.Path{}, ThoughtEdge})
+					reach.seen = nil
+				}
+			}
 		}
 		if call.IsThought() {
-			last = j
+			if call.If == nil {
+				last = last[:0]
+			}
+			last = append(last, j)
 		}
 	}
 }
@@ -302,12 +309,12 @@ func (g *graph) wireThoughts() {
 // groupLatent puts latent calls together that one request answers: calls of one [Batcher] that wait
 // for the same calls, and so become ready together whatever else happens. A group holds the calls
 // of one instance, unless the model joins instances, and at most as many as one of its requests may
-// hold.
+// hold. A call that bounds its attempts or has a time is asked alone.
 func (p *Plan) groupLatent() {
 	open := map[string]int{} // group that is not full, by what its calls have in common
 	for i, call := range p.Calls {
 		batcher, ok := call.Model.(Batcher)
-		if !call.AsksModel || !ok || call.IsThought() {
+		if !call.AsksModel || !ok || call.IsThought() || call.attempts != nil || call.Schedule != nil {
 			continue
 		}
 		limit, across := batcher.Batch()

@@ -82,3 +82,18 @@ func (e *PlanError) Error() string {
 
 // Class implements the interface of [store.ClassOf].
 func (e *PlanError) Class() store.Class { return store.Refused }
+
+// Fault is something wrong with a call, with the code that check gives it.
+type Fault struct {
+	Code string
+	Err  error
+}
+
+func (f *Fault) Error() string { return f.Err.Error() }
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Faultf returns a [*Fault] whose error is made as by [fmt.Errorf].
+func Faultf(code, format string, args ...any) error {
+	return &Fault{code, fmt.Errorf(format, args...)}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -237,32 +238,84 @@ type callSet []uint64
 
 func (s callSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
+// add adds a call, and the calls of another set.
+func (s callSet) add(i int, others callSet) {
+	if i >= 0 {
+		s[i/64] |= 1 << (i % 64)
+	}
+	for w := range others {
+		s[w] |= others[w]
+	}
+}
+
 // closure returns, for each call, the calls that have settled before it starts; or, with begun,
 // that have started. A call that only has to be read first may still write later.
 func (g *graph) closure(order []int, begun bool) []callSet {
 	words := (len(g.calls) + 63) / 64
 	reach := make([]callSet, len(g.calls))
+	settled := reach // before it settles, however it does
+	if slices.ContainsFunc(g.calls, func(c *Call) bool { return c.If != nil }) {
+		settled = make([]callSet, len(g.calls)) // a condition skips a call before it has waited for the rest
+	}
 	for _, i := range order {
 		reach[i] = make(callSet, words)
+		apart := &settled[i] != &reach[i]
+		if apart {
+			settled[i] = make(callSet, words)
+		}
 		for _, e := range g.Into[i] {
-			if e.Kind != ReadEdge || begun {
-				reach[i][e.From/64] |= 1 << (e.From % 64)
+			from, before := e.From, settled[e.From]
+			if e.Kind == ReadEdge && !begun {
+				from = -1
 			}
-			for w := range words {
-				reach[i][w] |= reach[e.From][w]
+			if apart && (g.calls[i].If == nil || e.Kind == IfEdge) {
+				settled[i].add(from, before)
 			}
+			if apart && g.needsWrite(e) {
+				before = reach[e.From]
+			}
+			reach[i].add(from, before)
 		}
 	}
 	return reach
 }
 
-// choices gives, for each call, the alternatives of other calls behind which
-// it stands: by call, a mask of those that let it run.
+// needsWrite reports whether the call that an edge leads to runs only if the other one has run.
+func (g *graph) needsWrite(e Edge) bool {
+	if e.Kind != dataEdge && e.Kind != IfEdge || len(g.SourcesOf(e.To, e.path)) == 0 {
+		return false
+	}
+	for _, other := range g.Into[e.To] {
+		if other.path == e.path && other.From != e.From && other.Kind == e.Kind {
+			return false
+		}
+	}
+	needs := func(p param) (needed bool) {
+		p.Each(func(x *expr.Expr) { needed = needed || slices.Contains(x.Needs(), e.path) })
+		return needed
+	}
+	return slices.ContainsFunc(templates(g.calls[e.To]), needs)
+}
+
+// choices gives, for each call, the alternatives of other calls behind which it stands: by call, a
+// mask of those that let it run. A condition is a choice as well, between itself and its negation,
+// by a number below 0.
 func (g *graph) choices(exists Exists) []map[int]uint64 {
-	all := make([]map[int]uint64, len(g.calls))
+	all, conditions := make([]map[int]uint64, len(g.calls)), map[string]int{}
 	for _, j := range g.order() {
 		choice := map[int]uint64{}
-		for _, p := range g.calls[j].Params {
+		if text, negated := g.condition(j); text != "" {
+			n, ok := conditions[text]
+			if !ok {
+				n = -1 - len(conditions)
+				conditions[text] = n
+			}
+			choice[n] = 1
+			if negated {
+				choice[n] = 2
+			}
+		}
+		for _, p := range templates(g.calls[j]) {
 			p.Each(func(e *expr.Expr) {
 				for _, path := range e.Needs() {
 					g.choose(choice, all, j, path, exists)
@@ -274,12 +327,30 @@ func (g *graph) choices(exists Exists) []map[int]uint64 {
 	return all
 }
 
+// condition returns a call's condition without its negation, with the calls that it waits for: two
+// calls with the same are evaluated in one step, on the same values. It is empty without one.
+func (g *graph) condition(j int) (text string, negated bool) {
+	call := g.calls[j]
+	if call.If == nil || call.If.Expr == nil {
+		return "", false
+	}
+	text, negated = call.If.Expr.Unnegated()
+	var waits []string
+	for _, e := range g.Into[j] {
+		if e.Kind == IfEdge {
+			waits = append(waits, fmt.Sprintf("%d %s", e.From, e.path))
+		}
+	}
+	slices.Sort(waits)
+	return fmt.Sprintf("%s\n%q\n%q", text, call.Instance, waits), negated
+}
+
 // choose narrows a call's choice by one reference that it needs, if a single
 // call can satisfy it and nothing that is there already does.
 func (g *graph) choose(choice map[int]uint64, all []map[int]uint64, j int, path store.Path, exists Exists) {
 	var writers []int
 	for _, e := range g.Into[j] {
-		if e.Kind == dataEdge && e.path == path {
+		if (e.Kind == dataEdge || e.Kind == IfEdge) && e.path == path {
 			writers = append(writers, e.From)
 		}
 	}

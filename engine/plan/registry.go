@@ -72,6 +72,9 @@ type Invocation struct {
 	// again: only Key identifies the work that was done.
 	Attempt int
 
+	// Timeout is how long the attempt may take; 0 for DefaultTimeout.
+	Timeout time.Duration
+
 	Question *Question // for a latent call that a model answers
 
 	// Models are for an activity that asks models itself; nil where the run has none.
@@ -334,6 +337,11 @@ func (r *Registered) Check() error {
 		return err
 	}
 	return nil
+}
+
+// AttemptsOf returns the bounds on the attempts of a call of the activity. The call's own win.
+func (r *Registered) AttemptsOf(c *Call) Attempts {
+	return c.attempts.over(Attempts{r.Timeout, r.Retries, r.Backoff})
 }
 
 // Current is the activity of a name as a call to it begins now.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
@@ -61,6 +62,13 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 			want := schema.Node{Root: call.Definition.Schema, At: call.Definition.Schema}.Child(param.Name)
 			for _, err := range t.template(i, param.Template, param.Name, fmt.Sprintf("parameter %q", param.Name), want) {
 				c.call(call, err)
+			}
+		}
+		for _, part := range templates(call) {
+			if strings.HasPrefix(part.Name, "_") && part.Expr != nil {
+				for _, err := range t.literals(i, part.Expr, part.Name, arithmetic) {
+					c.call(call, err)
+				}
 			}
 		}
 		for _, err := range t.result(call) {

@@ -155,6 +155,9 @@ func pushOutcome(r *testFile, L *lua.LState, log store.Reader, outcome *journal.
 		if r.Reason != "" {
 			call["reason"] = r.Reason
 		}
+		if due, ok := r.WaitsUntil(); ok {
+			call["due"] = store.FormatDate(due)
+		}
 		if len(r.WaitingOn) > 0 {
 			waits := make([]any, len(r.WaitingOn))
 			for i, path := range r.WaitingOn {

@@ -112,6 +112,10 @@ func TestSolutionSchema_Call(t *testing.T) {
 			want: `{"_outputMethod":{"enum":["push","set"]},"_scopes":{"type":"array","items":{"type":"string"}},"_model":{"enum":["fast"]},"_delegate":{"type":"string"}} []`,
 		},
 		{
+			name: "when and how often, where the tool says so", tool: `{"additionalProperties": false, "_outputPath": "†a", "_if": {"type": "string", "pattern": "^†"}, "_in": {"enum": ["1d", "3d"]}, "_retries": {"const": 2}, "_timeout": {"maximum": 60}}`,
+			want: `{"_if":{"type":"string","pattern":"^†"},"_in":{"enum":["1d","3d"]},"_timeout":{"maximum":60}} []`,
+		},
+		{
 			name: "instances", tool: `{"additionalProperties": false, "_outputPath": "†a"}`, proposal: plan.Proposal{Instances: []string{"①", "②"}},
 			want: `{"_instance":{"enum":["①","②","*"]}} []`,
 		},

@@ -37,7 +37,7 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 }
 
 // nullableMeta are the meta-properties that a model may leave out by null.
-var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_reasoningForCall"}
+var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_if", "_after", "_timeout", "_retries", "_backoff", "_at", "_in", "_reasoningForCall"}
 
 // solutionOf reads the answer to a question for a plan. Its calls are checked when they are
 // compiled.

@@ -1,3 +1,4 @@
+// Package once has requests that may come twice change a log once.
 package once
 
 import (

@@ -46,15 +46,17 @@
 //
 // It never reads the contexts that are at rest, so that a log of a million of them costs nothing.
 //
+// Contexts whose time is over, by the setting keep, are removed once an hour.
+//
 // A run that was cancelled goes on only if it is resumed.
 //
 // # Schedules
 //
 // The supervisor starts the runs of the project's schedules (serve.schedules in obelus.lua) when
 // they are due. The context of such a run is named by its due time, and the run begins it or does
-// not start ([Start].New), so that any number of supervisors of a log start it once. The names in
-// the log tell which due times are dealt with. A run that does not start is recorded as skipped, in
-// the context of its schedule: see package ledger.
+// not start ([engine.Start].Once), so that any number of supervisors of a log start it once. The
+// names in the log tell which due times are dealt with. A run that does not start is recorded as
+// skipped, in the context of its schedule: see package ledger.
 //
 // # Ends of runs
 //

@@ -145,7 +145,7 @@ func (c *reactor) start(end *runEnd) error {
 		return err
 	}
 	run, err := c.startRun(c.ctx, Start{
-		Start: engine.Start{Context: name}, New: true, patient: true,
+		Start: engine.Start{Context: name, Once: true}, patient: true,
 		Prepare: func(_ context.Context, start *Start) (err error) {
 			start.Request, start.Registry, err = c.generation().Plan(file)
 			start.Input = store.Some(end.input())

@@ -20,10 +20,6 @@ type Start struct {
 	// project's.
 	Registry *plan.Registry
 
-	// New refuses the run with [store.ErrExists] if its context exists, also if another process makes
-	// it first.
-	New bool
-
 	// Prepare, if it is set, is called when it is the run's turn, to complete the rest: so a run
 	// takes little memory while it waits. Its error refuses the run.
 	Prepare func(ctx context.Context, start *Start) error
@@ -38,7 +34,7 @@ type Start struct {
 // other errors are the run's: see [Run.Wait].
 func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 	return s.begin(ctx, &Run{context: start.Context, patient: start.patient}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
-		if start.New {
+		if start.Once {
 			if _, err := s.log.Head(ctx, start.Context); !errors.Is(err, store.ErrNoContext) {
 				return nil, cmp.Or(err, store.ErrExists)
 			}
@@ -55,11 +51,7 @@ func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 				then()
 			}
 		}
-		runner := s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry()))
-		if start.New {
-			runner.Log = once.NewContext(runner.Log, start.Context)
-		}
-		return runner.Run(ctx, start.Start)
+		return s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry())).Run(ctx, start.Start)
 	})
 }
 

@@ -228,7 +228,7 @@ var errCancelled = errors.New("it was cancelled before its turn")
 // begin returns once the log has a run. Else its error is the run's, or errCancelled.
 func (c *scheduler) begin(name string, s host.Schedule, due time.Time) error {
 	run, err := c.startRun(c.ctx, Start{
-		Start: engine.Start{Context: name}, New: true, patient: true,
+		Start: engine.Start{Context: name, Once: true}, patient: true,
 		Prepare: func(_ context.Context, start *Start) (err error) {
 			start.Request, start.Registry, err = c.generation().Plan(s.Plan)
 			if err == nil {

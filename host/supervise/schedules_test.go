@@ -381,7 +381,7 @@ func TestSchedules_FullDisk(t *testing.T) {
 func TestStart_New(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *worker) {
 		w.expect(w.start("a", "double", 2), journal.RunDone, "4")
-		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request("double", 3)}, New: true})
+		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request("double", 3), Once: true}})
 		if err == nil {
 			_, err = run.Wait(t.Context())
 		}

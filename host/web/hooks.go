@@ -115,7 +115,7 @@ func (d *delivery) start(w http.ResponseWriter, r *http.Request) error {
 		return d.answerAgain(w, r, d.name, err)
 	}
 	run, err := s.supervisor.Start(r.Context(), supervise.Start{
-		Start: engine.Start{Context: d.name, Begun: func() { release(r) }}, New: true,
+		Start: engine.Start{Context: d.name, Once: true, Begun: func() { release(r) }},
 		Prepare: func(_ context.Context, start *supervise.Start) (err error) {
 			if start.Request, start.Registry, err = s.config.Host.Plan(d.hook.Plan); err != nil {
 				return err

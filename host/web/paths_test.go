@@ -35,6 +35,12 @@ var chain = map[string]string{
 			{ _tool = "add", a = "†state.other || †state.two", _outputPath = "†state.either" },
 		},
 		output = "†state.two", schema = { type = "number" } }`,
+	"plans/conditions.lua": `return {
+		{ _tool = "add", a = "†input.n", _outputPath = "†state.one" },
+		{ _tool = "add", a = "†input.n", _if = "†state.one > 100", _outputPath = "†state.large" },
+		{ _tool = "add", a = "†input.n", _if = "†state.one < 100", _outputPath = "†state.small" },
+		{ _tool = "add", a = 1, _after = "†state.one", _outputPath = "†state.later" },
+	}`,
 	"plans/rounds.lua": `return function(context)
 		if not context.state then return { calls = { { _tool = "add", a = 1, _outputPath = "†state.x" } } } end
 		return { calls = {}, output = "†state.x" }
@@ -224,6 +230,13 @@ func TestCalls_ToolLimitCursor(t *testing.T) {
 func TestDownstream(t *testing.T) {
 	s := serve(t, chain, nil, nil)
 	s.runChain()
+	s.ask("POST", "/v1/runs", `{"plan":"plans/conditions.lua","input":{"n":5},"context":"if","wait":true}`)
+	for call, want := range map[string][]string{"1.1": {"1.1", "1.2", "1.3"}, "1.3": {"1.3"}, "1.2": {"1.2"}} {
+		var told downstreamAnswer
+		if s.answer("/v1/contexts/if/downstream?call="+call, &told); !slices.Equal(told.Calls, want) {
+			t.Errorf("with conditions from %s: %v, not %v", call, told.Calls, want)
+		}
+	}
 	for call, want := range map[string][]string{
 		"1.1": {"1.1", "1.2"}, // the fourth did not look at what the second wrote
 		"1.2": {"1.2"},
@@ -283,7 +296,7 @@ func TestDiff(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	s := serve(t, chain, nil, nil)
-	s.expect("GET", "/v1/plans", "", 200, "[{\"file\":\"plans/bad.lua\"},\n{\"file\":\"plans/broken.lua\"},\n{\"file\":\"plans/chain.lua\"},\n{\"file\":\"plans/rounds.lua\"},\n{\"file\":\"plans/sub/echo.json\"}]")
+	s.expect("GET", "/v1/plans", "", 200, "[{\"file\":\"plans/bad.lua\"},\n{\"file\":\"plans/broken.lua\"},\n{\"file\":\"plans/chain.lua\"},\n{\"file\":\"plans/conditions.lua\"},\n{\"file\":\"plans/rounds.lua\"},\n{\"file\":\"plans/sub/echo.json\"}]")
 	var p planAnswer
 	s.answer("/v1/plans/chain.lua", &p)
 	input, _ := p.Input.(map[string]any)

@@ -79,7 +79,8 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		return start.MissingInput(ctx, s.log, start.Registry.Schemas...)
 	}
 	if asked.Once {
-		return startOnce(s, w, r, supervise.Start{Start: start, New: true, Prepare: prepare}, asked.Wait)
+		start.Once = true
+		return startOnce(s, w, r, supervise.Start{Start: start, Prepare: prepare}, asked.Wait)
 	}
 	run, err := s.supervisor.Start(r.Context(), supervise.Start{Start: start, Prepare: prepare})
 	if err != nil {

@@ -5,12 +5,19 @@
 ---What a call may have beside its parameters.
 ---@class obelus.Call
 ---@field _tool? string
+---@field _at? string when it is made: "2026-01-31T09:00:00Z", or an expression
+---@field _backoff? number|string pause before the second attempt: seconds or "5s"
 ---@field _delegate? string
+---@field _after? string|string[] "†state.sent": whatever writes there comes first
+---@field _if? boolean|string "†state.approved"; null, false or missing skips the call
+---@field _in? number|string what passes before it is made: seconds, "3d", or an expression
 ---@field _instance? string "*" runs the call once for each
 ---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths
 ---@field _reasoningForCall? string why it is made, for who reads the plan
 ---@field _outputMethod? "set"|"merge"|"assign"|"push"|"concat"
+---@field _retries? integer further attempts after a failure
 ---@field _scopes? string[]
+---@field _timeout? number|string of one attempt: seconds or "5s"
 ---@field [string] any
 
 ---What an activity sees of its context, by kind: what its call's scopes grant.
@@ -50,6 +57,7 @@
 ---@field expressions? integer how many that take long are evaluated at once
 ---@field formats? boolean false makes format in schemas a note; true
 ---@field isolate? "process"|"none"|false activities run in processes of their own
+---@field keep? { cancelled?: number|string, done?: number|string, failed?: number|string, none?: number|string } how long a server keeps contexts, by the status of their run
 ---@field limits? table<string, integer|string>
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>

@@ -21,9 +21,10 @@ type Log struct {
 	journal  []store.Entry
 	n        int64 // the journal's newest position
 	code     map[string]*store.Code
-	last     time.Time     // date of the last append, so that the next is later
-	pruned   int64         // greatest epoch of the leases of pruned contexts
-	changed  chan struct{} // closed, and made anew, by an append; nil while nothing waits for it
+	taken    map[string]time.Time // names of pruned contexts that were made once, and when they were pruned
+	last     time.Time            // date of the last append, so that the next is later
+	pruned   int64                // greatest epoch of the leases of pruned contexts
+	changed  chan struct{}        // closed, and made anew, by an append; nil while nothing waits for it
 }
 
 var _ store.Log = (*Log)(nil)
@@ -37,6 +38,7 @@ type memoryContext struct {
 	journal  []int            // indices of its own entries in the journal
 	writes   store.WriteIndex
 	lease    memoryLease
+	once     bool // see [store.Batch].Once
 }
 
 // memoryLease is the last holding of a context. until is in milliseconds since
@@ -76,7 +78,7 @@ func (l memoryLease) after(b *store.Batch, now time.Time) (memoryLease, error) {
 
 // New gives an empty log.
 func New() *Log {
-	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}}
+	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}, taken: map[string]time.Time{}}
 }
 
 // Append implements [store.Log]. The values that the messages hold become the log's
@@ -163,6 +165,14 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 	if err != nil {
 		return nil, memoryLease{}, err
 	}
+	if b.Once && b.Create != nil {
+		if at, taken := l.taken[b.Context]; taken && now.Sub(at) < store.KeepName {
+			return nil, memoryLease{}, store.PrunedName(b.Context, at)
+		}
+		if c != nil {
+			return nil, memoryLease{}, fmt.Errorf("%w: %s", store.ErrExists, b.Context)
+		}
+	}
 	switch {
 	case b.Create != nil && b.Create.Fork != "":
 		if c != nil {
@@ -174,7 +184,7 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 		c.lease.epoch = l.pruned
 	case c == nil:
 		c = newMemoryContext(b.Context, *b.Create, b.Began(now))
-		c.lease.epoch = l.pruned
+		c.lease.epoch, c.once = l.pruned, b.Once
 	}
 	lease, err := c.lease.after(&b, now)
 	switch head := int64(len(c.messages)); {
@@ -277,6 +287,9 @@ func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	for _, name := range names {
 		if c := l.contexts[name]; c != nil {
 			l.pruned = max(l.pruned, c.lease.epoch)
+			if c.once {
+				l.taken[name] = time.Now()
+			}
 			delete(l.contexts, name)
 		}
 	}

@@ -109,6 +109,9 @@ func (w *writer) append(r *request) error {
 	}
 	var shared []span
 	before := c.seq
+	if r.err, err = w.checkOnce(b, c); r.err != nil || err != nil {
+		return err
+	}
 	if shared, r.err, err = w.begins(b, c); r.err == nil && err == nil {
 		r.err = refusal(b, c, &l)
 	}
@@ -169,6 +172,25 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 		return &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
 	}
 	return nil
+}
+
+// checkOnce refuses a batch that is to make its context if that exists, or did a while ago.
+func (w *writer) checkOnce(b *store.Batch, c *ends) (refused, err error) {
+	if !b.Once || b.Create == nil {
+		return nil, nil
+	}
+	if c.exists {
+		return fmt.Errorf("%w: %s", store.ErrExists, b.Context), nil
+	}
+	row, err := w.one(context.Background(), `SELECT (SELECT pruned FROM tombstones WHERE context = ?1)`, b.Context)
+	if err != nil || row[0] == nil {
+		return nil, err
+	}
+	pruned, err := date(row[0])
+	if err == nil && time.Since(pruned) < store.KeepName {
+		refused = store.PrunedName(b.Context, pruned)
+	}
+	return refused, err
 }
 
 // selectNewestN is the position of the newest entry in a context's own journal.

@@ -22,9 +22,9 @@ const (
 	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
 	andLeases     = ` LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
 	selectInfo    = `SELECT ` + infoColumns + ` FROM contexts AS c` + andLeases + ` WHERE c.context = ?1`
-	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes,
+	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes, once,
 	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)`
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`
 	updateContext  = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3, due = iif(?4 AND wakes, ?5, due) WHERE context = ?1`
 	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
 	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15

@@ -151,7 +151,7 @@ func (w *writer) create(r *request, shared []span, created, updated string) erro
 	if standing == nil {
 		standing = &store.Standing{}
 	}
-	w.values = append(w.values[:0], name, optional(o.Parent), optional(o.Call), created, updated, fork, at, r.bytes)
+	w.values = append(w.values[:0], name, optional(o.Parent), optional(o.Call), created, updated, fork, at, r.bytes, r.batch.Once)
 	w.values = standingValues(w.values, standing)
 	if err := w.exec(insertContext, w.values...); err != nil {
 		return err

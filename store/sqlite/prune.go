@@ -80,10 +80,16 @@ func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error 
 	if err := w.exec(insertPrune, store.FormatDate(time.Now())); err != nil {
 		return err
 	}
+	if err := w.exec(`DELETE FROM tombstones WHERE pruned < ?1`, store.FormatDate(time.Now().Add(-store.KeepName))); err != nil {
+		return err
+	}
 	// Forks go before the contexts that they share, and have more ancestors than those.
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
 	for _, name := range slices.Compact(names) {
 		if err := w.exec(`INSERT OR IGNORE INTO pruning (context) VALUES (?1)`, name); err != nil {
+			return err
+		}
+		if err := w.exec(`INSERT OR REPLACE INTO tombstones (context, pruned) SELECT context, ?2 FROM contexts WHERE context = ?1 AND once`, name, store.FormatDate(time.Now())); err != nil {
 			return err
 		}
 		// With all rows that refer to it.

@@ -221,7 +221,7 @@ type Relation struct {
 // relations describes the tables and views, in the order in which people
 // need them.
 var relations = []Relation{
-	{Name: "contexts", Holds: "Every context: its name, what it was made for or forked from, and when."},
+	{Name: "contexts", Holds: "Every context: its name, what it was made for or forked from, when, and how its newest run stands."},
 	{Name: "log", Holds: "The messages of a context in order, those that a fork shares among them."},
 	{Name: "current_values", Holds: "The current value of each leaf (scalar, array, {}) of what a context holds, with the message and the call that wrote it; of an object that was written with more than 256 leaves, its own."},
 	{Name: "history", Holds: "Every value that was ever written, under each path that the write names and within an object of at most 256 leaves that it wrote: when, how, and by which call."},
@@ -240,6 +240,7 @@ var relations = []Relation{
 	{Name: "lineage", Holds: "What a fork shares: the contexts that it holds messages of, and up to where."},
 	{Name: "spans", Holds: "What each context holds: its own, and what it shares."},
 	{Name: "leases", Holds: "Which process runs a context. No part of the history: only the present holder counts."},
+	{Name: "tombstones", Holds: "Names of pruned contexts that were to be made once: they stay taken for 30 days."},
 	{Name: "pruning", Holds: "What is being removed at this moment; empty at all other times."},
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,4 +251,35 @@ func testAwait(t *testing.T, l store.Log) {
 		t.Fatal(err)
 	}
 	equal(t, "closed", errors.Is(<-ended, store.ErrClosed), true)
+}
+
+// testOnce: a context that is to be made is made once, and its name stays taken after it is pruned.
+func testOnce(t *testing.T, l store.Log) {
+	make := func(name string, once bool) error {
+		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Once: once, Journal: []store.Entry{{Event: "e"}}})
+		return err
+	}
+	prune := func(name string) {
+		t.Helper()
+		info, err := l.Info(t.Context(), name)
+		if err == nil {
+			err = l.Prune(t.Context(), info)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "once", make("c", true), nil)
+	equal(t, "twice", errors.Is(make("c", true), store.ErrExists), true)
+	equal(t, "another append", make("c", false), nil)
+	equal(t, "another context", make("d", false), nil)
+	equal(t, "one that exists", errors.Is(make("d", true), store.ErrExists), true)
+	prune("c")
+	prune("d")
+	err := make("c", true)
+	equal(t, "after it was pruned", errors.Is(err, store.ErrExists), true)
+	equal(t, "the reason", strings.Contains(err.Error(), "c was pruned on "), true)
+	equal(t, "a name that was not to be made once", make("d", true), nil)
+	equal(t, "made by other means", make("c", false), nil)
+	equal(t, "its messages", errors.Is(make("c", true), store.ErrExists), true)
 }

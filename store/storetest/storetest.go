@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"standings/wake", testWake},
 		{"append/journal position", testExpectN},
 		{"await", testAwait},
+		{"append/once", testOnce},
 		{"closed", testClosed},
 		{"messages/round trip", testRoundTrip},
 		{"messages/numbers", testNumbers},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // ReadFileOrStdin reads a file, or stdin if its name is "-", until ctx ends: a pipe may never end.
@@ -70,4 +71,15 @@ func PlainError(err error) error {
 		return call.Err
 	}
 	return err
+}
+
+// Unique removes repeated names, and keeps the order. A file may be named, and lie in a named
+// folder.
+func Unique(names []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }

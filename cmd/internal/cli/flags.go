@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine/duration"
 	"obelus/host"
 )
 
@@ -56,7 +57,7 @@ func (d *Duration) Set(text string) error {
 		}
 		return nil
 	}
-	v, err := time.ParseDuration(text)
+	v, err := duration.Parse(text)
 	*d = Duration(v)
 	return err
 }

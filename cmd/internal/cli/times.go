@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"obelus/cmd/internal/exit"
+	"obelus/engine/duration"
 	"obelus/store"
 )
 
@@ -50,7 +51,7 @@ func ReadPast(text string) (time.Time, bool) {
 			return time.Now().AddDate(0, 0, -n), true
 		}
 	}
-	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
+	if span, err := duration.Parse(text); err == nil && span >= 0 {
 		return time.Now().Add(-span), true
 	}
 	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {

@@ -249,6 +249,9 @@ func (p *Progress) describe(r journal.Record) string {
 	if len(r.WaitingOn) > 0 {
 		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))
 	}
+	if until := view.Until(r); until != "" {
+		parts = append(parts, until)
+	}
 	if r.Reason != "" {
 		parts = append(parts, "("+r.Reason+")")
 	}

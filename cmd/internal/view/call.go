@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"obelus/cmd/internal/human"
+	"obelus/engine/duration"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 )
@@ -76,6 +77,24 @@ func FailedAttempt(r journal.Record) string {
 		}
 	}
 	return text + ": "
+}
+
+// Until returns the time for which a call waits, as in "until 2026-01-31T09:00:00Z, in 3 days";
+// empty for a call that waits for none.
+func Until(r journal.Record) string {
+	due, ok := r.WaitsUntil()
+	if !ok {
+		return ""
+	}
+	text := "until " + due.Format(time.RFC3339)
+	switch left := time.Until(due); {
+	case left <= 0:
+	case left >= 2*duration.Day:
+		text += fmt.Sprintf(", in %d days", left.Round(duration.Day)/duration.Day)
+	default:
+		text += ", in " + human.Duration(left)
+	}
+	return text
 }
 
 // HandledFailure returns the failure of a call that is done because its failure was handled.

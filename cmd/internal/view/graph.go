@@ -80,6 +80,9 @@ func writeText(b *strings.Builder, d Graph) {
 			b.WriteString("  " + how)
 		}
 		b.WriteByte('\n')
+		for _, t := range timing(c) {
+			fmt.Fprintf(b, "    %-6s %s\n", t.word, t.text)
+		}
 		for _, path := range c.Reads() {
 			source := "the context"
 			if calls := from[c.Position][path.String()]; len(calls) > 0 {
@@ -114,6 +117,10 @@ func outcome(ran map[int]journal.Record, position int) string {
 	switch {
 	case r.Started != "" && r.Status.Settled():
 		text += " in " + human.Duration(Elapsed(r))
+	case r.Status == journal.Skipped && r.If != nil:
+		text += ": " + human.Printable(r.Reason)
+	case Until(r) != "":
+		text += " " + Until(r)
 	case len(r.WaitingOn) > 0:
 		text += " for " + human.Printable(strings.Join(r.WaitingOn, " "))
 	}
@@ -128,6 +135,24 @@ var outcomeColours = map[string]string{
 	string(journal.Done): "#2e7d32", string(journal.Failed): "#c62828", string(journal.Skipped): "#9e9e9e", string(journal.Waiting): "#ef6c00",
 	string(journal.Held): "#ef6c00", string(journal.InDoubt): "#c62828", string(journal.Running): "#1565c0", string(journal.Interrupted): "#6a1b9a",
 	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
+}
+
+// term is a property of a call that says whether or when it runs.
+type term struct{ word, text string }
+
+// timing returns the terms of a call.
+func timing(c *plan.Call) (terms []term) {
+	add := func(word string, v any) { terms = append(terms, term{word, human.Printable(fmt.Sprint(v))}) }
+	if condition, ok := c.Issued["_if"]; ok {
+		add("if", condition)
+	}
+	if c.Schedule != nil {
+		add(c.Schedule.Name[1:], c.Issued[c.Schedule.Name])
+	}
+	if len(c.After) > 0 {
+		add("after", strings.Join(texts(c.After), " "))
+	}
+	return terms
 }
 
 // writes returns a call's output path as written, on one line.
@@ -169,7 +194,11 @@ func writeMermaid(b *strings.Builder, d Graph) {
 		if how != "" {
 			how = "<br/>" + mermaidText(how)
 		}
-		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), mermaidText(Title(c.Tool, c.Instance)), mermaidText(writes(c)), how)
+		title := mermaidText(Title(c.Tool, c.Instance))
+		for _, t := range timing(c) {
+			title += "<br/>" + mermaidText(t.word+" "+t.text)
+		}
+		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), title, mermaidText(writes(c)), how)
 		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
 			fmt.Fprintf(b, "  style %s stroke:%s,stroke-width:2px\n", d.id(c.Position), colour)
 		}
@@ -205,7 +234,11 @@ func writeDOT(b *strings.Builder, d Graph) {
 		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
-		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), dotText(Title(c.Tool, c.Instance)), dotText(writes(c)), how, style)
+		title := dotText(Title(c.Tool, c.Instance))
+		for _, t := range timing(c) {
+			title += `\n` + dotText(t.word+" "+t.text)
+		}
+		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), title, dotText(writes(c)), how, style)
 	}
 	for _, w := range d.Plan.Wires() {
 		style := ""

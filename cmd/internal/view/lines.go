@@ -3,6 +3,7 @@ package view
 import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/store"
 )
 
 // Lines returns the graph as lines of JSON: one for each call, then one for each edge.
@@ -19,4 +20,12 @@ func (d Graph) Lines() (lines []any) {
 		lines = append(lines, wire)
 	}
 	return lines
+}
+
+func texts(paths []store.Path) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path.String()
+	}
+	return all
 }

@@ -72,6 +72,10 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 		text := fmt.Sprintf("%s = %s, corrected by %s", argument, human.JSON(o.Corrected[argument]), human.Printable(o.Name()))
 		parts = append(parts, func(first, _ string) { b.WriteString(human.Cut(first+human.Printable(text), width) + "\n") })
 	}
+	if o.If != nil {
+		text := fmt.Sprintf("its _if held: %v", o.If)
+		parts = append(parts, func(first, _ string) { b.WriteString(human.Cut(first+human.Printable(text), width) + "\n") })
+	}
 	for _, read := range o.Reads {
 		parts = append(parts, func(first, rest string) { writeValue(b, read, first, rest, width) })
 	}

@@ -15,8 +15,10 @@ type Event struct {
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
 	Joins  bool           // of Started: it takes no room beside the call with which it begins
-	Due    time.Duration  // of AttemptFailed: when the next attempt is due, since the run was opened
-	Hold   *journal.Hold  // of Decided
+	// Of AttemptFailed: when the next attempt is due; of Missing: the time for which the call waits, 0
+	// for none. Since the run was opened.
+	Due  time.Duration
+	Hold *journal.Hold // of Decided
 }
 
 // Apply moves a call to the phase that follows an event, and releases the calls that waited for the
@@ -36,6 +38,11 @@ func (s *State) Apply(e Event) {
 	case Started:
 		c.Step = s.step
 		s.release(e.Call, c.Record.Unstored)
+	case Confirmed:
+		c.timed = c.timed || c.decided // the condition comes first
+		if c.decided = true; c.isFree() {
+			s.move(e.Call, Event{Kind: Released})
+		}
 	case Finished:
 		s.release(e.Call, true)
 	}
@@ -44,7 +51,7 @@ func (s *State) Apply(e Event) {
 // applyForeign applies an event that comes from the log.
 func (s *State) applyForeign(e Event) {
 	s.move(e.Call, e)
-	if s.Calls[e.Call].waits == 0 {
+	if s.Calls[e.Call].isFree() {
 		s.move(e.Call, Event{Kind: Released})
 	}
 }
@@ -61,12 +68,17 @@ func (s *State) ApplyMessage(path store.Path) {
 // be changed, and is not up to date after the next event.
 func (s *State) Parents() map[string]int { return s.parents }
 
-// ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened.
+// ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened,
+// and [Arrived] to calls whose time has come.
 func (s *State) ApplyTime(now time.Duration) {
 	for len(s.paused) > 0 && s.paused[0].rank.N <= int64(now) {
 		i := s.paused.pop()
-		if c := &s.Calls[i]; c.Phase == Paused && c.Due <= now { // else its pause ended by Returned
+		switch c := &s.Calls[i]; { // in no other phase is it due any more
+		case c.Phase == Paused && c.Due <= now:
 			s.Apply(Event{Kind: Due, Call: i})
+		case c.Phase == Waiting && c.Due != 0 && c.Due <= now:
+			s.Change(i) // unlike an arrival from the log it is undone with the step
+			s.applyForeign(Event{Kind: Arrived, Call: i})
 		}
 	}
 }
@@ -97,7 +109,7 @@ func (c *Call) setStatus(e Event) {
 	case HeldBack:
 		r.Status = journal.Held
 	case Missing:
-		r.Status = journal.Waiting
+		r.Status, c.Due = journal.Waiting, e.Due
 	case Arrived:
 		r.Status = journal.Blocked
 	case Returned:
@@ -152,6 +164,9 @@ func (s *State) enter(i int) {
 	case Paused:
 		s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
 	case Waiting:
+		if c.Due != 0 {
+			s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
+		}
 		if c.Record.Child != "" {
 			if s.parents == nil {
 				s.parents = map[string]int{}
@@ -168,6 +183,9 @@ func (s *State) enter(i int) {
 
 // queueOf returns the queue for a call.
 func (s *State) queueOf(i int) *queue {
+	if c := &s.Calls[i]; !c.decided || !c.timed {
+		return &s.asking
+	}
 	if s.Plan.Calls[i].FireAndForget() {
 		return &s.detached
 	}
@@ -218,7 +236,7 @@ func (s *State) release(i int, settled bool) {
 			continue
 		}
 		next := s.Change(e.To)
-		if next.waits--; next.waits > 0 {
+		if next.removeEdge(e); !next.isFree() {
 			continue
 		}
 		switch next.Phase {
@@ -233,8 +251,8 @@ func (s *State) release(i int, settled bool) {
 }
 
 // Next returns the call that is to be evaluated next, and leaves it in its queue; ok is false if no
-// call can run. Calls of activities that are at their limit are parked. Fire-and-forget calls come
-// last, except in a recorded run, where the record gives the order.
+// call can run. Calls of activities that are at their limit are parked. Conditions and times come
+// first and fire-and-forget calls last, except in a recorded run, where the record gives the order.
 func (s *State) Next() (call int, ok bool) {
 	for {
 		q := s.nextQueue()
@@ -242,7 +260,7 @@ func (s *State) Next() (call int, ok bool) {
 			return 0, false
 		}
 		i := (*q)[0].call
-		if !s.isFull(s.Plan.Calls[i].Activity) {
+		if q == &s.asking || !s.isFull(s.Plan.Calls[i].Activity) {
 			return i, true
 		}
 		q.pop()
@@ -254,13 +272,17 @@ func (s *State) Next() (call int, ok bool) {
 func (s *State) nextQueue() *queue {
 	ready := len(s.ready) > 0 && s.Running()-s.joined < s.Parallel
 	detached := len(s.detached) > 0 && s.detachedRunning < s.Parallel
+	var next *queue
 	switch {
 	case detached && (!ready || s.detached[0].rank.Before(s.ready[0].rank)):
-		return &s.detached
+		next = &s.detached
 	case ready:
-		return &s.ready
+		next = &s.ready
 	}
-	return nil
+	if len(s.asking) > 0 && (next == nil || !(*next)[0].rank.Before(s.asking[0].rank)) {
+		return &s.asking
+	}
+	return next
 }
 
 // Dequeue removes a call from its queue, if it is queued. An event must follow.

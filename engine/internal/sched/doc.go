@@ -10,6 +10,7 @@
 //	queued  -- AtLimit       --> parked
 //	queued  -- Started       --> running
 //	queued  -- HeldBack      --> held
+//	queued  -- Confirmed     --> blocked
 //	queued  -- Missing       --> waiting
 //	queued  -- Finished      --> settled
 //	queued  -- Returned      --> queued

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"obelus/engine/expr"
 	"obelus/engine/journal"
@@ -27,6 +28,9 @@ type Values interface {
 	// error is a [*plan.Fault] where it does not.
 	CheckMethod(call int, path store.Path) error
 
+	// Now returns the time by which calls are due.
+	Now() time.Time
+
 	// Explain adds a remedy to the error of a call's parameters.
 	Explain(call int, err error) error
 }
@@ -36,13 +40,14 @@ type Action uint8
 
 // The actions of calls.
 const (
-	Start  Action = iota // it begins, with its first attempt
-	Retry                // it begins another attempt, with the arguments of the first
-	Hold                 // it is held for a person
-	Wait                 // it waits for values from outside the plan
-	Skip                 // it is not to run: a value that it needs was not written
-	Reject               // it fails without running, by a fault of the plan that its alternatives do not handle
-	Fail                 // it fails without running, as if its activity had failed
+	Start   Action = iota // it begins, with its first attempt
+	Retry                 // it begins another attempt, with the arguments of the first
+	Hold                  // it is held for a person
+	Wait                  // it waits for values from outside the plan, or for a time
+	Confirm               // its condition holds, or its time has come
+	Skip                  // it is not to run: a value that it needs was not written, or its condition does not hold
+	Reject                // it fails without running, by a fault of the plan that its alternatives do not handle
+	Fail                  // it fails without running, as if its activity had failed
 )
 
 // Decision is the next action of a call, with its content.
@@ -52,9 +57,12 @@ type Decision struct {
 	Arguments map[string]any   // of Start and Hold: the call with its references resolved
 	Granted   map[string]any   // of Start and Hold: the values that its scopes grant
 	Reads     map[string]int64 // of Start and Hold: by reference, the newest seq that its value came from
-	WaitsFor  []string         // of Wait: the references
+	WaitsFor  []string         // of Wait: the references; none where it waits for a time
 	Reason    string           // of Skip
-	Err       error            // of Reject and Fail
+	// Of Confirm, and of Skip by a condition.
+	If  *journal.Condition
+	Due time.Time // of Confirm, and of Wait for a time: when a call with a time is due
+	Err error     // of Reject and Fail
 }
 
 // Evaluate decides about a queued call. Its error is one of the values.
@@ -68,6 +76,10 @@ func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error)
 		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil
 	case h != nil && h.Decision != "":
 		return e.approved(h)
+	case !s.Calls[i].decided:
+		return e.condition(ctx)
+	case !s.Calls[i].timed:
+		return e.schedule(ctx)
 	}
 	return e.evaluate(ctx)
 }
@@ -80,10 +92,93 @@ type evaluation struct {
 	values Values
 }
 
+// condition evaluates the call's _if. A value that is missing for good is a no, unlike that of a
+// parameter.
+func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
+	d.If = &journal.Condition{Reads: map[string]int64{}}
+	v, missing, err := e.call.If.Eval(ctx, e.Lookup(e.i, e.values, d.If.Reads))
+	if bad, ok := errors.AsType[*expr.Error](err); ok {
+		return reject(&plan.Fault{Code: plan.CodeExpression, Err: &expr.PlacedError{Place: "_if", Err: bad}}), nil
+	}
+	what := string(store.EncodeJSON(v))
+	switch {
+	case err != nil:
+		return d, err
+	case missing != nil && missing.Open:
+		return e.decideMissing(missing), nil
+	case missing != nil:
+		what = "missing"
+	case v != nil && v != false:
+		d.Action, d.If.Holds = Confirm, true
+		return d, nil
+	}
+	d.Action, d.Reason = Skip, "its _if is "+what
+	if e.call.If.Expr != nil {
+		d.Reason += ": " + e.call.If.Expr.String()
+	}
+	if missing != nil {
+		if why := e.skipReason(missing.Paths); why != "" {
+			d.Reason += " (" + why + ")"
+		}
+	}
+	return d, nil
+}
+
+// schedule decides about a call with _at or _in: it waits for its time, unless its parameters
+// already show that it is to be skipped. The time is found out once. A recorded run waits for none.
+func (e *evaluation) schedule(ctx context.Context) (d Decision, err error) {
+	lookup, now := e.Lookup(e.i, e.values, map[string]int64{}), e.values.Now()
+	if d.Due, err = time.Parse(time.RFC3339, e.Calls[e.i].Record.Due); err != nil {
+		v, missing, err := e.call.Schedule.Eval(ctx, lookup)
+		if bad, ok := errors.AsType[*expr.Error](err); ok {
+			return reject(&plan.Fault{Code: plan.CodeExpression, Err: &expr.PlacedError{Place: e.call.Schedule.Name, Err: bad}}), nil
+		}
+		if err != nil {
+			return d, err
+		}
+		if missing != nil {
+			return e.decideMissing(missing), nil
+		}
+		if d.Due, err = e.call.Schedule.Due(v, now); err != nil {
+			return reject(err), nil
+		}
+	}
+	if e.Order != nil || !now.Before(d.Due) {
+		d.Action = Confirm
+		return d, nil
+	}
+	if skip, err := e.skippedAnyway(ctx, lookup); skip.Action == Skip || err != nil {
+		return skip, err
+	}
+	d.Action = Wait
+	return d, nil
+}
+
+// skippedAnyway decides to skip a call one of whose parameters is missing for good.
+func (e *evaluation) skippedAnyway(ctx context.Context, lookup expr.Lookup) (d Decision, err error) {
+	_, missing, err := e.call.Evaluate(ctx, lookup, nil)
+	if _, bad := errors.AsType[*plan.Fault](err); bad {
+		return d, nil // it is found when it is time: values may change until then
+	}
+	if err != nil || missing == nil || missing.Open {
+		return d, err
+	}
+	return e.decideMissing(missing), nil
+}
+
 func (e *evaluation) evaluate(ctx context.Context) (d Decision, err error) {
 	d.Reads = map[string]int64{}
+	if met := e.Calls[e.i].Record.If; met != nil {
+		maps.Copy(d.Reads, met.Reads)
+	}
+	lookup := e.Lookup(e.i, e.values, d.Reads)
+	if e.call.Schedule != nil { // for what it reads
+		if _, _, err := e.call.Schedule.Eval(ctx, lookup); err != nil && !errors.As(err, new(*expr.Error)) {
+			return d, err
+		}
+	}
 	var missing *expr.Missing
-	d.Arguments, missing, err = e.call.Resolve(ctx, e.Lookup(e.i, e.values, d.Reads))
+	d.Arguments, missing, err = e.call.Resolve(ctx, lookup)
 	if fault, ok := errors.AsType[*plan.Fault](err); ok {
 		return reject(&plan.Fault{Code: fault.Code, Err: e.values.Explain(e.i, fault.Err)}), nil
 	}

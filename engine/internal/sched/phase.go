@@ -10,7 +10,7 @@ const (
 	Blocked Phase = iota // it waits for other calls of the plan
 	Queued               // it can begin, or go on, as soon as there is room
 	Parked               // it could begin, but its activity is at its limit
-	Waiting              // it waits for messages from outside the plan, or for its delegate
+	Waiting              // it waits for messages from outside the plan, for a time, or for its delegate
 	Held                 // it waits for a person's decision
 	Running              // it is at work
 	Paused               // it has failed, and pauses before the next attempt
@@ -30,10 +30,11 @@ type EventKind uint8
 const (
 	Released      EventKind = iota // nothing that the call waited for is left
 	AtLimit                        // its activity is at its limit
+	Confirmed                      // its condition holds, or its time has come
 	Started                        // it begins an attempt
 	HeldBack                       // a person is to decide about it
-	Missing                        // values from outside the plan are missing, for it or in its delegate
-	Arrived                        // something has come that it, or its delegate, may have waited for
+	Missing                        // values from outside the plan are missing, for it or in its delegate, or it is not time
+	Arrived                        // something has come that it, or its delegate, may have waited for, a time too
 	Decided                        // a person has decided about it
 	AttemptFailed                  // an attempt has failed, and another is due after a pause
 	Due                            // the pause before the next attempt is over
@@ -45,7 +46,7 @@ const (
 
 func (k EventKind) String() string {
 	return [eventKinds]string{
-		"Released", "AtLimit", "Started", "HeldBack", "Missing", "Arrived",
+		"Released", "AtLimit", "Confirmed", "Started", "HeldBack", "Missing", "Arrived",
 		"Decided", "AttemptFailed", "Due", "Returned", "Finished", "Cut",
 	}[k]
 }
@@ -64,6 +65,7 @@ var transitions = []transition{
 	{Queued, AtLimit, Parked},
 	{Queued, Started, Running},
 	{Queued, HeldBack, Held},
+	{Queued, Confirmed, Blocked},
 	{Queued, Missing, Waiting},
 	{Queued, Finished, Settled},
 	{Queued, Returned, Queued},

@@ -116,6 +116,8 @@ func (w *world) Resolve(_ int, path store.Path, _ string) (store.Resolved, error
 
 func (w *world) Grant(int, map[string]int64) (map[string]any, error) { return nil, nil }
 
+func (w *world) Now() time.Time { return time.Unix(0, 0) }
+
 func (w *world) CheckMethod(int, store.Path) error { return nil }
 
 func (w *world) Explain(_ int, err error) error { return err }

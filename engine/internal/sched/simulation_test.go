@@ -65,7 +65,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -89,6 +89,7 @@ type author struct {
 
 	plan   *plan.Plan
 	awaits [][]bool // by two calls: the first reads what the second may write
+	asks   [][]bool // by two calls: so does its condition
 	leads  [][]bool // by two calls: the second awaits the first, directly or not
 	yields [][]bool // by two calls: the first writes over what the second reads, which does not await it
 }
@@ -98,6 +99,10 @@ type authoredCall struct {
 	tool, instance string
 	params         [][]string // by parameter, its alternatives: references, or a literal in quotes
 	scopes         []string
+	after          []string   // paths whose writers it waits for
+	condition      []string   // as a parameter; none of a call that runs in any case
+	denies         bool       // its condition does not hold where there is a value
+	in             int        // seconds after which it is ready
 	outputs        [][]string // alternatives of its output path; none of a fire-and-forget call
 
 	retries  int // attempts that fail and are retried
@@ -164,6 +169,18 @@ func randomAuthor(r *rand.Rand) *author {
 		if r.IntN(8) == 0 {
 			c.scopes = []string{state()}
 		}
+		if r.IntN(6) == 0 {
+			c.in = r.IntN(4)
+		}
+		if r.IntN(8) == 0 {
+			c.after = []string{state()}
+		}
+		if r.IntN(5) == 0 {
+			c.condition, c.denies = []string{reference()}, r.IntN(3) == 0
+			if r.IntN(4) == 0 {
+				c.condition = append(c.condition, []string{reference(), "'none'"}[r.IntN(2)])
+			}
+		}
 		if r.IntN(detached) > 0 {
 			c.outputs = [][]string{{state()}}
 			if r.IntN(6) == 0 {
@@ -214,6 +231,18 @@ func (a *author) compile() error {
 		for n, alternatives := range c.params {
 			call[fmt.Sprint("p", n)] = strings.Join(alternatives, " || ")
 		}
+		if c.in > 0 {
+			call["_in"] = fmt.Sprintf("%ds", c.in)
+		}
+		for _, path := range c.after {
+			call["_after"] = path
+		}
+		if len(c.condition) > 0 {
+			text := strings.Join(c.condition, " || ")
+			if call["_if"] = text; c.denies {
+				call["_if"] = "(" + text + ") == null"
+			}
+		}
 		if len(c.scopes) > 0 {
 			scopes := []any{}
 			for _, scope := range c.scopes {
@@ -246,11 +275,21 @@ func (a *author) order() {
 		}
 		return t
 	}
-	a.awaits, a.leads, a.yields = table(), table(), table()
+	a.awaits, a.asks, a.leads, a.yields = table(), table(), table(), table()
 	for j := range a.calls {
 		for _, path := range a.calls[j].references() {
 			for _, i := range a.writersFor(j, path) {
 				a.awaits[j][i] = true
+			}
+		}
+		for _, path := range a.calls[j].after {
+			for i := range a.calls {
+				a.awaits[j][i] = a.awaits[j][i] || i != j && a.mayWrite(i, j, path)
+			}
+		}
+		for _, path := range referencesIn(a.calls[j].condition) {
+			for _, i := range a.writersFor(j, path) {
+				a.asks[j][i] = true
 			}
 		}
 		for _, path := range a.calls[j].scopes {
@@ -271,6 +310,12 @@ func (a *author) order() {
 		}
 	}
 	for j, c := range a.calls {
+		for _, path := range referencesIn(c.condition) {
+			for k := j + 1; k < len(a.calls); k++ {
+				asks := a.mayWrite(k, j, path) && a.leads[k][j] // it is to read the value that its parameters read
+				a.asks[j][k], a.awaits[j][k] = a.asks[j][k] || asks, a.awaits[j][k] || asks
+			}
+		}
 		for _, path := range append(c.references(), c.scopes...) {
 			for k := j + 1; k < len(a.calls); k++ {
 				a.yields[k][j] = a.yields[k][j] || a.mayWrite(k, j, path) && !a.leads[k][j]
@@ -300,9 +345,13 @@ func (a *author) indexes() (all []int) {
 	return all
 }
 
-// references lists the paths that a call's parameters refer to.
+// references lists the paths that a call's parameters and its condition refer to.
 func (c *authoredCall) references() (all []string) {
-	for _, path := range slices.Concat(c.params...) {
+	return append(referencesIn(slices.Concat(c.params...)), referencesIn(c.condition)...)
+}
+
+func referencesIn(alternatives []string) (all []string) {
+	for _, path := range alternatives {
 		if strings.HasPrefix(path, store.Dagger) {
 			all = append(all, path)
 		}
@@ -447,6 +496,10 @@ func (s *simulation) noteFeatures() {
 		s.note("instance", c.instance != "")
 		s.note("scope", len(c.scopes) > 0)
 		s.note("fire-and-forget", len(c.outputs) == 0)
+		for _, path := range c.after {
+			s.note("after", true)
+			s.note("after a later call", slices.ContainsFunc(s.indexes()[i+1:], func(k int) bool { return s.mayWrite(k, i, path) }))
+		}
 		s.note("backward", slices.Contains(s.awaits[i][i+1:], true))
 		s.note("write after read", slices.Contains(s.yields[i], true))
 	}
@@ -517,6 +570,8 @@ type view struct {
 	parents         map[string]int
 	waiting         []int
 	ready, detached []int
+	asking          []int
+	due             []int // waiting calls with a time
 	paused          []int
 }
 
@@ -546,6 +601,13 @@ func viewOf(s *State) view {
 		return all
 	}
 	v.ready, v.detached, v.paused = queued(s.ready, Queued), queued(s.detached, Queued), queued(s.paused, Paused)
+	v.asking = queued(s.asking, Queued)
+	due := map[int]bool{}
+	for _, i := range queued(s.paused, Waiting) {
+		due[i] = s.Calls[i].Due != 0 // else it waits for something else by now
+	}
+	maps.DeleteFunc(due, func(_ int, is bool) bool { return !is })
+	v.due = slices.Sorted(maps.Keys(due))
 	for lot, parked := range s.parked {
 		if lot.detached {
 			v.detached = append(v.detached, parked...)
@@ -553,9 +615,10 @@ func viewOf(s *State) view {
 			v.ready = append(v.ready, parked...)
 		}
 	}
-	for _, q := range [][]int{v.ready, v.detached, v.paused} {
+	for _, q := range [][]int{v.ready, v.detached, v.asking, v.paused} {
 		slices.Sort(q)
 	}
+	v.paused = slices.Compact(v.paused) // one may have waited for a time before
 	for i := range v.calls {
 		if c := &v.calls[i]; c.Phase == Parked {
 			c.Phase = Queued
@@ -581,6 +644,16 @@ func (s *simulation) outside() (events []func()) {
 		})
 	}
 	for i := range s.state.Calls {
+		if c := &s.state.Calls[i]; c.Phase == Waiting && c.Due != 0 {
+			events = append(events, func() {
+				s.note("its time comes", true)
+				s.now = max(s.now, c.Due)
+				s.state.ApplyTime(s.now)
+				if c.Phase == Waiting {
+					s.fatalf("the time of call %d has come, and it waits", i)
+				}
+			})
+		}
 		if c := &s.state.Calls[i]; c.Phase == Waiting && c.Record.Child != "" {
 			events = append(events, func() { s.state.Apply(Event{Kind: Arrived, Call: i}) })
 		}
@@ -633,7 +706,7 @@ func (s *simulation) happen() {
 		f.waits++
 		s.note("delegate waits", true)
 		s.state.Change(i).Record.Child = fmt.Sprint("inside ", i)
-		s.state.Apply(Event{Kind: Missing, Call: i})
+		s.state.Apply(Event{Kind: Missing, Call: i, Due: time.Duration(s.r.IntN(2)) * (s.now + time.Second)})
 	case f.attempts < c.retries:
 		f.attempts++
 		s.note("retry", true)
@@ -708,12 +781,23 @@ func (s *simulation) evaluate(i int) {
 	if due != (d.Action == Retry) {
 		s.fatalf("call %d awaits a retry: %t, and the decision is %d", i, due, d.Action)
 	}
-	s.checkTurn(i)
+	asks := c.Record.Hold == nil && len(s.author.calls[i].condition) > 0 && c.Record.If == nil
+	scheduled := !asks && c.Record.Hold == nil && c.Record.At == 0 && !c.timed
+	if asks {
+		s.checkCondition(i, d)
+	} else {
+		s.checkTurn(i)
+	}
 	if h := c.Record.Hold; h != nil && (h.Decision == journal.Rejected) != (d.Action == Fail) {
 		s.fatalf("call %d was %s, and the decision is %d", i, h.Decision, d.Action)
 	}
 	if c.Record.At == 0 {
-		s.checkDecision(i, d.Action)
+		switch {
+		case scheduled:
+			s.checkSchedule(i, d)
+		case !asks:
+			s.checkDecision(i, d.Action)
+		}
 		f.began = s.n
 	}
 	switch d.Action {
@@ -730,11 +814,26 @@ func (s *simulation) evaluate(i int) {
 		s.state.Apply(Event{Kind: HeldBack, Call: i})
 	case Wait:
 		c.Record.WaitingOn = d.WaitsFor
-		s.note("waits", true)
-		s.state.Apply(Event{Kind: Missing, Call: i})
+		e := Event{Kind: Missing, Call: i}
+		if scheduled {
+			c.Record.Due, e.Due = store.FormatDate(d.Due), d.Due.Sub(s.Now())+s.now
+		}
+		s.note("waits", !scheduled)
+		s.note("waits for a time", scheduled)
+		s.state.Apply(e)
+	case Confirm:
+		if asks {
+			c.Record.If = d.If
+		}
+		s.note("condition holds", asks)
+		s.state.Apply(Event{Kind: Confirmed, Call: i})
 	case Skip:
 		c.Record.Reason, c.Record.At = d.Reason, s.n
+		if asks {
+			c.Record.If = d.If
+		}
 		s.note("skipped", true)
+		s.note("condition fails", asks)
 		s.end(i, journal.Skipped)
 	case Reject:
 		c.Record.At = s.n
@@ -756,6 +855,57 @@ func (s *simulation) checkTurn(i int) {
 		if f := &s.facts.calls[j]; yields && !f.read && f.ends == 0 && !s.overtaken(j, i) {
 			s.fatalf("call %d has its turn before call %d has read what it writes over", i, j)
 		}
+	}
+}
+
+// checkCondition checks a decision about a call's condition: the calls that it refers to have settled,
+// whatever else the call waits for.
+func (s *simulation) checkCondition(i int, d Decision) {
+	var waits bool
+	for j := range s.author.calls {
+		if s.asks[i][j] && s.facts.calls[j].ends == 0 && !s.overtaken(j, i) {
+			s.fatalf("the condition of call %d has its turn before call %d, whose writes it reads, has settled", i, j)
+		}
+		waits = waits || s.awaits[i][j] && s.facts.calls[j].ends == 0
+	}
+	c := &s.author.calls[i]
+	has := func(path string) bool { return !strings.HasPrefix(path, store.Dagger) || s.has(i, path) }
+	there := slices.ContainsFunc(c.condition, has)
+	open := !there && slices.ContainsFunc(c.condition, func(path string) bool { return s.isOpen(i, path) })
+	want := Skip
+	switch {
+	case there && !c.denies:
+		want = Confirm
+	case open:
+		want = Wait
+	}
+	if d.Action != want {
+		s.fatalf("the decision about the condition of call %d is %d, not %d", i, d.Action, want)
+	}
+	s.note("condition waits", want == Wait)
+	s.note("settled early", want == Skip && waits)
+}
+
+// checkSchedule checks a decision about a call with a time: it waits for it, unless a parameter is
+// missing for good.
+func (s *simulation) checkSchedule(i int, d Decision) {
+	c := &s.state.Calls[i]
+	if d.Action == Skip {
+		s.checkDecision(i, Skip)
+		s.note("skipped before its time", true)
+		return
+	}
+	known := c.Record.Due != ""
+	due := s.Now().Add(time.Duration(s.author.calls[i].in) * time.Second)
+	if known {
+		due, _ = time.Parse(time.RFC3339, c.Record.Due)
+	}
+	want := Confirm
+	if s.order == nil && s.Now().Before(due) {
+		want = Wait
+	}
+	if d.Action != want || !d.Due.Equal(due) || d.WaitsFor != nil {
+		s.fatalf("call %d is due at %s, known before: %t, and the decision is %d, for %s", i, due, known, d.Action, d.Due)
 	}
 }
 
@@ -853,6 +1003,9 @@ func (s *simulation) Grant(i int, _ map[string]int64) (map[string]any, error) {
 	return nil, nil
 }
 
+// Now implements [Values].
+func (s *simulation) Now() time.Time { return time.Unix(0, 0).Add(s.now) }
+
 // CheckMethod implements [Values].
 func (s *simulation) CheckMethod(i int, path store.Path) error {
 	if s.author.calls[i].misfits {
@@ -894,6 +1047,9 @@ func (s *simulation) check() {
 				s.fatalf("call %d is blocked, and nothing that it has to wait for is left", i)
 			}
 		case Queued:
+			if !c.decided || !c.timed {
+				s.fatalf("the condition or the time of call %d is to be evaluated, which takes no room", i)
+			}
 			s.note("queued for room", true)
 			if hasRoom {
 				s.fatalf("call %d is queued, and there is room for it", i)
@@ -908,7 +1064,10 @@ func (s *simulation) check() {
 				s.fatalf("call %d is paused, and was due at %s", i, c.Due)
 			}
 		case Waiting:
-			if c.Record.Child == "" && !slices.ContainsFunc(c.Record.WaitingOn, func(path string) bool { return !s.exists(i, path) }) {
+			if c.Due != 0 && c.Due <= s.now {
+				s.fatalf("call %d waits, and its time came at %s", i, c.Due)
+			}
+			if c.Record.Child == "" && c.Due == 0 && !slices.ContainsFunc(c.Record.WaitingOn, func(path string) bool { return !s.exists(i, path) }) {
 				s.fatalf("call %d waits, and all is there", i)
 			}
 		}
@@ -921,6 +1080,12 @@ func (s *simulation) check() {
 // isBlocked reports whether a call has to wait for another. Where calls have been retried it also
 // waits behind calls that had settled.
 func (s *simulation) isBlocked(i int) bool {
+	if !s.state.Calls[i].decided {
+		return slices.ContainsFunc(s.indexes(), func(j int) bool {
+			ends := s.facts.calls[j].ends
+			return s.asks[i][j] && (ends == 0 || s.retried && s.isBehind(j))
+		})
+	}
 	return slices.ContainsFunc(s.indexes(), func(j int) bool {
 		f := &s.facts.calls[j]
 		waits := f.ends == 0 && (s.awaits[i][j] || s.yields[i][j] && !f.started)
@@ -949,6 +1114,7 @@ func (s *simulation) checkCounts() {
 	v := viewOf(s.state)
 	var want view
 	done, failed := 0, 0
+	timed := 0 // calls that wait for a time of their own
 	for i := range s.state.Calls {
 		c := &s.state.Calls[i]
 		phase := c.Phase
@@ -962,21 +1128,30 @@ func (s *simulation) checkCounts() {
 		case journal.Failed:
 			failed++
 		}
+		if phase == Waiting && c.Due != 0 {
+			want.due = append(want.due, i)
+			if c.Record.Child == "" {
+				timed++
+			}
+		}
 		switch {
+		case phase == Queued && !(c.decided && c.timed):
+			want.asking = append(want.asking, i)
 		case phase == Queued && c.Record.Unstored:
 			want.detached = append(want.detached, i)
 		case phase == Queued:
 			want.ready = append(want.ready, i)
 		case phase == Paused:
 			want.paused = append(want.paused, i)
-		case phase == Waiting && c.Record.Child == "":
+		case phase == Waiting && c.Record.Child == "" && c.Due == 0:
 			want.waiting = append(want.waiting, i)
 		case phase == Running && c.Record.Unstored:
 			want.detachedRunning++
 		}
 	}
-	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) ||
-		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || len(v.parents)+len(v.waiting) != v.number[Waiting] {
+	if v.number != want.number || v.detachedRunning != want.detachedRunning || !slices.Equal(v.ready, want.ready) || !slices.Equal(v.detached, want.detached) || !slices.Equal(v.asking, want.asking) ||
+		!slices.Equal(v.waiting, want.waiting) || !slices.Equal(v.paused, want.paused) || !slices.Equal(v.due, want.due) ||
+		len(v.parents)+len(v.waiting)+timed != v.number[Waiting] {
 		s.fatalf("the state counts\n%+v\nand there are\n%+v", v, want)
 	}
 	if s.state.Done != done || s.state.Failed != failed {
@@ -1053,7 +1228,10 @@ func (s *simulation) resume(retry bool) {
 		case was.Status.Settled(), was.Status == journal.Held, was.Status == journal.Ready, was.Status == journal.InDoubt && !retry:
 			r = was
 		default:
-			r.At, r.Child, r.Hold, r.Reads = was.At, was.Child, was.Hold, was.Reads
+			r.At, r.Child, r.Hold, r.Reads, r.If = was.At, was.Child, was.Hold, was.Reads, was.If
+			if s.author.calls[i].in > 0 {
+				r.Due = was.Due
+			}
 		}
 		records = append(records, r)
 	}
@@ -1078,7 +1256,11 @@ func (s *simulation) retry() bool {
 	for more := true; more; {
 		more = false
 		for i := range again {
-			if s.state.Calls[i].Record.Status == journal.Skipped && !again[i] && s.plan.Graph.DependsOnAny(i, s.plan.Calls[i].Refs, again) {
+			r, refs := &s.state.Calls[i].Record, s.plan.Calls[i].Refs
+			if r.If != nil && !r.If.Holds { // it was skipped for nothing else
+				refs = s.plan.Calls[i].If.Reads()
+			}
+			if r.Status == journal.Skipped && !again[i] && s.plan.Graph.DependsOnAny(i, refs, again) {
 				again[i], more = true, true
 			}
 		}
@@ -1120,6 +1302,9 @@ func (s *simulation) runRecorded() (end []string) {
 		order[r.Call] = journal.Span{Began: journal.Position{N: f.began}, Settled: journal.Position{N: f.settled}}
 		if r.Hold = last.Calls[i].Record.Hold; r.Hold != nil && r.Hold.Decision == "" {
 			r.Hold = nil
+		}
+		if met := last.Calls[i].Record.If; met != nil && met.Holds {
+			r.If = met
 		}
 		records = append(records, r)
 	}

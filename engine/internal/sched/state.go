@@ -34,7 +34,8 @@ type State struct {
 
 	ready    queue          // queued calls
 	detached queue          // queued fire-and-forget calls, which take no room from others
-	paused   queue          // paused calls, the first due first
+	asking   queue          // queued calls whose conditions or times are to be evaluated, which takes no room
+	paused   queue          // paused calls, and waiting ones with a time, the first due first
 	parked   map[lot][]int  // parked calls
 	waiting  waitIndex      // waiting calls, by the paths that they wait for
 	parents  map[string]int // waiting calls, by the contexts of their delegates
@@ -61,10 +62,12 @@ type lot struct {
 type Call struct {
 	Record  journal.Record
 	Phase   Phase
-	Written []store.Path  // paths that it wrote
-	Step    int           // in which its newest attempt began
-	Started time.Time     // when its first attempt did
-	Due     time.Duration // of a paused call: when its next attempt is due, since the run was opened
+	Written []store.Path // paths that it wrote
+	Step    int          // in which its newest attempt began
+	Started time.Time    // when its first attempt did
+	// Of a paused call: when its next attempt is due; of one that waits for a time: when that is.
+	// Since the run was opened.
+	Due time.Duration
 	// Of a call that waits for its delegate: the journal's position when that began to wait.
 	WaitsSince int64
 	Before     journal.Status // before the run was resumed
@@ -72,6 +75,9 @@ type Call struct {
 	Joins      bool           // it began together with another call, and takes no room beside that
 
 	waits   int  // edges into it that still hold it
+	asks    int  // edges among them that its condition waits for
+	decided bool // its condition has been evaluated, or it has none
+	timed   bool // its time has come, or it has none
 	read    bool // calls that wait for its reads have been released
 	settled bool // calls that wait for its outcome have been released
 	saved   int  // number of the step that has kept its state before
@@ -79,6 +85,14 @@ type Call struct {
 
 // Index is the call's place in the plan, from 0.
 func (c *Call) Index() int { return c.Record.Position - 1 }
+
+// isFree reports whether nothing holds a call that is blocked, or those behind a call that has
+// settled: not its condition, or, once that is decided, no call that it waits for. A call whose
+// condition does not hold has settled without the others.
+func (c *Call) isFree() bool {
+	skipped := c.Phase == Settled && c.Record.If != nil && !c.Record.If.Holds
+	return c.waits == 0 || c.asks == 0 && (!c.decided || skipped)
+}
 
 // AwaitsRetry reports whether an attempt of the call has failed, and the next has not begun. It may
 // be due.
@@ -99,19 +113,39 @@ type savedCall struct {
 func New(c Config, record func(i int) journal.Record) *State {
 	s := &State{Config: c, Calls: make([]Call, len(c.Plan.Calls))}
 	for i := range s.Calls {
-		s.Calls[i] = Call{Record: record(i), waits: len(c.Plan.Graph.Into[i])}
+		s.Calls[i] = Call{Record: record(i), waits: len(c.Plan.Graph.Into[i]), decided: c.Plan.Calls[i].If == nil, timed: c.Plan.Calls[i].Schedule == nil}
+		if !s.Calls[i].decided {
+			s.Calls[i].asks = count(c.Plan.Graph.Into[i], plan.IfEdge)
+		}
 	}
 	s.number[Blocked] = len(s.Calls)
 	if c.Order != nil {
 		for i := range s.Calls {
 			for _, e := range c.Plan.Graph.Into[i] {
 				if s.overtook(e) {
-					s.Calls[i].waits--
+					s.Calls[i].removeEdge(e)
 				}
 			}
 		}
 	}
 	return s
+}
+
+func count(edges []plan.Edge, kind plan.EdgeKind) (n int) {
+	for _, e := range edges {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// removeEdge removes an edge into the call.
+func (c *Call) removeEdge(e plan.Edge) {
+	c.waits--
+	if e.Kind == plan.IfEdge {
+		c.asks--
+	}
 }
 
 // Restore gives calls the phases that their records tell, releases those that wait for settled
@@ -133,17 +167,21 @@ func (s *State) Restore() {
 		default:
 			c.Phase = Blocked
 		}
+		if h := c.Record.Hold; c.Record.At != 0 || h != nil && h.Decision != "" { // it has read before
+			c.decided, c.timed = true, true
+		}
+		c.decided = c.decided || c.Record.If != nil
 	}
 	for i := range s.Calls {
 		switch c := &s.Calls[i]; {
-		case c.Phase == Settled && c.waits == 0:
+		case c.Phase == Settled && c.isFree():
 			s.release(i, true)
 		case c.Phase != Settled && c.Record.At != 0:
 			s.release(i, false)
 		}
 	}
 	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Phase == Blocked && c.waits == 0 {
+		if c := &s.Calls[i]; c.Phase == Blocked && c.isFree() {
 			c.Phase = Queued
 		}
 	}
@@ -153,7 +191,7 @@ func (s *State) Restore() {
 // rebuild computes queues, indexes and counts from the phases of the calls. Parked calls are
 // queued.
 func (s *State) rebuild() {
-	s.ready, s.detached, s.paused = s.ready[:0], s.detached[:0], s.paused[:0]
+	s.ready, s.detached, s.asking, s.paused = s.ready[:0], s.detached[:0], s.asking[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
 	s.number, s.Done, s.Failed, s.detachedRunning, s.joined = [phases]int{}, 0, 0, 0, 0
 	for i := range s.Calls {
@@ -214,8 +252,9 @@ func (s *State) IsOver() bool {
 	return s.number[Running]+s.number[Paused] == 0 && !s.AwaitsOutside() && !s.HasQueued()
 }
 
-// NextDue returns when the first pause between attempts ends, since the run was opened; ok is false
-// if no call pauses. It may be early, by a pause that has ended by another event.
+// NextDue returns when the first pause between attempts ends, or the time of a waiting call comes,
+// since the run was opened; ok is false if there is none. It may be early, by a call that another
+// event has reached before.
 func (s *State) NextDue() (due time.Duration, ok bool) {
 	if len(s.paused) == 0 {
 		return 0, false
@@ -223,8 +262,13 @@ func (s *State) NextDue() (due time.Duration, ok bool) {
 	return time.Duration(s.paused[0].rank.N), true
 }
 
-// HasDue reports whether a pause is over, by the time since the run was opened.
-func (s *State) HasDue(now time.Duration) bool {
-	due, ok := s.NextDue()
-	return ok && due <= now
+// EarliestDue returns the earliest time for which a call waits, in its delegate too; ok is false if
+// none waits for a time.
+func (s *State) EarliestDue() (due time.Time, ok bool) {
+	for i := range s.Calls {
+		if t, waits := s.Calls[i].Record.WaitsUntil(); waits && (!ok || t.Before(due)) {
+			due, ok = t, true
+		}
+	}
+	return due, ok
 }

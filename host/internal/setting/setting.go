@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine/duration"
 	"obelus/store"
 )
 
@@ -58,20 +59,13 @@ func Positive(v any) (int, error) {
 	return 0, WrongType("a whole number above 0", v)
 }
 
-// Duration reads a number of seconds, or text like "5s" or "1m30s".
+// Duration reads a number of seconds, or text like "5s", "1m30s" or "3d".
 func Duration(v any) (time.Duration, error) {
-	switch v := v.(type) {
-	case json.Number:
-		f, err := strconv.ParseFloat(string(v), 64)
-		if err == nil && f >= 0 && f < 1e9 {
-			return time.Duration(f * float64(time.Second)), nil
-		}
-	case string:
-		if d, err := time.ParseDuration(v); err == nil && d >= 0 {
-			return d, nil
-		}
+	d, err := duration.Read(v)
+	if err != nil {
+		return 0, WrongType(`a duration: a number of seconds or text like "5s"`, v)
 	}
-	return 0, WrongType(`a duration: a number of seconds or text like "5s"`, v)
+	return d, nil
 }
 
 // PositiveDuration reads a duration above zero.
