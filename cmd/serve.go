@@ -57,8 +57,9 @@ At most --runs go on at once; a request for one more is answered when it has beg
 also without "wait", or with 429 if --queue others wait for that already.
 
 It listens on the loopback address. Another one needs a --token, or the
-environment's OBELUS_TOKEN, which every request must bring; names under which it
-is reached are given by --name. The settings are in obelus.lua, under serve.
+environment's OBELUS_TOKEN, which every request must bring, or tokens with names
+and roles (serve.tokens in obelus.lua); names under which it is reached are given
+by --name. The settings are in obelus.lua, under serve.
 
 SIGTERM and an interrupt let running calls end within the time of the setting
 drain; what is left undone is resumed by the next server that is
@@ -103,7 +104,11 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 		return err
 	}
 	o.applyDefaults(a.host.Generation().Settings().Serve)
-	l, err := o.listen()
+	tokens := a.host.Generation().Settings().Serve.Tokens
+	if err := web.CheckTokens(tokens, o.token, os.Getenv); err != nil {
+		return exit.Usage(err.Error())
+	}
+	l, err := o.listen(len(tokens) > 0)
 	if err != nil {
 		return err
 	}
@@ -186,14 +191,15 @@ func (o *serveOptions) applyDefaults(s host.Serving) {
 	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN")))
 }
 
-// listen opens the address. One that can be reached from other machines needs a token.
-func (o *serveOptions) listen() (net.Listener, error) {
+// listen opens the address. One that can be reached from other machines needs a token, which may be
+// one of the settings.
+func (o *serveOptions) listen(named bool) (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", o.addr)
 	if err != nil {
 		return nil, exit.Usagef("--addr %s: it must be HOST:PORT, for example %s", o.addr, defaultAddr)
 	}
-	if !addr.IP.IsLoopback() && o.token == "" {
-		return nil, exit.Usagef("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring", o.addr)
+	if !addr.IP.IsLoopback() && o.token == "" && !named {
+		return nil, exit.Usagef("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring, or serve.tokens in %s", o.addr, host.SettingsFile)
 	}
 	network := "tcp"
 	if addr.IP.To4() != nil {
@@ -214,6 +220,12 @@ func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan 
 			logReload(logger, r)
 		} else {
 			reportReload(a, r)
+		}
+		if r.Err != nil {
+			return
+		}
+		if err := web.CheckTokens(r.Generation.Settings().Serve.Tokens, o.token, os.Getenv); err != nil {
+			logger.Warn("a token lets nobody in", "error", err)
 		}
 	}
 	watched := make(chan error, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"obelus/cmd/internal/exit"
@@ -64,7 +65,8 @@ func reportReload(a *app, r host.Reload) {
 
 // pendingText says which settings take effect only when the host is started again.
 func pendingText(r host.Reload) string {
-	if r.Withheld && len(r.Pending) == 1 {
+	granted := func(name string) bool { return name == "allow" || name == "serve.tokens" }
+	if r.Withheld && !slices.ContainsFunc(r.Pending, func(name string) bool { return !granted(name) }) {
 		return fmt.Sprintf("%s grants more than before: that counts when the host is started again, or on SIGHUP under serve", host.SettingsFile)
 	}
 	return fmt.Sprintf("%s: a change of %s counts when the host is started again", host.SettingsFile, strings.Join(r.Pending, " and "))

@@ -52,7 +52,8 @@ type Reload struct {
 	Pending []string
 
 	// Withheld reports that obelus.lua grants more than before, which a watch does not take over by
-	// itself: [Host.Reload] does, or starting the host again. Pending has "allow" then.
+	// itself: [Host.Reload] does, or starting the host again. Pending has "allow" then, or
+	// "serve.tokens" where tokens may do more, or there are more of them.
 	Withheld bool
 
 	// Err is an [Errors], with everything that is wrong, or nil.
@@ -223,6 +224,9 @@ func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 		r.Generation, r.Pending = g, h.started.pending(g.settings)
 		if r.Withheld = g.withheld; r.Withheld {
 			r.Pending = append([]string{"allow"}, r.Pending...)
+		}
+		if bound != nil && g.settings.Serve.narrowTokens(before.settings.Serve.Tokens) {
+			r.Withheld, r.Pending = true, append(r.Pending, "serve.tokens")
 		}
 		h.present.Store(g)
 		h.good = from

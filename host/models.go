@@ -180,7 +180,7 @@ func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
 	}
 	for _, name := range s.secrets() {
 		if slices.Contains(s.Allow.Env.List, name) {
-			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, or the secret of a hook, which no script may read", name)}}
+			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read", name)}}
 		}
 	}
 	return nil
@@ -361,6 +361,9 @@ func (s Settings) secrets() (names []string) {
 		if h.Secret != "" {
 			names = append(names, h.Secret)
 		}
+	}
+	for _, t := range s.Serve.Tokens {
+		names = append(names, t.Env)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -153,6 +153,49 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 	}
 }
 
+// TestReload_MoreTokensWait holds that a watch takes tokens away, and roles, and gives none.
+func TestReload_MoreTokensWait(t *testing.T) {
+	settings := func(tokens string) string { return "return { serve = { tokens = { " + tokens + " } } }" }
+	f := watched(t, nil, map[string]string{"obelus.lua": settings("ci = { env = 'CI', may = 'run' }, ops = { env = 'OPS', may = 'decide' }")})
+	has := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(f.host.Generation().Settings().Serve.Tokens); got != want {
+			t.Errorf("the tokens are %s, not %s", got, want)
+		}
+	}
+	has("[{ci CI run} {ops OPS decide}]")
+	f.replace("obelus.lua", settings("ci = { env = 'CI', may = 'decide' }, late = { env = 'LATE', may = 'read' }"))
+	f.expect("2 +[] ~[obelus.lua] -[] pending [serve.tokens]")
+	has("[{ci CI run}]")
+	f.replace("obelus.lua", settings("ci = { env = 'CI', may = 'read' }"))
+	f.expect("3 +[] ~[obelus.lua] -[]")
+	has("[{ci CI read}]")
+	f.replace("obelus.lua", settings("ci = { env = 'HOME', may = 'read' }, late = { env = 'LATE', may = 'run' }"))
+	f.expect("4 +[] ~[obelus.lua] -[] pending [serve.tokens]")
+	has("[]")
+	if r := f.host.Reload(); r.Err != nil || len(r.Pending) > 0 || r.Withheld {
+		t.Errorf("pending %v, %v", r.Pending, r.Err)
+	}
+	has("[{ci HOME read} {late LATE run}]")
+}
+
+// TestPermissions_NamedToken holds that no permission gives a token of serve.tokens to a script.
+func TestPermissions_NamedToken(t *testing.T) {
+	t.Setenv("CI_TOKEN", "t0")
+	for _, isolate := range []string{"none", "process"} {
+		g := open(t, map[string]string{
+			"obelus.lua":       `return { isolate = "` + isolate + `", allow = true, serve = { tokens = { ci = { env = "CI_TOKEN", may = "read" } } } }`,
+			"activities/a.lua": `Activity.register("a", function() local v, err = require("env").get("CI_TOKEN", "none") return { v or "", err } end)`,
+		})
+		if g.workers != nil {
+			t.Cleanup(g.workers.Close)
+		}
+		if got, err := runA(g, plan.Invocation{Attempt: 1}); err != nil || strings.Contains(got, "t0") || strings.Contains(got, "none") {
+			t.Errorf("isolate %s: got %s %v", isolate, got, err)
+		}
+	}
+}
+
 // TestPermissions_ServerToken holds that no permission gives the server's token to a script.
 func TestPermissions_ServerToken(t *testing.T) {
 	t.Setenv("OBELUS_TOKEN", "t0")

@@ -32,6 +32,11 @@ func hooks(text string) map[string]string {
 	return map[string]string{"obelus.lua": "return { serve = { hooks = {\n" + text + " } } }"}
 }
 
+// tokens returns a project with tokens of a server.
+func tokens(text string) map[string]string {
+	return map[string]string{"obelus.lua": "return { serve = { tokens = {\n" + text + " } } }"}
+}
+
 func TestOpen_Errors(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -80,7 +85,18 @@ func TestOpen_Errors(t *testing.T) {
 		{"hook of another name", hooks("['a/b'] = { verify = 'none' }"), `obelus.lua:2: serve.hooks.a/b: "a/b" is no name for it: it has up to 26 letters, digits, _ and -, and begins with a letter`},
 		{"unknown setting of a hook", hooks("push = {\n verfy = 'none' }"), `obelus.lua:3: unknown setting serve.hooks.push.verfy (did you mean "verify"?)`},
 		{"secret of a hook that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'S' } }, serve = { hooks = { push = { plan = 'plans/a.lua', verify = 'hmac-sha256', secret = 'S' } } } }"},
-			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, or the secret of a hook, which no script may read`},
+			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read`},
+		{"token without a variable", tokens("ci = { may = 'read' }"), `obelus.lua:2: serve.tokens.ci needs the name of the environment variable that has it: env = "CI_TOKEN"`},
+		{"token without a role", tokens("ci = { env = 'CI' }"), `obelus.lua:2: serve.tokens.ci needs a role: may = "read", "run" or "decide"`},
+		{"token with no role", tokens("ci = {\n may = 'none' }"), `obelus.lua:3: serve.tokens.ci.may must be "read", "run" or "decide", not "none" (one of read, run, decide)`},
+		{"token with another role", tokens("ci = {\n may = 'reed' }"), `obelus.lua:3: serve.tokens.ci.may must be "read", "run" or "decide", not "reed" (did you mean "read"?)`},
+		{"token in the file", tokens("ci = {\n env = 'c0ffee' }"), `obelus.lua:3: serve.tokens.ci.env must be the name of the environment variable that has the token, such as "CI_TOKEN": a token does not belong into this file`},
+		{"token of the server", tokens("ci = {\n env = 'OBELUS_TOKEN' }"), `obelus.lua:3: serve.tokens.ci.env must not be OBELUS_TOKEN, the token that has all roles: name another variable`},
+		{"token by the name of none", tokens("token = { env = 'CI', may = 'read' }"), `obelus.lua:2: serve.tokens.token: decisions without a named token are recorded as by "token": choose another name`},
+		{"token with a wrong name", tokens("['a b'] = { env = 'CI', may = 'read' }"), `obelus.lua:2: serve.tokens.a b: "a b" is no name for it: it has up to 64 letters, digits, _, - and ., and begins with a letter`},
+		{"tokens in one variable", tokens("a = { env = 'CI', may = 'read' }, b = {\n env = 'CI', may = 'run' }"), `obelus.lua:3: serve.tokens.b.env: CI is the variable of the token a too: give each its own`},
+		{"token that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'CI' } }, serve = { tokens = { ci = { env = 'CI', may = 'read' } } } }"},
+			`obelus.lua:2: allow.env: the variable CI has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read`},
 		{"unknown occasion", map[string]string{"obelus.lua": "return { serve = { on = {\n faild = 'plans/a.lua' } } }"}, `obelus.lua:2: unknown setting serve.on.faild (did you mean "failed"?)`},
 		{"occasion for no plan", map[string]string{"obelus.lua": "return { serve = { on = {\n failed = 'mail' } } }"}, `obelus.lua:2: serve.on.failed must be a file below plans/, such as "plans/report.lua", not "mail"`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},

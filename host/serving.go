@@ -30,11 +30,12 @@ type Serving struct {
 	Hooks     []Hook // sorted by name
 	On        Reactions
 	Schedules []Schedule // sorted by name
+	Tokens    []Token    // sorted by name
 }
 
-// withoutTriggers returns the settings that a running server can't take over.
-func (s Serving) withoutTriggers() Serving {
-	s.Hooks, s.On, s.Schedules = nil, Reactions{}, nil
+// fixed returns the settings that a running server can't take over.
+func (s Serving) fixed() Serving {
+	s.Hooks, s.On, s.Schedules, s.Tokens = nil, Reactions{}, nil, nil
 	return s
 }
 
@@ -61,6 +62,7 @@ var servingFields = []struct {
 	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = setting.Positive(v); return err }},
 	{"schedules", readSchedules},
 	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
+	{"tokens", readTokens},
 }
 
 func readServe(s *Settings, v any) error {
@@ -145,7 +147,7 @@ func (s Settings) pending(next Settings) []string {
 	}{
 		{"db", s.DB != next.DB},
 		{"expressions", s.Expressions != next.Expressions},
-		{"serve", !reflect.DeepEqual(s.Serve.withoutTriggers(), next.Serve.withoutTriggers())},
+		{"serve", !reflect.DeepEqual(s.Serve.fixed(), next.Serve.fixed())},
 		{"synchronous", s.Synchronous != next.Synchronous},
 	} {
 		if f.changed {

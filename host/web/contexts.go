@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"obelus/engine"
-	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -47,15 +46,9 @@ type runPage struct {
 func (s lists) listRuns(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	f, statuses := q.listed()
-	limit := q.seq("limit")
+	limit := q.limit(defaultPage)
 	if f.After = q.cursor(); q.err != nil {
 		return q.err
-	}
-	switch {
-	case limit > mostPage:
-		return wrong("limit=%d: a page has at most %d runs", limit, mostPage)
-	case limit == 0:
-		limit = defaultPage
 	}
 	return s.respond(w, r, func() (any, error) {
 		page := runPage{Runs: []history.Summary{}}
@@ -157,75 +150,6 @@ func (s *Server) existingContext(r *http.Request) (string, error) {
 	return name, err
 }
 
-func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f := store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.after(), At: q.seq("at")}
-	if q.err != nil {
-		return q.err
-	}
-	f.Context = r.PathValue("context")
-	head, err := s.log.Head(r.Context(), f.Context)
-	if err != nil {
-		return err
-	}
-	if f.At == 0 {
-		f.At = head // the answer ends here, though the log goes on
-	}
-	w.Header().Set("Content-Type", "application/json")
-	for begun, more := false, true; more; begun = true {
-		var after int64
-		piece, leave, err := s.reserve(r.Context(), s.room, func() ([]byte, error) {
-			l := list{begun: begun}
-			after, more = f.After, false
-			if head == 0 {
-				return l.end(), nil
-			}
-			for m, err := range s.log.Messages(r.Context(), f) {
-				if err != nil {
-					return nil, err
-				}
-				after = m.Seq
-				if l.add(m); len(l.text) >= portion { // no read of the log is open while the client takes it
-					more = true
-					return l.text, nil
-				}
-			}
-			return l.end(), nil
-		})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(piece)
-		if leave(); err != nil {
-			return err
-		}
-		f.After = after
-	}
-	return nil
-}
-
-func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	at, statuses := q.seq("at"), q.outcomes("status")
-	if q.err != nil {
-		return q.err
-	}
-	name, err := s.existingContext(r)
-	if err != nil {
-		return err
-	}
-	return s.respondText(w, r, func() ([]byte, error) {
-		records, err := journal.In(s.log, name).CurrentRecords(r.Context(), at)
-		if err != nil {
-			return nil, err
-		}
-		if len(statuses) > 0 {
-			records = slices.DeleteFunc(records, func(r journal.Record) bool { return !r.Is(statuses) })
-		}
-		return listOf(records, func(r journal.Record) (any, error) { return r, nil })
-	})
-}
-
 func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	name, err := s.existingContext(r)
 	if err != nil {
@@ -243,45 +167,14 @@ func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// asked returns the parameters of get and why.
-func asked(r *http.Request) (expr *expr.Expr, at int64, instance string, err error) {
-	q := queryOf(r)
-	at = q.seq("at")
-	if q.err == nil && q.text("ref") == "" {
-		q.err = wrong("say what to get: ?ref=state.user")
-	}
-	if q.err != nil {
-		return nil, 0, "", q.err
-	}
-	expr, err = history.ParseRef(q.text("ref"))
-	return expr, at, q.text("instance"), err
-}
-
-func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
-	expr, at, instance, err := asked(r)
-	if err != nil {
-		return err
-	}
-	return s.respond(w, r, func() (any, error) {
-		return history.Get(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
-	})
-}
-
-func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
-	expr, at, instance, err := asked(r)
-	if err != nil {
-		return err
-	}
-	return s.respond(w, r, func() (any, error) {
-		return history.Explain(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
-	})
+// forkBody is the body of POST …/fork.
+type forkBody struct {
+	Context *string `json:"context" jsonschema:"The name of the fork; a new one unless it is given."`
+	At      *int64  `json:"at" jsonschema:"The seq up to which the log is shared; the newest unless it is given."`
 }
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
-	var asked struct {
-		Context *string `json:"context"`
-		At      *int64  `json:"at"`
-	}
+	var asked forkBody
 	if err := read(r, &asked); err != nil {
 		return err
 	}

@@ -9,11 +9,14 @@ import (
 	"obelus/store"
 )
 
+// approveBody is the body of POST …/calls/{call}/approve.
+type approveBody struct {
+	Set json.RawMessage `json:"set" jsonschema:"Arguments by name, each of which replaces the present one; dots lead inside."`
+	By  string          `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+}
+
 func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
-	var asked struct {
-		Set json.RawMessage `json:"set"`
-		By  string          `json:"by"`
-	}
+	var asked approveBody
 	if err := read(r, &asked); err != nil {
 		return err
 	}
@@ -50,11 +53,14 @@ func readByName(field, what string, text json.RawMessage) (map[string]any, error
 	return object, nil
 }
 
+// rejectBody is the body of POST …/calls/{call}/reject.
+type rejectBody struct {
+	Reason string `json:"reason" jsonschema:"The text with which the call fails."`
+	By     string `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+}
+
 func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
-	var asked struct {
-		Reason string `json:"reason"`
-		By     string `json:"by"`
-	}
+	var asked rejectBody
 	if err := read(r, &asked); err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 		return err
 	}
 	d := journal.Decision{Context: record.Context, Call: record.Call}
-	if d.Who, err = s.decider(by); err != nil {
+	if d.Who, err = decider(r, by); err != nil {
 		return err
 	}
 	if err := how(record, &d); err != nil {
@@ -102,10 +108,13 @@ func (s *Server) sendDecision(w http.ResponseWriter, r *http.Request, name strin
 	return write(w, http.StatusOK, decision)
 }
 
+// releaseBody is the body of POST …/approve. A plan has no corrections.
+type releaseBody struct {
+	By string `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+}
+
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
-	var asked struct { // a plan has no corrections
-		By string `json:"by"`
-	}
+	var asked releaseBody
 	if err := read(r, &asked); err != nil {
 		return err
 	}
@@ -113,7 +122,7 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.decider(asked.By)
+	who, err := decider(r, asked.By)
 	if err != nil {
 		return err
 	}
@@ -123,13 +132,10 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 
-// decider returns the name to record for a request's decision: "token", or "local" if the server
-// has no token, with the claimed name beside it.
-func (s *Server) decider(claimed string) (journal.Who, error) {
-	who := journal.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
-	if s.config.Token != "" {
-		who.By = "token"
-	}
+// decider returns the name to record for a request's decision: that of its token, with the claimed
+// name beside it.
+func decider(r *http.Request, claimed string) (journal.Who, error) {
+	who := journal.Who{By: callerOf(r).name, Claimed: strings.TrimSpace(claimed)}
 	if err := who.Check(); err != nil {
 		return who, wrong("by: %s", err)
 	}

@@ -25,14 +25,23 @@
 //	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
 //	DELETE /v1/runs/{context}                      ?by= cancel
 //	GET    /v1/approvals                           what waits for a person, in all contexts
+//	GET    /v1/events                              ?after= &inbox= server-sent events of all contexts
 //	GET    /v1/contexts                            ?prefix= &limit=
 //	GET    /v1/contexts/{context}
-//	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at=
-//	GET    /v1/contexts/{context}/calls            ?at= &status=
+//	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at= &newest= &q=
+//	                                               &limit=
+//	GET    /v1/contexts/{context}/calls            ?at= &status= &tool= &cursor= &limit=
 //	GET    /v1/contexts/{context}/approvals
 //	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/events           ?after= server-sent events
+//	GET    /v1/contexts/{context}/graph            ?tick= &at= calls, and which reads what of which
+//	GET    /v1/contexts/{context}/ticks            the plans of all its runs
+//	GET    /v1/contexts/{context}/steps            ?after= &limit= what happened at which seq
+//	GET    /v1/contexts/{context}/kinds            ?at=
+//	GET    /v1/contexts/{context}/downstream       ?call= what runs again if it does
+//	GET    /v1/contexts/{context}/children         ?limit= its delegates and forks
+//	GET    /v1/diff                                ?a= &a_at= &b= &b_at=
 //	POST   /v1/hooks/{hook}                        of other programs, see Hooks
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
 //	POST   /v1/contexts/{context}/approve          {"by"} release a lazy plan
@@ -40,8 +49,17 @@
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
 //	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
 //	POST   /v1/contexts/{context}/fork             {"context","at"}
+//	POST   /v1/contexts/{context}/replay           {} run again from the record, and compare
+//	GET    /v1/plans                               the files below plans/
+//	GET    /v1/plans/{file...}                     a plan: schemas, problems, graph
+//	POST   /v1/check                               {"plan","calls","output","context"}
+//	GET    /v1/tools                               the tools and their activities
+//	POST   /v1/call                                {"call","context"} try one activity
 //	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
+//	GET    /v1/code/{generation}/{path...}         a script as calls ran it
 //	GET    /healthz, /metrics
+//	GET    /openapi.json                           these routes as an OpenAPI 3.1 document
+//	GET    /docs, /docs/style.css                  the same as a page
 //
 // A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last
 // first: 100 of them, or as many as limit says, up to 1,000; the next page is that with the
@@ -49,6 +67,24 @@
 // times; q is text in the name, the plan or a label. Contexts of delegates are left out
 // without all=true, and parent=CONTEXT lists those of one context. Counts are
 // {"total","status":{"done":12,…}}.
+//
+// In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds
+// the number of messages; cursor=1.2 is for the calls after that one. get without ref has all
+// kinds. Steps are {"steps","next"}, 64 of them or as many as limit says, and next is the after of
+// the next page. A graph is {"ticks":[{"nodes","wires"}]}, as obelus graph --json has them, of the
+// newest run; with at, of the calls as they stood then. A diff compares context a as of a_at with
+// b as of b_at: b is the same context unless it is given. The calls of downstream are those that
+// resume with from runs again in a fork. GET /v1/plans/refund.lua is about plans/refund.lua, whose
+// "kind" says where its calls come from: calls (they stand there), function or model. A check of
+// no plan is one of all; {"calls","output"} is a plan itself; the values of "context" count if it
+// is given. It answers with an array of problems.
+//
+// POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with
+// "context" as the values that it may see, and answers {"status","result","error"}, done or
+// failed. It needs the role decide where the setting approve holds calls. A replay answers
+// {"context","calls","same","differences"}. Those and checks are refused (429) while as many go
+// on as runs may. The generation of a script is the digest that calls have; the answer is
+// {"generation","path","sha256","source"}.
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed
@@ -68,6 +104,20 @@
 //
 // GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
+// # Tokens
+//
+// A server that has tokens answers requests that bring one, "Authorization: Bearer TOKEN". Hooks
+// need none, nor do GET /healthz, /openapi.json and /docs, which have nothing of the project. A
+// token of the setting serve.tokens has a role, and each role includes those before it:
+//
+//	read    every GET, and check
+//	run     start, cancel, resume, append, fork, call and replay too
+//	decide  approve, reject and release too; resume with anything but wait and by;
+//	        run with an approve other than always, or a lazy plan with the mode eager
+//
+// The token of the server itself, --token or OBELUS_TOKEN, may do everything, and so may all
+// requests to a server without tokens.
+//
 // # Answers
 //
 // A request that waits for a run, or cancels one, gets {"context","status","output","error"}: the
@@ -83,15 +133,18 @@
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call
 // for a plan. A decision about a run that was cancelled says "status":"cancelled": it
-// counts once the run is resumed. A decision records "token", or "local" if the server has
-// none, as its author, and the "by" of the request beside it as claimed.
+// counts once the run is resumed. A decision records the name of the request's token as its
+// author: "token" for the server's own, "local" if it has none; and the "by" of the request beside
+// it as claimed.
 //
 // An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
 // where a plan, a script or a message is refused:
 //
 //	400 request       the request makes no sense
-//	401 token, 403 host, origin; signature: a request to a hook is not signed
-//	404 not-found, no-context, no-plan, no-call; missing: the reference has no value
+//	401 token, 403 host, origin; role: the token may do less; signature: a request to a hook is not
+//	signed
+//	404 not-found, no-context, no-plan, no-call, no-run, no-tick, no-code
+//	404 missing       the reference has no value
 //	405 method
 //	408 slow          the request did not come in time
 //	409 busy          another process runs the context (its lease)
@@ -131,12 +184,19 @@
 // model is asked again. Delegates have the streams of their own contexts, which calls name as
 // child.
 //
+// GET /v1/events follows all contexts: an event context has a context as the list of contexts
+// does, whenever that has changed. Changes are gathered for 200 ms. The stream begins with the
+// first change after it is opened, or after the id in Last-Event-ID or after; some may come
+// twice. With inbox there are events inbox instead, {"waiting":3}: how many decisions a
+// person is to make, at first and when that changes.
+//
 // # Safety
 //
 // A request is refused if its Host is not the address to which it came or one of
 // Config.Names, or if its Origin is not that host: pages of other sites get nothing out of
-// a server on a user's machine. With a Config.Token every request but GET /healthz must
-// bring it. Bodies are bounded in size, each and all together with the values made of them
+// a server on a user's machine. With a Config.Token, or tokens in the settings, requests
+// must bring one, and its role bounds what they may do; [CheckTokens] finds tokens that let
+// nobody in. Bodies are bounded in size, each and all together with the values made of them
 // (Config.Bodies), and so are answers that clients have not read yet (Config.Answers), runs
 // in number and time, and streams in number. The time for headers and bodies is the
 // http.Server's: set ReadHeaderTimeout and ReadTimeout.

@@ -244,21 +244,26 @@ func (st *stream) event(kind string, id int64, data any) {
 }
 
 // flush sends a portion at once.
-func (st *stream) flush(portion []byte) error {
-	if len(portion) == 0 {
-		return nil
+func (st *stream) flush(portion []byte) (err error) {
+	st.begun, err = sendPiece(st.w, portion, st.begun)
+	return err
+}
+
+// sendPiece sends a piece of a stream at once. It reports whether the stream has begun.
+func sendPiece(w http.ResponseWriter, piece []byte, begun bool) (bool, error) {
+	if len(piece) == 0 {
+		return begun, nil
 	}
-	controller := http.NewResponseController(st.w)
-	if !st.begun { // another answer is still possible
+	controller := http.NewResponseController(w)
+	if !begun { // another answer is still possible
 		if err := controller.Flush(); errors.Is(err, http.ErrNotSupported) {
-			return errUnflushable
+			return false, errUnflushable
 		} else if err != nil {
-			return err
+			return false, err
 		}
-		st.begun = true
 	}
-	if _, err := st.w.Write(portion); err != nil {
-		return err
+	if _, err := w.Write(piece); err != nil {
+		return true, err
 	}
-	return controller.Flush()
+	return true, controller.Flush()
 }

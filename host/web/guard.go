@@ -2,8 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"log/slog"
@@ -137,10 +135,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			}
 		}()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := s.checkRequest(r); err != nil {
+		author, err := s.checkRequest(r)
+		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
+		r = withCaller(r, author)
 		if r.Body == nil { // a handler around the server has removed it
 			r.Body = http.NoBody
 		}
@@ -159,31 +159,26 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// checkRequest returns an error for a request that must not be answered: by its Host, its Origin or
-// its token. A hook needs no token.
-func (s *Server) checkRequest(r *http.Request) error {
+// checkRequest returns the author of a request, or an error for one that must not be answered: by
+// its Host, its Origin or its token. A hook needs no token.
+func (s *Server) checkRequest(r *http.Request) (author caller, err error) {
 	called, isHook := hookOf(s, r)
 	if isHook && called.Verify != hook.None {
-		return nil // its signature is asked for, and no page can make one
+		return author, nil // its signature is asked for, and no page can make one
 	}
 	if !s.isOwnHost(r) {
-		return &problem{status: http.StatusForbidden, code: "host", message: "this server is not asked for as " + quoted(r.Host) + ": name it by its address, or by a name that it was given"}
+		return author, &problem{status: http.StatusForbidden, code: "host", message: "this server is not asked for as " + quoted(r.Host) + ": name it by its address, or by a name that it was given"}
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return &problem{status: http.StatusForbidden, code: "origin", message: "requests from pages of " + quoted(origin) + " are refused"}
+			return author, &problem{status: http.StatusForbidden, code: "origin", message: "requests from pages of " + quoted(origin) + " are refused"}
 		}
 	}
-	if s.config.Token == "" || isHook || r.URL.Path == "/healthz" {
-		return nil
+	if isHook || s.access.open[r.URL.Path] {
+		return author, nil
 	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	want, got := sha256.Sum256([]byte(s.config.Token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if subtle.ConstantTimeCompare(want[:], got[:]) == 1 && strings.EqualFold(scheme, "Bearer") {
-		return nil
-	}
-	return &problem{status: http.StatusUnauthorized, code: "token", message: "a token is needed: Authorization: Bearer TOKEN"}
+	return s.access.identify(r)
 }
 
 // isOwnHost reports whether a request asks for this server by a name of its own. Another site's

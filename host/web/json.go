@@ -242,6 +242,19 @@ func (q *query) seq(name string) int64 {
 	return n
 }
 
+// limit reads the number of items in a page: a default number unless it is given, and at most
+// mostPage.
+func (q *query) limit(usual int64) int64 {
+	limit := q.seq("limit")
+	switch {
+	case limit > mostPage:
+		q.err = wrong("limit=%d: a page has at most %d of them", limit, mostPage)
+	case limit == 0 && q.err == nil:
+		limit = usual
+	}
+	return limit
+}
+
 func (q *query) time(name string) time.Time {
 	text := q.text(name)
 	if text == "" {

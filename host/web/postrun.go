@@ -27,15 +27,15 @@ import (
 
 // runRequest is the body of POST /v1/runs.
 type runRequest struct {
-	Plan    string          `json:"plan"`
-	Input   json.RawMessage `json:"input"`
-	Context *string         `json:"context"`
-	Wait    bool            `json:"wait"`
-	Mode    string          `json:"mode"`
-	Approve string          `json:"approve"`
-	Once    bool            `json:"once"`
+	Plan    string          `json:"plan" jsonschema:"A file below plans/."`
+	Input   json.RawMessage `json:"input" jsonschema:"An object, appended as input."`
+	Context *string         `json:"context" jsonschema:"The name of the context; a new one unless it is given."`
+	Wait    bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
+	Mode    string          `json:"mode" jsonschema:"The mode, eager or lazy, in place of the plan's own."`
+	Approve string          `json:"approve" jsonschema:"The calls to hold for a person: never, always, planned, scopes, or names of tools."`
+	Once    bool            `json:"once" jsonschema:"Make the run of this context only once."`
 
-	Labels map[string]string `json:"labels"`
+	Labels map[string]string `json:"labels" jsonschema:"Texts by name that are kept with the run."`
 }
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
@@ -51,6 +51,11 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start.Begun = func() { release(r) } // the input is in the log
+	if asked.Approve != "" && !start.Approve.Always {
+		if err := allow(r, host.MayDecide, "approve "+quoted(asked.Approve)+", in place of the project's policy,"); err != nil {
+			return err
+		}
+	}
 	var decoded store.Optional
 	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
 		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
@@ -60,8 +65,8 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if asked.Mode != "" {
-			start.Request.Mode = asked.Mode
+		if err := asked.setMode(r, start.Request); err != nil {
+			return err
 		}
 		if decoded.Set { // it was compared with a run that the log has
 			start.Input = decoded
@@ -96,6 +101,18 @@ func (q *runRequest) nameByKey(key string) error {
 	if q.Once && q.Context == nil {
 		return wrong(`once makes the run of one name: give it as "context", or a key in the header Idempotency-Key`)
 	}
+	return nil
+}
+
+// setMode replaces the mode of a plan, if the request gives one. To run a lazy plan at once is to
+// release it.
+func (q *runRequest) setMode(r *http.Request, request *plan.Request) error {
+	if q.Mode == plan.ModeEager && request.Mode == plan.ModeLazy {
+		if err := allow(r, host.MayDecide, `mode "eager", which releases a lazy plan,`); err != nil {
+			return err
+		}
+	}
+	request.Mode = cmp.Or(q.Mode, request.Mode)
 	return nil
 }
 
@@ -192,10 +209,10 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
 	}
-	if clean := path.Clean(strings.ReplaceAll(q.Plan, `\`, "/")); clean != q.Plan || !strings.HasPrefix(q.Plan, "plans/") {
-		return start, &host.ScriptError{File: q.Plan, Message: "it is no plan that can be run over HTTP: those are the files below plans/"}
+	if !isPlanName(q.Plan) {
+		return start, errNoPlanName(q.Plan)
 	}
-	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
+	if q.Mode != "" && q.Mode != plan.ModeEager && q.Mode != plan.ModeLazy {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
 	}
 	if q.Approve != "" {
@@ -211,6 +228,15 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	}
 	start.Context, err = contextFor(q.Context)
 	return start, err
+}
+
+// isPlanName reports whether a text may name the file of a plan.
+func isPlanName(name string) bool {
+	return path.Clean(strings.ReplaceAll(name, `\`, "/")) == name && strings.HasPrefix(name, "plans/")
+}
+
+func errNoPlanName(name string) error {
+	return &host.ScriptError{File: name, Message: "it is no plan that can be used over HTTP: those are the files below plans/"}
 }
 
 // readInput decodes the input, and drops its text. The decoded values take many times the memory,
@@ -342,13 +368,18 @@ func why(o *journal.Outcome) (message, code string) {
 
 // resumeRequest is the body of POST …/resume.
 type resumeRequest struct {
-	Retry  []string        `json:"retry"`
-	Skip   []string        `json:"skip"`
-	Result json.RawMessage `json:"result"` // results by call
-	From   string          `json:"from"`   // a call of a fork, to run again with all calls downstream
-	Set    json.RawMessage `json:"set"`    // corrections of its arguments
-	By     string          `json:"by"`     // the name that the client gives itself
-	Wait   bool            `json:"wait"`
+	Retry  []string        `json:"retry" jsonschema:"Calls that failed or are in doubt, to run again."`
+	Skip   []string        `json:"skip" jsonschema:"Such calls, to go on without."`
+	Result json.RawMessage `json:"result" jsonschema:"Results of such calls, by their numbers."`
+	From   string          `json:"from" jsonschema:"A call of a fork, to run again with all calls downstream."`
+	Set    json.RawMessage `json:"set" jsonschema:"Corrections of its arguments, by name."`
+	By     string          `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+	Wait   bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
+}
+
+// decides reports whether the request is more than to go on.
+func (q *resumeRequest) decides(results, set map[string]any) bool {
+	return len(q.Retry)+len(q.Skip)+len(results)+len(set) > 0 || q.From != ""
 }
 
 func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
@@ -367,11 +398,16 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if asked.decides(results, set) {
+		if err := allow(r, host.MayDecide, "a resumption that decides about calls"); err != nil {
+			return err
+		}
+	}
 	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
-	who, err := s.decider(asked.By)
+	who, err := decider(r, asked.By)
 	if err != nil {
 		return err
 	}
@@ -388,7 +424,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
-	who, err := s.decider(r.URL.Query().Get("by"))
+	who, err := decider(r, r.URL.Query().Get("by"))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"obelus/engine"
+	"obelus/host/supervise"
 )
 
 // Bounds of connections.
@@ -19,15 +22,53 @@ const (
 	drainGrace  = 5 * time.Second // in addition to the setting drain
 )
 
-// clientTimeouts bound the time for which the server waits for clients.
-type clientTimeouts struct {
-	header time.Duration // for the headers of a request
-	body   time.Duration // for its body
-	write  time.Duration // until the client has taken a piece of the answer
-	room   time.Duration // for room for the answer, while other clients have not taken theirs
+var defaultClientTimeouts = clientTimeouts{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second, room: 5 * time.Second}
+
+// New returns a server, which begins to resume the runs that a crash left. The caller must call
+// Drain before the log is closed.
+func New(config Config) *Server {
+	serve := config.Host.Generation().Settings().Serve
+	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
+	config.Bodies = cmp.Or(max(config.Bodies, 0), int64(serve.Bodies), DefaultBodies)
+	config.Answers = cmp.Or(max(config.Answers, 0), int64(serve.Answers), DefaultAnswers)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Secret == nil {
+		config.Secret = func(string) string { return "" }
+	}
+	s := &Server{
+		config: config, access: newAccess(&config), logger: config.Logger, timeouts: defaultClientTimeouts,
+		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
+		trials: semaphore.NewWeighted(int64(cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns))),
+	}
+	s.streaming = s.room.forStreams()
+	s.metrics = newMetrics(s)
+	s.exporter = s.newExporter(serve.OTLP)
+	s.supervisor = supervise.New(supervise.Config{
+		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
+		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
+		Skipped: s.metrics.skip,
+	})
+	s.log = s.supervisor.Log()
+	s.handler = s.guard(s.routes())
+	return s
 }
 
-var defaultClientTimeouts = clientTimeouts{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second, room: 5 * time.Second}
+// Drain ends the server: it takes no more runs, running calls may end within the time of the
+// setting drain, and the next server resumes the rest. Streams end when all runs have ended. Drain
+// gives up waiting when ctx is done. A program with an [http.Server] of its own drains first and
+// then shuts that down, which waits for requests: requests for streams and for runs end by the
+// drain alone.
+func (s *Server) Drain(ctx context.Context) error {
+	err := s.supervisor.Shutdown(ctx)
+	if s.exporter != nil {
+		sending, cancel := context.WithTimeout(ctx, traceGrace)
+		defer cancel()
+		s.exporter.Close(sending)
+	}
+	return err
+}
 
 // Serve answers requests on a listener until ctx is done, and then drains. It returns nil, or the
 // error that ended it.

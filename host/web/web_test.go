@@ -383,7 +383,7 @@ func TestAnswers_Refused(t *testing.T) {
 		{"POST", "/v1/contexts/there/resume", ``, 409, "call"},
 		{"DELETE", "/v1/runs/there", ``, 409, "call"},
 		{"GET", "/v1/contexts/there/get?ref=state.b", ``, 404, "missing"},
-		{"GET", "/v1/contexts/there/get", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/why", ``, 400, "request"},
 		{"GET", "/v1/contexts/there/get?ref=state.a&at=0", ``, 400, "request"},
 		{"GET", "/v1/contexts/there/get?ref=%E2%80%A0a%20%2B%2B", ``, 422, "expression"},
 		{"GET", "/v1/contexts/there/get?ref=a..b", ``, 422, "expression"},

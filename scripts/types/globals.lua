@@ -62,7 +62,7 @@
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8
----@field serve? { addr?: string, body?: integer|string, hooks?: table<string, obelus.Hook>, on?: { done?: string, failed?: string, held?: string }, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, schedules?: table<string, obelus.Schedule>, timeout?: number|string } of obelus serve
+---@field serve? { addr?: string, body?: integer|string, hooks?: table<string, obelus.Hook>, on?: { done?: string, failed?: string, held?: string }, otlp?: string|{ url: string, content?: boolean, headers?: table<string, string|{ env: string }> }, queue?: integer, resume?: boolean, runs?: integer, schedules?: table<string, obelus.Schedule>, timeout?: number|string, tokens?: table<string, { env: string, may: "read"|"run"|"decide" }> } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"

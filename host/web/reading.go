@@ -1,0 +1,214 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+// reading answers questions about the messages, calls and values of a context.
+type reading struct{ *Server }
+
+// logPage is a part of a log that is still to be sent.
+type logPage struct {
+	filter store.Filter
+	text   string // in lower case, that the JSON of a message has; empty for all
+	left   int64  // number of messages; 0 for all
+	begun  bool
+	over   bool
+}
+
+func (s reading) getLog(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	p := logPage{
+		filter: store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.after(), At: q.seq("at"), Newest: q.flag("newest")},
+		text:   strings.ToLower(q.text("q")), left: q.seq("limit"),
+	}
+	if q.err != nil {
+		return q.err
+	}
+	p.filter.Context = r.PathValue("context")
+	head, err := s.log.Head(r.Context(), p.filter.Context)
+	if err != nil {
+		return err
+	}
+	if p.filter.At == 0 {
+		p.filter.At = head // the answer ends here, though the log goes on
+	}
+	p.over = head == 0
+	w.Header().Set("Content-Type", "application/json")
+	for more := true; more; {
+		var rest logPage
+		piece, leave, err := s.reserve(r.Context(), s.room, func() (text []byte, err error) {
+			text, rest, err = s.readLog(r, p)
+			return text, err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(piece)
+		if leave(); err != nil {
+			return err
+		}
+		p, more = rest, !rest.over
+	}
+	return nil
+}
+
+// readLog returns the text of a portion of a log, and the rest. No read of the log is open while
+// the client takes it.
+func (s reading) readLog(r *http.Request, p logPage) ([]byte, logPage, error) {
+	l, rest := list{begun: p.begun}, p
+	rest.begun = true
+	if p.over {
+		return l.end(), rest, nil
+	}
+	for m, err := range s.log.Messages(r.Context(), p.filter) {
+		if err != nil {
+			return nil, rest, err
+		}
+		if p.text != "" && !strings.Contains(strings.ToLower(string(store.EncodeJSON(m))), p.text) {
+			continue
+		}
+		l.add(m)
+		if rest.left--; rest.left == 0 {
+			break
+		}
+		if len(l.text) < portion {
+			continue
+		}
+		if rest.filter.After = m.Seq; p.filter.Newest {
+			rest.filter.After, rest.filter.At = p.filter.After, m.Seq-1
+			rest.over = m.Seq == 1 // there is nothing before it
+		}
+		if rest.over {
+			break
+		}
+		return l.text, rest, nil
+	}
+	rest.over = true
+	return l.end(), rest, nil
+}
+
+// callFilter picks calls.
+type callFilter struct {
+	statuses       []string
+	tool           string
+	limit          int64 // 0 for all
+	tick, position int   // only calls after this one
+}
+
+func (f *callFilter) picks(r *journal.Record) bool {
+	behind := r.Tick > f.tick || r.Tick == f.tick && r.Position > f.position
+	return behind && (len(f.statuses) == 0 || r.Is(f.statuses)) && (f.tool == "" || r.Tool == f.tool)
+}
+
+func (s reading) getCalls(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	at, f := q.seq("at"), callFilter{statuses: q.outcomes("status"), tool: q.text("tool"), limit: q.seq("limit")}
+	if f.tick, f.position = q.call("cursor"); q.err != nil {
+		return q.err
+	}
+	name, err := s.existingContext(r)
+	if err != nil {
+		return err
+	}
+	return s.respondText(w, r, func() ([]byte, error) {
+		records, err := journal.In(s.log, name).CurrentRecords(r.Context(), at)
+		if err != nil {
+			return nil, err
+		}
+		records = slices.DeleteFunc(records, func(r journal.Record) bool { return !f.picks(&r) })
+		if f.limit > 0 && int64(len(records)) > f.limit {
+			records = records[:f.limit]
+		}
+		return listOf(records, func(r journal.Record) (any, error) { return r, nil })
+	})
+}
+
+// call reads the number of a call, such as 1.2. It returns zeros for none.
+func (q *query) call(name string) (tick, position int) {
+	text := q.text(name)
+	if text == "" {
+		return 0, 0
+	}
+	before, after, ok := strings.Cut(text, ".")
+	tick, wrongTick := strconv.Atoi(before)
+	position, wrongPosition := strconv.Atoi(after)
+	if !ok || errors.Join(wrongTick, wrongPosition) != nil || tick < 1 || position < 1 {
+		q.err = wrong("%s=%s: it must be the number of a call, such as 1.2", name, text)
+	}
+	return tick, position
+}
+
+// asked returns the parameters of get and why. The expression is nil without a reference.
+func asked(r *http.Request) (expr *expr.Expr, at int64, instance string, err error) {
+	q := queryOf(r)
+	if at = q.seq("at"); q.err != nil {
+		return nil, 0, "", q.err
+	}
+	if q.text("ref") != "" {
+		expr, err = history.ParseRef(q.text("ref"))
+	}
+	return expr, at, q.text("instance"), err
+}
+
+func (s reading) getValue(w http.ResponseWriter, r *http.Request) error {
+	expr, at, instance, err := asked(r)
+	if err != nil {
+		return err
+	}
+	c := journal.In(s.log, r.PathValue("context"))
+	return s.respond(w, r, func() (any, error) {
+		if expr == nil {
+			return s.allKinds(r, at, instance)
+		}
+		return history.Get(r.Context(), c, expr, at, instance)
+	})
+}
+
+// allKinds returns the values of all kinds of a context, as an instance sees them.
+func (s reading) allKinds(r *http.Request, at int64, instance string) (any, error) {
+	name, err := s.existingContext(r)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := s.log.Kinds(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	values, resolver := map[string]any{}, store.Resolver{Log: s.log, Context: name, At: at}
+	for _, k := range kinds {
+		if _, known := values[k.Kind]; known || k.Instance != "" && k.Instance != instance {
+			continue
+		}
+		resolved, err := resolver.Resolve(r.Context(), store.KindPath(k.Kind), instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			values[k.Kind] = resolved.Value
+		}
+	}
+	return values, nil
+}
+
+func (s reading) getWhy(w http.ResponseWriter, r *http.Request) error {
+	expr, at, instance, err := asked(r)
+	if err == nil && expr == nil {
+		err = wrong("say of what: ?ref=state.user")
+	}
+	if err != nil {
+		return err
+	}
+	return s.respond(w, r, func() (any, error) {
+		return history.Explain(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
+	})
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"obelus/host"
+)
+
+// route is one path of the server.
+type route struct {
+	pattern string
+	may     host.Role // that its requests need; NoRole for a route without a token
+	handle  func(http.ResponseWriter, *http.Request) error
+	query   string // the names of its parameters
+}
+
+// table lists the routes, by subject. [Doc] describes them.
+func (s *Server) table() []route {
+	return []route{
+		{"GET /healthz", host.NoRole, s.health, anyQuery},
+		{"GET /metrics", host.MayRead, s.metrics.serve, anyQuery},
+		{"GET /openapi.json", host.NoRole, docs{s}.document(), anyQuery},
+		{"GET /docs", host.NoRole, docs{s}.page(), anyQuery},
+		{"GET /docs/style.css", host.NoRole, docs{s}.style, anyQuery},
+
+		{"POST /v1/runs", host.MayRun, s.postRun, ""},
+		{"GET /v1/runs", host.MayRead, lists{s}.listRuns, listFilter + " cursor limit"},
+		{"GET /v1/runs/counts", host.MayRead, lists{s}.countRuns, listFilter},
+		{"DELETE /v1/runs/{context}", host.MayRun, s.deleteRun, "by"},
+		{"GET /v1/approvals", host.MayRead, lists{s}.getInbox, ""},
+		{"GET /v1/events", host.MayRead, lists{s}.getFeed, "after inbox"},
+
+		{"GET /v1/contexts", host.MayRead, lists{s}.listContexts, "prefix limit"},
+		{"GET /v1/contexts/{context}", host.MayRead, s.getContext, ""},
+		{"GET /v1/contexts/{context}/log", host.MayRead, reading{s}.getLog, "kind path since after at newest q limit"},
+		{"GET /v1/contexts/{context}/calls", host.MayRead, reading{s}.getCalls, "at status tool cursor limit"},
+		{"GET /v1/contexts/{context}/approvals", host.MayRead, lists{s}.getApprovals, ""},
+		{"GET /v1/contexts/{context}/get", host.MayRead, reading{s}.getValue, "ref at instance"},
+		{"GET /v1/contexts/{context}/why", host.MayRead, reading{s}.getWhy, "ref at instance"},
+		{"GET /v1/contexts/{context}/events", host.MayRead, s.getEvents, "after"},
+		{"GET /v1/contexts/{context}/graph", host.MayRead, timeline{s}.getGraph, "tick at"},
+		{"GET /v1/contexts/{context}/ticks", host.MayRead, timeline{s}.getTicks, ""},
+		{"GET /v1/contexts/{context}/steps", host.MayRead, timeline{s}.getSteps, "after limit"},
+		{"GET /v1/contexts/{context}/kinds", host.MayRead, timeline{s}.getKinds, "at"},
+		{"GET /v1/contexts/{context}/downstream", host.MayRead, timeline{s}.getDownstream, "call"},
+		{"GET /v1/contexts/{context}/children", host.MayRead, timeline{s}.getChildren, "limit"},
+		{"GET /v1/diff", host.MayRead, timeline{s}.getDiff, "a a_at b b_at"},
+
+		{"POST /v1/contexts/{context}/messages", host.MayRun, s.postMessages, ""},
+		{"POST /v1/contexts/{context}/approve", host.MayDecide, s.postRelease, ""},
+		{"POST /v1/contexts/{context}/calls/{call}/approve", host.MayDecide, s.postApprove, ""},
+		{"POST /v1/contexts/{context}/calls/{call}/reject", host.MayDecide, s.postReject, ""},
+		{"POST /v1/contexts/{context}/resume", host.MayRun, s.postResume, ""},
+		{"POST /v1/contexts/{context}/fork", host.MayRun, s.postFork, ""},
+		{"POST /v1/contexts/{context}/replay", host.MayRun, timeline{s}.postReplay, ""},
+		{"POST /v1/hooks/{hook}", host.NoRole, hookHandler(s), anyQuery},
+
+		{"GET /v1/plans", host.MayRead, project{s}.listPlans, ""},
+		{"GET /v1/plans/{file...}", host.MayRead, project{s}.getPlan, ""},
+		{"POST /v1/check", host.MayRead, project{s}.postCheck, ""},
+		{"GET /v1/tools", host.MayRead, project{s}.listTools, ""},
+		{"POST /v1/call", host.MayRun, project{s}.postCall, ""},
+		{"GET /v1/scripts", host.MayRead, s.getScripts, ""},
+		{"GET /v1/code/{generation}/{path...}", host.MayRead, project{s}.getCode, ""},
+	}
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	s.access.open = map[string]bool{}
+	for _, route := range s.table() {
+		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
+			if err := allow(r, route.may, route.pattern); err != nil {
+				return err
+			}
+			if err := checkQuery(r, route.query); err != nil {
+				return err
+			}
+			return route.handle(w, r)
+		}))
+		method, path, _ := strings.Cut(route.pattern, " ")
+		methods[path] = append(methods[path], method)
+		if route.may == host.NoRole && !strings.Contains(path, "{") { // a hook says itself what it needs
+			s.access.open[path] = true
+		}
+	}
+	for path, allowed := range methods {
+		if isCovered(path, methods) {
+			continue
+		}
+		mux.HandleFunc(path, s.answer(path, func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
+		}))
+	}
+	nothing := s.answer("/", func(_ http.ResponseWriter, r *http.Request) error {
+		return &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+	})
+	mux.HandleFunc("/", nothing)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if written := r.URL.EscapedPath(); path.Clean(written) != written { // the mux would answer in HTML
+			nothing(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isCovered reports whether another path, with a parameter, takes the requests of a path for which
+// that has no route.
+func isCovered(path string, methods map[string][]string) bool {
+	parts := strings.Split(path, "/")
+	for other := range methods {
+		others := strings.Split(other, "/")
+		matches := func(i int) bool { return others[i] == parts[i] || strings.HasPrefix(others[i], "{") }
+		for i := 0; len(others) == len(parts) && other != path && matches(i); i++ {
+			if i == len(parts)-1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answer returns a handler that turns the error of a function into an answer.
+func (s *Server) answer(route string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.(*response).route = route
+		if err := handle(w, r); err != nil {
+			s.fail(w.(*response), r, err)
+		}
+	}
+}
