@@ -44,7 +44,7 @@ func TestOpen_Errors(t *testing.T) {
 				"obelus.lua:3: timeout must be a duration: a number of seconds or text like \"5s\", not \"soon\"\n" +
 				"obelus.lua:4: ticks must be a whole number above 0, not 0\n" +
 				"obelus.lua:5: isolate must be \"process\" or false, not 1"},
-		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: unknown permission "reed" (did you mean "read"?)`},
+		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: allow: unknown permission "reed" (did you mean "read"?)`},
 		{"permission list", map[string]string{"obelus.lua": "return {\n allow = {\n  read = 3 } }"}, `obelus.lua:3: allow.read must be true or a list of strings, not 3`},
 		{"permission pattern", map[string]string{"obelus.lua": "return { allow = { env = { 'HOME', 'AWS_*' } } }"}, `obelus.lua:1: allow.env: "AWS_*" is no variable's name: name each of them`},
 		{"permission folder", map[string]string{"obelus.lua": "return { allow = { read = { '' } } }"}, `obelus.lua:1: allow.read: an empty name is no folder's: . is the project's`},
@@ -80,7 +80,7 @@ func TestOpen_Errors(t *testing.T) {
 		{"hook of another name", hooks("['a/b'] = { verify = 'none' }"), `obelus.lua:2: serve.hooks.a/b: "a/b" is no name for it: it has up to 26 letters, digits, _ and -, and begins with a letter`},
 		{"unknown setting of a hook", hooks("push = {\n verfy = 'none' }"), `obelus.lua:3: unknown setting serve.hooks.push.verfy (did you mean "verify"?)`},
 		{"secret of a hook that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'S' } }, serve = { hooks = { push = { plan = 'plans/a.lua', verify = 'hmac-sha256', secret = 'S' } } } }"},
-			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, or the secret of a hook, which no script may read`},
+			`obelus.lua:2: allow.env: the variable S has the secret of hook "push", which no script may read`},
 		{"unknown occasion", map[string]string{"obelus.lua": "return { serve = { on = {\n faild = 'plans/a.lua' } } }"}, `obelus.lua:2: unknown setting serve.on.faild (did you mean "failed"?)`},
 		{"occasion for no plan", map[string]string{"obelus.lua": "return { serve = { on = {\n failed = 'mail' } } }"}, `obelus.lua:2: serve.on.failed must be a file below plans/, such as "plans/report.lua", not "mail"`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},
