@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/triggers"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
@@ -32,7 +33,7 @@ by its _output, or the plan by the schema of its kind. As warnings, references t
 nothing writes, writes in no certain order, results of activities that return
 nothing, and names and texts that are probably misspelt. The context is taken for
 empty unless -c names one. Unless plans are named, schedules and hooks are held
-to theirs.
+to theirs, and who asks for which permissions is listed.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
@@ -65,6 +66,11 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			return err
 		}
 		problems = triggers.Check(ctx, a.host.Generation())
+		asked, err := permissions.Check(a.term, a.host.Generation(), a.dir, plans, a.json)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, asked...)
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {

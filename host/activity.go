@@ -25,6 +25,7 @@ type activity struct {
 	gen     *Generation
 	script  *sandbox.Script
 	name    string
+	line    int             // of its registration, in the script or a module of it
 	timeout time.Duration   // 0 for the engine's default
 	grants  *luastd.Grants  // of its calls; those of tools with _allow have less
 	warm    chan *warmState // states to be used again; nil if nothing outlives a call
@@ -44,7 +45,7 @@ type warmState struct {
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
-	made := &activity{gen: g, script: a.script, name: name, timeout: timeout, grants: g.activityGrants(a)}
+	made := &activity{gen: g, script: a.script, name: name, line: a.line, timeout: timeout, grants: g.activityGrants(a)}
 	if g.maySpeculate(a.options) {
 		return speculative{made}
 	}

@@ -91,7 +91,7 @@ func (s *Settings) checkNames(allow luastd.Grants, field string) *settingError {
 	return nil
 }
 
-// secret is an environment variable that the settings name, and what it has.
+// secret is an environment variable that the settings name, and a description of its value.
 type secret struct{ name, what string }
 
 // secrets returns the environment variables with keys and headers of models and of the collector,
