@@ -48,13 +48,15 @@ func find(g *host.Generation, dir string, plans []string) []host.Ask {
 		if err != nil {
 			continue
 		}
-		_, registry, err := g.Plan(filepath.ToSlash(name))
+		name = filepath.ToSlash(name)
+		request, registry, err := g.Plan(name)
 		if err != nil { // it is told with the plan
 			continue
 		}
-		for _, ask := range g.Asks(registry) {
+		for _, ask := range g.Asks(registry.WithRequest(request)) {
+			ask.File = cmp.Or(ask.File, name) // of a tool that the plan brings
 			same := func(other host.Ask) bool {
-				return other.By == ask.By && other.File == ask.File && other.Permission == ask.Permission && other.Entry == ask.Entry
+				return other.By == ask.By && (other.File == ask.File || other.File == "") && other.Permission == ask.Permission && other.Entry == ask.Entry
 			}
 			if !slices.ContainsFunc(asks, same) {
 				asks = append(asks, ask)
