@@ -1,6 +1,10 @@
 package host
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,4 +164,33 @@ func TestReload_AskedIsKept(t *testing.T) {
 func runNamed(g *Generation, name string, in plan.Invocation) (string, error) {
 	r, err := call(g, name, in)
 	return string(store.EncodeJSON(r.Value)), err
+}
+
+// TestAllow_RedirectLeadsOut holds that a redirect leads no call to a host that its activity does not
+// ask for, though the project grants it, and that connections of a call with more do not help.
+func TestAllow_RedirectLeadsOut(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "inside") }))
+	defer inner.Close()
+	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusFound))
+	defer outer.Close()
+	defer luastd.CloseIdleConnections()
+	to, in := strings.TrimPrefix(outer.URL, "http://"), strings.TrimPrefix(inner.URL, "http://")
+	for _, isolate := range []string{"false", `"process"`} {
+		g := granted(t, map[string]string{
+			"obelus.lua": fmt.Sprintf(`return { isolate = %s, allow = { net = { %q, %q } } }`, isolate, to, in),
+			"activities/a.lua": fmt.Sprintf(`
+				local function get() local answer, err = require("http").get(%q) return answer and answer.body or err end
+				Activity.register("wide", get)
+				Activity.register("narrow", { allow = { net = { %q } } }, get)`, outer.URL, to),
+		})
+		for range 2 {
+			if got, err := runNamed(g, "wide", plan.Invocation{}); err != nil || got != `"inside"` {
+				t.Errorf("isolate = %s: got %s %v", isolate, got, err)
+			}
+			want := fmt.Sprintf(`connecting to %s is not allowed: activity \"narrow\" does not ask for it: add net = { \"%s\" } to the allow of its options in activities/a.lua:4`, in, in)
+			if got, err := runNamed(g, "narrow", plan.Invocation{}); err != nil || !strings.Contains(got, want) {
+				t.Errorf("isolate = %s: got %s %v, want %s", isolate, got, err, want)
+			}
+		}
+	}
 }
