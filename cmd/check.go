@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/triggers"
@@ -62,7 +60,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 	var problems []plan.Problem
 	if len(plans) == 0 {
 		var err error
-		if plans, err = projectPlans(a); err != nil {
+		if plans, err = cli.ProjectPlans(a.dir); err != nil {
 			return err
 		}
 		problems = triggers.Check(ctx, a.host.Generation())
@@ -100,24 +98,6 @@ func planLabel(a *app, plan string) string {
 		return name
 	}
 	return plan
-}
-
-// projectPlans lists the files below the project's plans folder.
-func projectPlans(a *app) ([]string, error) {
-	var plans []string
-	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
-			plans = append(plans, filepath.Join(a.dir, filepath.FromSlash(name)))
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
-		return nil, exit.Usagef("%s has no plans: name one", a.dir)
-	}
-	return plans, err
 }
 
 // contextToCheck returns the log and the context against which plans are checked: the context that

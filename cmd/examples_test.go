@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,7 +42,7 @@ func TestExamples_Run(t *testing.T) {
 		t.Run(e.Name(), func(t *testing.T) {
 			dir := copied(t, e.Name())
 			obelusOutput(t, exitDone, "check", "-q", "-C", dir)
-			if e.Name() == "expenses" || e.Name() == "triage" { // which need a person
+			if e.Name() == "expenses" || e.Name() == "triage" || e.Name() == "nightly" { // which need a person
 				return
 			}
 			cases, _ := filepath.Glob(filepath.Join(dir, "expected", "*.json"))
@@ -235,5 +238,76 @@ func TestReadme_Examples(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", command, err, out)
 		}
+	}
+}
+
+// TestExamples_Nightly runs a night beside the shop of the example, by hand and by a server, with a
+// day on which it fails.
+func TestExamples_Nightly(t *testing.T) {
+	shop := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.Command("go", "build", "-o", shop, "../examples/nightly/shop").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := exec.Command(shop, "-addr", "127.0.0.1:0")
+	said, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	lines := bufio.NewScanner(said)
+	next := func() string {
+		if !lines.Scan() {
+			t.Fatal("the shop has gone:", lines.Err())
+		}
+		return lines.Text()
+	}
+	_, address, _ := strings.Cut(next(), " at ")
+	dir := copied(t, "nightly")
+	at := func(status int, args ...string) string {
+		return obelusOutput(t, status, append([]string{"-C", dir}, args...)...)
+	}
+	plan := filepath.Join(dir, "plans/nightly.lua")
+	at(exitWaiting, "run", "-q", plan, "-c", "night", "-i", "shop="+address, "-i", "due=2026-11-26T02:00:00Z")
+	if got := at(exitDone, "approvals", "--json"); strings.Count(got, `"tool":"release"`) != 2 {
+		t.Errorf("there wait %s", got)
+	}
+	at(exitDone, "approve", "-q", "2.1")
+	at(exitDone, "reject", "-q", "2.2", "--reason", "not paid yet")
+	report := at(exitDone, "resume", "-q", "-r")
+	for _, line := range []string{"| b4 | Brouwer & Sons | 4200.00 | released |", "| d2 | Dijkstra | 1500.00 | stopped: not paid yet |", "4 orders, 5800.40 in all."} {
+		if !strings.Contains(report, line) {
+			t.Errorf("the report lacks %q:\n%s", line, report)
+		}
+	}
+	if written, err := os.ReadFile(filepath.Join(dir, "reports/2026-11-26.md")); string(written)+"\n" != report && string(written) != report || err != nil {
+		t.Errorf("the file has %q, %v", written, err)
+	}
+	if got := next(); got != "released: b4" {
+		t.Errorf("the shop says %q", got)
+	}
+	// The address of the alert is that of the schedule.
+	alert := filepath.Join(dir, "plans/alert.lua")
+	text, err := os.ReadFile(alert)
+	if err == nil {
+		err = os.WriteFile(alert, []byte(strings.ReplaceAll(string(text), "http://127.0.0.1:8099", address)), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, url := serving(t, dir, "-q")
+	status, body := post(url+"/v1/runs", `{"plan":"plans/nightly.lua","context":"closed","wait":true,"input":{"shop":"`+address+`","due":"2027-01-01T02:00:00Z"}}`)
+	if status != 200 || body["status"] != "failed" {
+		t.Errorf("%d: %v", status, body)
+	}
+	if got := next(); !strings.HasPrefix(got, "alert: closed has failed: ") || !strings.Contains(got, "410: closed") {
+		t.Errorf("the shop says %q", got)
+	}
+	p.ends(syscall.SIGTERM)
+	at(exitDone, "test", "-q")
+	if got := at(exitDone, "schedules"); !strings.Contains(got, "nightly") {
+		t.Errorf("its schedules: %s", got)
 	}
 }

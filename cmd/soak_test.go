@@ -23,7 +23,10 @@ import (
 var soak = flag.Duration("soak", 5*time.Second, "how long TestSoak_BusyServer keeps a server busy")
 
 var soakedProject = map[string]string{
-	"obelus.lua":         `return { approve = "pay", drain = "2s" }`,
+	"obelus.lua": `return { approve = "pay", drain = "2s", serve = {
+		hooks = { push = { plan = "plans/hooked.lua", verify = "none", once = "X-Id" } },
+		schedules = { minutely = { plan = "plans/sum.lua", cron = "* * * * *", input = { n = 1 } } },
+	} }`,
 	"lib/version.lua":    "return 1",
 	"activities/all.lua": soakedActivities,
 	"plans/sum.lua": `
@@ -41,6 +44,8 @@ var soakedProject = map[string]string{
 	"plans/deep.lua": `return { calls = {
 			{ _tool = "inside", _delegate = "plans/sum.lua", n = "†input.n", _outputPath = "†state.deep" },
 		}, output = "†state.deep" }`,
+	"plans/timed.lua":   `return { calls = { { _tool = "square", n = "†input.n", _in = "200ms", _outputPath = "†state.late" } }, output = "†state.late" }`,
+	"plans/hooked.lua":  `return { calls = { { _tool = "square", n = "†input.body.n", _outputPath = "†state.late" } }, output = "†state.late" }`,
 	"plans/version.lua": `return { calls = { { _tool = "version", _outputPath = "†state.version" } }, output = "†state.version" }`,
 }
 
@@ -84,11 +89,13 @@ func TestSoak_BusyServer(t *testing.T) {
 		})
 	}
 	clients.Go(func() { s.save(end) })
+	began := time.Now()
 	s.watch(*soak)
+	s.scheduled(began)
 	close(end)
 	clients.Wait()
 	t.Logf("%s: %v, %d versions saved", *soak, s.done, s.newest.Load())
-	for _, w := range []string{"sum", "flaky", "later", "paid", "deep", "version", "fork", "read", "follow"} {
+	for _, w := range []string{"sum", "flaky", "later", "paid", "deep", "version", "fork", "read", "follow", "timed", "hook"} {
 		if s.done[w] == 0 {
 			t.Errorf("nobody asked for %s", w)
 		}
@@ -112,7 +119,7 @@ func (s *soaking) ask(n int) {
 		do   func(context string, n int)
 	}{
 		{"sum", s.sum}, {"flaky", s.flaky}, {"later", s.later}, {"paid", s.paid}, {"deep", s.deep},
-		{"version", s.version}, {"fork", s.fork}, {"read", s.read}, {"follow", s.follow},
+		{"version", s.version}, {"fork", s.fork}, {"read", s.read}, {"follow", s.follow}, {"timed", s.timed}, {"hook", s.hook},
 	}
 	kind := kinds[n%len(kinds)]
 	kind.do(name, n/len(kinds))
@@ -184,6 +191,55 @@ func (s *soaking) paid(name string, n int) {
 	s.run("paid", name, n, "waiting", "<nil>")
 	s.answer("POST", "/v1/contexts/"+name+"/calls/1.1/approve", `{"set":{"n":7}}`, 200)
 	s.resume("paid", name, n, "7")
+}
+
+func (s *soaking) timed(name string, n int) {
+	s.run("timed", name, n%1000, "waiting", "<nil>")
+	s.resume("timed", name, n, fmt.Sprint(float64((n%1000)*(n%1000))))
+}
+
+// hook delivers a request twice, which starts one run.
+func (s *soaking) hook(name string, n int) {
+	contexts := map[string]bool{}
+	for _, status := range []int{http.StatusAccepted, http.StatusOK} {
+		request, err := http.NewRequest("POST", s.url+"/v1/hooks/push", strings.NewReader(fmt.Sprintf(`{"n":%d}`, n%1000)))
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		request.Header.Set("X-Id", name)
+		r, err := http.DefaultClient.Do(request)
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		var body struct{ Context string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.StatusCode != status {
+			s.t.Errorf("a delivery is answered with %d, not %d, %v", r.StatusCode, status, err)
+		}
+		r.Body.Close()
+		contexts[body.Context] = true
+	}
+	for context := range contexts {
+		s.ended(context)
+		got := s.answer("GET", "/v1/contexts/"+context, "", 200)
+		s.holds(got, "hooked", n, "done", fmt.Sprint(float64((n%1000)*(n%1000))))
+	}
+	if len(contexts) != 1 {
+		s.t.Errorf("a delivery that came twice has started %d runs", len(contexts))
+	}
+}
+
+// scheduled holds that each minute since a time has had its run, and one.
+func (s *soaking) scheduled(began time.Time) {
+	due := began.Truncate(time.Minute).Add(2 * time.Minute) // the first after the schedule was seen, for sure
+	for ; due.Before(time.Now().Add(-10 * time.Second)); due = due.Add(time.Minute) {
+		name := due.UTC().Format("minutely-20060102T150405Z")
+		s.holds(s.answer("GET", "/v1/contexts/"+name, "", 200), name, 1, "done", sumFrom(1))
+		s.mu.Lock()
+		s.done["scheduled"]++
+		s.mu.Unlock()
+	}
 }
 
 // resume waits until the server has gone on by itself with what was brought about,

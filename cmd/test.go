@@ -15,6 +15,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/testreport"
+	"obelus/cmd/internal/usage"
 	"obelus/host"
 	"obelus/host/luatest"
 	"obelus/host/model"
@@ -27,8 +28,8 @@ func testCommand(a *app) *cobra.Command {
 		Short: "run Lua tests",
 		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named, and
 those in folders that are. They are written in busted's vocabulary: describe, it,
-before_each, after_each, pending and assert. Each test runs in a state of its
-own, for at most the setting timeout. By require "test" it runs an activity or a
+before_each, after_each, setup, teardown, finally, pending, assert, spy and stub.
+Each test runs in a state of its own, for at most the setting timeout. By require "test" it runs an activity or a
 plan, sets the clock, and answers requests:
 
   test.activity("pay", { amount = 3 }, { state = { … } })
@@ -50,14 +51,20 @@ Assertions; each takes a message behind its arguments, and "not":
   assert.equal(expected, actual)   by ==     assert.same(…)   all the way down
   assert.near(expected, actual, tolerance)   assert.matches(pattern, text)
   assert.has_error(fn, raised)   assert.is_table(value), is_string, is_number, …
+  assert.spy(s).was_called(times), was_called_with(…), was_not_called()
 
 Exit status: 0, or 1 if a test failed.`,
 		Example: `  obelus test
-  obelus test tests/pay_test.lua --run 'refuses .* twice'`,
+  obelus test tests/pay_test.lua --run 'refuses .* twice'
+  obelus test --exclude-tags slow --output junit > tests.xml`,
 		RunE: func(c *cobra.Command, args []string) error { return runTests(c.Context(), a, args, o) },
 		Args: cobra.ArbitraryArgs,
 	}
 	c.Flags().StringVar(&o.pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
+	c.Flags().StringVar(&o.pattern, "filter", "", "the same as --run `PATTERN`")
+	c.Flags().StringSliceVar(&o.filter.Tags, "tags", nil, "only tests with one of these `TAGS`: words with # in their name, as in #slow")
+	c.Flags().StringSliceVar(&o.filter.Excluded, "exclude-tags", nil, "only tests without any of these `TAGS`")
+	c.Flags().StringVar(&o.format, "output", "", "print all tests in a `FORMAT` for other programs: junit or tap")
 	c.Flags().StringVar(&o.record, "record", "", "ask models for what cassettes lack, or with =all for `ALL` that tests ask")
 	c.Flags().Lookup("record").NoOptDefVal = "missing"
 	c.Flags().BoolVar(&o.prune, "prune", false, "drop the recorded answers that no test has used")
@@ -70,6 +77,8 @@ type testOptions struct {
 	pattern string
 	record  string
 	prune   bool
+	format  string
+	filter  testreport.Filter
 }
 
 // recording is what --record says.
@@ -87,16 +96,24 @@ func (o testOptions) recording() (model.Recording, error) {
 
 // runTests runs the tests of files whose names match a pattern.
 func runTests(ctx context.Context, a *app, files []string, o testOptions) error {
-	wanted, err := regexp.Compile(o.pattern)
-	if err != nil {
+	var err error
+	if o.filter.Pattern, err = regexp.Compile(o.pattern); err != nil {
 		return exit.Usagef("--run %s: it is no regular expression", o.pattern)
 	}
 	recording, err := o.recording()
 	if err != nil {
 		return err
 	}
-	if o.prune && (o.pattern != "" || len(files) > 0) {
-		return exit.Usage("--prune drops what no test has used: run all tests, without names and --run")
+	if o.prune && (o.filter.IsPartial() || len(files) > 0) {
+		return exit.Usage("--prune drops what no test has used: run all tests, without names, --run and --tags")
+	}
+	if o.format != "" {
+		if err := usage.CheckWords("output", []string{o.format}, testreport.Formats...); err != nil {
+			return err
+		}
+		if a.json {
+			return exit.Usage("--output and --json are two formats: give one")
+		}
 	}
 	tests, err := openTests(a, files)
 	if err != nil {
@@ -107,7 +124,7 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 	if err != nil {
 		return err
 	}
-	report := &testreport.Report{Terminal: a.term, JSON: a.json, Verbose: a.verbose}
+	report := &testreport.Report{Terminal: a.term, JSON: a.json, Format: o.format, Verbose: a.verbose}
 	for _, file := range files {
 		found, err := tests.List(ctx, file)
 		if ctx.Err() != nil {
@@ -121,7 +138,7 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 			report.EmptyFile(file)
 		}
 		for _, t := range found {
-			if wanted.MatchString(t.Name) {
+			if o.filter.Picks(t.Name) {
 				report.Run(ctx, tests, t)
 			}
 			if ctx.Err() != nil {
@@ -129,7 +146,7 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 			}
 		}
 	}
-	if err := saveCassettes(a, tests, o, report.Passed() && o.pattern == "" && len(named) == 0); err != nil {
+	if err := saveCassettes(a, tests, o, report.Passed() && !o.filter.IsPartial() && len(named) == 0); err != nil {
 		return err
 	}
 	return report.End(o.pattern)
@@ -202,16 +219,5 @@ func testFiles(a *app, tests *luatest.Tests, args []string) (files, named []stri
 		}
 		files = append(files, below...)
 	}
-	return unique(files), named, nil
-}
-
-// unique removes repeated names, and keeps the order. A file may be named, and lie in a named
-// folder.
-func unique(names []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(names, func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
-	})
+	return cli.Unique(files), named, nil
 }

@@ -16,6 +16,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
+	"obelus/host/keep"
 	"obelus/host/model"
 	"obelus/luastd"
 	"obelus/store"
@@ -48,6 +49,23 @@ func readLimits(s *Settings, v any) error {
 	})
 }
 
+func readKeep(s *Settings, v any) error {
+	var names []string
+	for _, status := range keep.Statuses() {
+		names = append(names, string(status))
+	}
+	return readTable(v, "keep", names, func(name string) string { return "status keep." + name }, func(i int, v any) error {
+		d, err := setting.PositiveDuration(v)
+		if err == nil {
+			if s.Keep == nil {
+				s.Keep = keep.Times{}
+			}
+			s.Keep[keep.Statuses()[i]] = d
+		}
+		return err
+	})
+}
+
 // Settings is the table that obelus.lua returns. A zero means that the file does not say; the user
 // of a setting has its default, and a flag of the command wins.
 type Settings struct {
@@ -66,6 +84,10 @@ type Settings struct {
 	Expressions int
 	Isolate     bool    // activities run in processes of their own
 	Serve       Serving // for a server only
+
+	// Keep says for how long a server keeps contexts, by the status of their run; those that it does
+	// not name are kept for ever.
+	Keep keep.Times
 
 	Model  string         // name of the default one of Models; empty for none
 	Models []model.Config // those of the setting models, sorted by name; then one that Model alone describes
@@ -97,6 +119,7 @@ var settingFuncs = []struct {
 	{"formats", readFormats},
 	{"grants", readGrantsSetting},
 	{"isolate", readIsolate},
+	{"keep", readKeep},
 	{"limits", readLimits},
 	{"model", readModel},
 	{"models", readModels},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine/strftime"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -42,7 +44,7 @@ func timeFormat(e *Env, L *lua.LState) int {
 	}
 	text := t.Format(time.RFC3339Nano)
 	if L.Get(2) != lua.LNil {
-		if text, err = FormatTime(t, L.CheckString(2)); err != nil {
+		if text, err = strftime.Format(t, L.CheckString(2)); err != nil {
 			L.ArgError(2, err.Error())
 		}
 	}
@@ -62,8 +64,8 @@ func timeNow(e *Env, L *lua.LState) int {
 // +0100, +01:00 or Z, and %Z the names UTC, GMT and Z alone; without a zone it is UTC.
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
-	if len(text) > maxLayout {
-		return failed(L, fmt.Sprintf("text of more than %d bytes is no time", maxLayout))
+	if len(text) > strftime.MaxLayout {
+		return failed(L, fmt.Sprintf("text of more than %d bytes is no time", strftime.MaxLayout))
 	}
 	if layout == "" {
 		t, err := parseRFC3339(text)
@@ -74,7 +76,7 @@ func timeParse(e *Env, L *lua.LState) int {
 		return 1
 	}
 	t, err := parseTime(text, layout)
-	if bad, ok := err.(layoutError); ok {
+	if bad, ok := err.(strftime.LayoutError); ok {
 		L.ArgError(2, bad.Error())
 	}
 	if err != nil {
@@ -128,93 +130,10 @@ func Time(s float64) (time.Time, error) {
 	return t, nil
 }
 
-// layoutError is a layout that means nothing, as opposed to a text that does
-// not fit it.
-type layoutError string
-
-func (e layoutError) Error() string { return string(e) }
-
-// maxLayout bounds layouts, and the texts that they read, in bytes.
-const maxLayout = 4096
-
-var errLongLayout = layoutError(fmt.Sprintf("the layout is longer than %d bytes", maxLayout))
-
-// FormatTime writes a time as strftime does, in English.
-func FormatTime(t time.Time, layout string) (string, error) {
-	if len(layout) > maxLayout {
-		return "", errLongLayout
-	}
-	var b strings.Builder
-	for i := 0; i < len(layout); i++ {
-		if layout[i] != '%' {
-			b.WriteByte(layout[i])
-			continue
-		}
-		if i++; i == len(layout) {
-			return "", layoutError("the layout ends with %")
-		}
-		text, ok := formatVerb(t, layout[i])
-		if !ok {
-			return "", layoutError(fmt.Sprintf("unknown %%%c in the layout", layout[i]))
-		}
-		b.WriteString(text)
-	}
-	return b.String(), nil
-}
-
-func formatVerb(t time.Time, verb byte) (string, bool) {
-	if layout, ok := verbs[verb]; ok {
-		return t.Format(layout), true
-	}
-	switch verb {
-	case '%':
-		return "%", true
-	case 'n':
-		return "\n", true
-	case 't':
-		return "\t", true
-	case 'C':
-		return fmt.Sprintf("%02d", t.Year()/100), true
-	case 'f':
-		return fmt.Sprintf("%06d", t.Nanosecond()/1000), true
-	case 'L':
-		return fmt.Sprintf("%03d", t.Nanosecond()/1e6), true
-	case 's':
-		return strconv.FormatInt(t.Unix(), 10), true
-	case 'U', 'W': // the week; a year's first one begins with its first Sunday, or Monday
-		since := int(t.Weekday())
-		if verb == 'W' {
-			since = (since + 6) % 7
-		}
-		return fmt.Sprintf("%02d", (t.YearDay()+6-since)/7), true
-	case 'u':
-		return strconv.Itoa((int(t.Weekday())+6)%7 + 1), true
-	case 'w':
-		return strconv.Itoa(int(t.Weekday())), true
-	case 'G':
-		year, _ := t.ISOWeek()
-		return strconv.Itoa(year), true
-	case 'g':
-		year, _ := t.ISOWeek()
-		return fmt.Sprintf("%02d", year%100), true
-	case 'V':
-		_, week := t.ISOWeek()
-		return fmt.Sprintf("%02d", week), true
-	}
-	return "", false
-}
-
-// verbs are those that Go's own layouts have.
-var verbs = map[byte]string{
-	'A': "Monday", 'B': "January", 'D': "01/02/06", 'F': "2006-01-02", 'H': "15", 'I': "03", 'M': "04", 'R': "15:04",
-	'S': "05", 'T': "15:04:05", 'X': "15:04:05", 'Y': "2006", 'Z': "MST", 'a': "Mon", 'b': "Jan", 'c': "Mon Jan _2 15:04:05 2006",
-	'd': "02", 'e': "_2", 'h': "Jan", 'j': "002", 'm': "01", 'p': "PM", 'r': "03:04:05 PM", 'x': "01/02/06", 'y': "06", 'z': "-0700",
-}
-
 // parseTime reads a time by a layout of strptime; without a zone it is UTC.
 func parseTime(text, layout string) (time.Time, error) {
-	if len(layout) > maxLayout {
-		return time.Time{}, errLongLayout
+	if len(layout) > strftime.MaxLayout {
+		return time.Time{}, strftime.ErrTooLong
 	}
 	if layout == "%s" {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -251,7 +170,7 @@ func parseTime(text, layout string) (time.Time, error) {
 		case item == "%y" && full:
 			short = whole(verb, value)
 		case len(item) == 2 && item != "%Z":
-			layouts, values = append(layouts, cmp.Or(readVerbs[verb], verbs[verb])), append(values, whole(verb, value))
+			layouts, values = append(layouts, cmp.Or(readVerbs[verb], strftime.GoLayout(verb))), append(values, whole(verb, value))
 		}
 	}
 	t, err := time.ParseInLocation(strings.Join(layouts, "|"), strings.Join(values, "|"), time.UTC)
@@ -306,7 +225,7 @@ func layoutItems(layout string) (items []string, err error) {
 	for i := 0; i < len(layout); i++ {
 		if c := layout[i]; c != '%' {
 			if c >= '0' && c <= '9' || isLetter(c) && c != 'T' && c != 'Z' {
-				return nil, layoutError(fmt.Sprintf("%q in the layout is neither a %% verb nor punctuation", layout[i:i+1]))
+				return nil, strftime.LayoutError(fmt.Sprintf("%q in the layout is neither a %% verb nor punctuation", layout[i:i+1]))
 			}
 			if c != ' ' || i == 0 || layout[i-1] != ' ' { // one stands for any number of them
 				items = append(items, layout[i:i+1])
@@ -314,7 +233,7 @@ func layoutItems(layout string) (items []string, err error) {
 			continue
 		}
 		if i++; i == len(layout) {
-			return nil, layoutError("the layout ends with %")
+			return nil, strftime.LayoutError("the layout ends with %")
 		}
 		switch whole, several := composed[layout[i]]; {
 		case several:
@@ -324,10 +243,10 @@ func layoutItems(layout string) (items []string, err error) {
 			items = append(items, "%")
 		case behindSeconds(items) && (layout[i] == 'f' || layout[i] == 'L'):
 			items = items[:len(items)-1] // %S reads a fraction
-		case verbs[layout[i]] != "":
+		case strftime.GoLayout(layout[i]) != "":
 			items = append(items, layout[i-1:i+1])
 		default:
-			return nil, layoutError(fmt.Sprintf("%%%c in the layout can't be read back", layout[i]))
+			return nil, strftime.LayoutError(fmt.Sprintf("%%%c in the layout can't be read back", layout[i]))
 		}
 	}
 	return items, nil

@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
+	"obelus/engine/strftime"
 	"obelus/store"
 )
 
@@ -74,10 +76,13 @@ var numberPattern = regexp.MustCompile(`^(#,##)?(0+)(?:\.(0*)(#*))?( ?%)?$`)
 // patternSyntax says in an error what a pattern may be.
 const patternSyntax = `a pattern: zeros, perhaps with "#,##" before them for groups of three, then perhaps "." with zeros and signs # for decimals, then perhaps "%" or " %"`
 
-// formatted is format: a number as a pattern says.
+// formatted is format: a number or a date as a pattern says.
 func formatted(ev *evaluation, args []any) (any, error) {
 	if len(args) != 2 {
-		return fail(`format takes a number and a pattern such as "0.00"`)
+		return fail(`format takes a number and a pattern such as "0.00", or a date and one such as "%%d.%%m.%%Y"`)
+	}
+	if text, ok := args[0].(string); ok {
+		return formattedDate(ev, text, args[1])
 	}
 	written, isNumber := "", true
 	switch n := args[0].(type) {
@@ -95,7 +100,7 @@ func formatted(ev *evaluation, args []any) (any, error) {
 	}
 	number, ok := new(big.Rat).SetString(written)
 	if !isNumber || !ok {
-		return fail("format takes a number, not %s", describe(args[0]))
+		return fail("format takes a number or a date, not %s", describe(args[0]))
 	}
 	pattern, _ := args[1].(string)
 	parts := numberPattern.FindStringSubmatch(pattern)
@@ -125,4 +130,24 @@ func formatted(ev *evaluation, args []any) (any, error) {
 	}
 	text := sign + whole + fraction + percent
 	return text, ev.spend(len(text))
+}
+
+// formattedDate is format of a date, with or without a time, in its own zone.
+func formattedDate(ev *evaluation, text string, pattern any) (any, error) {
+	date, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		date, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		return fail("format takes a number or a date such as 2026-01-31 or 2026-01-31T12:00:00Z, not the text %s", describe(text))
+	}
+	layout, _ := pattern.(string)
+	if !strings.Contains(layout, "%") {
+		return fail(`format of a date takes a pattern such as "%%d.%%m.%%Y"`)
+	}
+	written, err := strftime.Format(date, layout)
+	if err != nil {
+		return fail("format: %s", err)
+	}
+	return written, ev.spend(len(written))
 }

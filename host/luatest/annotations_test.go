@@ -17,12 +17,19 @@ func TestAnnotations_Vocabulary(t *testing.T) {
 	r := &testFile{s: openTestProject(t, nil).gen.NewState()}
 	annotations.Read(t, "test.lua").CheckTable(t, "test", sandbox.Bind(r.s.L, r, testModule), all)
 	a := annotations.Read(t, "testing.lua")
+	var names []string
 	for _, f := range testGlobals {
-		if params, ok := a.Functions[f.Name]; !ok || !slices.Equal(params, all[f.Name]) {
-			t.Errorf("%s is annotated with %v, its comment has %v", f.Name, params, all[f.Name])
+		names = append(names, f.Name)
+	}
+	for _, f := range spyGlobals {
+		names = append(names, "spy."+f.Name)
+	}
+	for _, name := range names {
+		if params, ok := a.Functions[name]; !ok || !slices.Equal(params, all[name]) {
+			t.Errorf("%s is annotated with %v, its comment has %v", name, params, all[name])
 		}
 	}
-	if len(a.Functions) != len(testGlobals) {
+	if len(a.Functions) != len(names) {
 		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.Functions)))
 	}
 	words := a.Fields["obelus.assert"]

@@ -118,6 +118,9 @@ func assertName(words []string) (name string, negated bool) {
 func assertWord(r *testFile, word string, before []string) lua.LValue {
 	words := assertWords(word, before)
 	name, negated := assertName(words)
+	if name == "spy" || name == "stub" {
+		return r.s.L.NewFunction(func(L *lua.LState) int { return assertSpy(r, L) })
+	}
 	if c, ok := checks[name]; ok {
 		return r.s.L.NewFunction(func(L *lua.LState) int { return runCheck(r, L, name, c, negated) })
 	}

@@ -21,18 +21,22 @@ type testFile struct {
 	// The first failure of a function of the test that others call, which may hide it as a failure
 	// of their own.
 	inside *Failure
+
+	finals []lua.LValue              // functions that the test gave to finally, the newest first
+	spies  map[*lua.LTable]*spyEntry // by the values that stand for them
 }
 
 type suite struct {
-	name          string
-	before, after []lua.LValue
+	name            string
+	setup, teardown []lua.LValue
+	before, after   []lua.LValue
 }
 
 type testCase struct {
 	name          string
 	line          int
-	fn            lua.LValue // nil for a pending one
-	before, after []lua.LValue
+	fn            lua.LValue   // nil for a pending one
+	before, after []lua.LValue // hooks before and after it, in this order
 }
 
 // assertion is a failed one.
@@ -43,8 +47,12 @@ var testGlobals = []sandbox.Entry[*testFile]{
 	{Name: "after_each", Fn: testAfterEach},
 	{Name: "before_each", Fn: testBeforeEach},
 	{Name: "describe", Fn: testDescribe},
+	{Name: "finally", Fn: testFinally},
 	{Name: "it", Fn: testIt},
 	{Name: "pending", Fn: testPending},
+	{Name: "setup", Fn: testSetup},
+	{Name: "stub", Fn: testStub},
+	{Name: "teardown", Fn: testTeardown},
 }
 
 func openTests(r *testFile) {
@@ -52,6 +60,7 @@ func openTests(r *testFile) {
 		r.s.Run.Env.RawSetString(f.Name, f.Value)
 	}
 	r.s.Run.Env.RawSetString("assert", assertTable(r))
+	r.s.Run.Env.RawSetString("spy", r.s.Table(sandbox.Bind(r.s.L, r, spyGlobals)))
 	r.s.Modules["test"] = sandbox.Bind(r.s.L, r, testModule)
 }
 
@@ -83,13 +92,15 @@ func addCase(r *testFile, L *lua.LState, fn *lua.LFunction) int {
 		c.fn = fn
 	}
 	var names []string
+	var before, after []lua.LValue
 	for _, around := range run.within {
 		if around.name != "" {
 			names = append(names, around.name)
 		}
-		c.before = append(c.before, around.before...)
-		c.after = append(slices.Clone(around.after), c.after...)
+		c.before, c.after = append(c.before, around.setup...), append(slices.Clone(around.teardown), c.after...)
+		before, after = append(before, around.before...), append(slices.Clone(around.after), after...)
 	}
+	c.before, c.after = append(c.before, before...), append(after, c.after...)
 	c.name = strings.Join(append(names, L.CheckString(1)), " ")
 	run.cases = append(run.cases, c)
 	return 0
@@ -113,6 +124,30 @@ func testBeforeEach(r *testFile, L *lua.LState) int {
 func testAfterEach(r *testFile, L *lua.LState) int {
 	around := r.within[len(r.within)-1]
 	around.after = append([]lua.LValue{L.CheckFunction(1)}, around.after...)
+	return 0
+}
+
+// setup(fn): before the first before_each of a test, in this describe. Each test has a state of its
+// own, so it runs for each.
+func testSetup(r *testFile, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
+	around.setup = append(around.setup, L.CheckFunction(1))
+	return 0
+}
+
+// teardown(fn): after the last after_each of a test, in this describe
+func testTeardown(r *testFile, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
+	around.teardown = append([]lua.LValue{L.CheckFunction(1)}, around.teardown...)
+	return 0
+}
+
+// finally(fn): in a test, after it, also if it fails
+func testFinally(r *testFile, L *lua.LState) int {
+	if r.s.Run.Depth != 0 {
+		L.RaiseError("finally belongs into a test: after_each and teardown are for all tests")
+	}
+	r.finals = append([]lua.LValue{L.CheckFunction(1)}, r.finals...)
 	return 0
 }
 

@@ -25,8 +25,8 @@ import (
 )
 
 // Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary: describe, it,
-// before_each, after_each, pending and assert. Each test runs in a state of its own, for which its
-// file is run again. It belongs to one goroutine.
+// before_each, after_each, setup, teardown, finally, pending, assert, spy and stub. Each test runs
+// in a state of its own, for which its file is run again. It belongs to one goroutine.
 type Tests struct {
 	gen     *host.Generation
 	project fs.FS
@@ -110,7 +110,7 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if failed == nil {
 		failed = runCase(run, c.fn)
 	}
-	if err := runHooks(run, c.after); failed == nil { // even after a failure
+	if err := runHooks(run, append(run.finals, c.after...)); failed == nil { // even after a failure
 		failed = err
 	}
 	if missed := t.takeMissed(); missed != nil {

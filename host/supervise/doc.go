@@ -46,6 +46,8 @@
 //
 // It never reads the contexts that are at rest, so that a log of a million of them costs nothing.
 //
+// Contexts whose time is over, by the setting keep, are removed once an hour.
+//
 // A run that was cancelled goes on only if it is resumed.
 //
 // # Schedules

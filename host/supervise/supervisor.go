@@ -137,6 +137,7 @@ func New(c Config) *Supervisor {
 	s.tasks.Go(s.watcher.run)
 	s.tasks.Go(s.watcher.follow)
 	s.tasks.Go(s.scheduler.run)
+	s.tasks.Go(s.removeOld)
 	s.tasks.Go(s.reactor.catchUp)
 	return s
 }

@@ -62,6 +62,7 @@
 ---@field formats? boolean false makes format in schemas a note; true
 ---@field grants? "asked"|"allowed" "asked" gives an activity what it asks for alone; "allowed"
 ---@field isolate? "process"|"none"|false activities run in processes of their own
+---@field keep? { cancelled?: number|string, done?: number|string, failed?: number|string, none?: number|string } how long a server keeps contexts, by the status of their run
 ---@field limits? table<string, integer|string>
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>

@@ -14,6 +14,10 @@ function before_each(fn) end
 ---@param fn fun()
 function describe(name, fn) end
 
+---In a test: runs after it, also if it fails.
+---@param fn fun()
+function finally(fn) end
+
 ---@param name string
 ---@param fn fun()
 function it(name, fn) end
@@ -22,6 +26,49 @@ function it(name, fn) end
 ---@param name string
 ---@param fn? fun()
 function pending(name, fn) end
+
+---Runs before the first before_each, for each test: a test has a state of its own.
+---@param fn fun()
+function setup(fn) end
+
+---Runs after the last after_each.
+---@param fn fun()
+function teardown(fn) end
+
+---What can be called, and keeps what it was called with, for assert.spy.
+---@class obelus.spy
+---@overload fun(...: any): any
+spy = {}
+
+---@param fn function
+---@return obelus.spy
+function spy.new(fn) end
+
+---Takes the place of a function in a table.
+---@param table table
+---@param name string
+---@return obelus.spy
+function spy.on(table, name) end
+
+---Takes the place of a function in a table, and returns the result; more arguments are more
+---results.
+---@param table table
+---@param name string
+---@param result? any
+---@return obelus.spy
+function stub(table, name, result) end
+
+---@class obelus.assert.Spy
+---@field called fun(times?: integer)
+---@field called_at_least fun(times: integer)
+---@field called_at_most fun(times: integer)
+---@field called_with fun(...: any)
+---@field was obelus.assert.Spy
+---@field was_called fun(times?: integer)
+---@field was_called_with fun(...: any)
+---@field was_not obelus.assert.Spy
+---@field was_not_called fun()
+---@field was_not_called_with fun(...: any)
 
 ---@alias obelus.assert.Two fun(expected: any, actual: any, message?: string): any
 ---@alias obelus.assert.One fun(value: any, message?: string): any
@@ -33,6 +80,8 @@ function pending(name, fn) end
 ---nothing, and "not" or "no" turns the rest round.
 ---@class obelus.assert
 ---@overload fun(value: any, message?: any, ...: any): any, any
+---@field spy fun(s: obelus.spy): obelus.assert.Spy
+---@field stub fun(s: obelus.spy): obelus.assert.Spy
 ---@field a obelus.assert
 ---@field an obelus.assert
 ---@field are obelus.assert

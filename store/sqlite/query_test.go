@@ -35,7 +35,7 @@ func TestQuery(t *testing.T) {
 		"SELECT seq, path FROM log ORDER BY seq":                     "seq|path [1 †s.a] [2 †s.b]",
 		"SELECT 1 AS i, 1.5, 'x', x'01', NULL AS n -- the end\n;;":   "i|1.5|'x'|x'01'|n [1 1.5 x [1] <nil>]",
 		"SELECT ';' AS a, 1 AS \"x;y\", 2 AS [p;q] /* ; ; SELECT */": "a|x;y|p;q [; 1 2]",
-		"SELECT count(*) AS n FROM pragma_table_info('calls')":       "n [24]",
+		"SELECT count(*) AS n FROM pragma_table_info('calls')":       "n [26]",
 		"SELECT 'it''s; so' AS a":                                    "a [it's; so]",
 	} {
 		got, err := answerTo(t.Context(), l, sql)

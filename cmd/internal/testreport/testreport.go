@@ -20,8 +20,11 @@ import (
 // Report counts how tests end, and prints each.
 type Report struct {
 	Terminal *term.Terminal
-	JSON     bool // print a line of JSON for each test
-	Verbose  bool // print the traceback of a failure
+	JSON     bool   // print a line of JSON for each test
+	Format   string // of Formats, to print all tests in at the end; empty for none
+	Verbose  bool   // print the traceback of a failure
+
+	lines []testLine // for Format
 
 	file                    string // the file of the test that was printed last
 	passed, failed, pending int
@@ -78,7 +81,7 @@ func (r *Report) report(line testLine, err error) {
 	if err != nil {
 		line.Error = err.Error()
 	}
-	if r.JSON {
+	if r.lines = append(r.lines, line); r.JSON {
 		r.writeError = cmp.Or(r.writeError, out.NDJSON(line))
 		return
 	}
@@ -137,6 +140,9 @@ func (r *Report) End(pattern string) error {
 	text := fmt.Sprintf("%d passed, %d failed", r.passed, r.failed)
 	if r.pending > 0 {
 		text += fmt.Sprintf(", %d pending", r.pending)
+	}
+	if r.Format != "" {
+		r.writeError = cmp.Or(r.writeError, r.write())
 	}
 	if !r.JSON {
 		r.Terminal.Infof("%s", text)

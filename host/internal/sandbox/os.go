@@ -6,6 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/strftime"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
@@ -39,7 +40,7 @@ func osDate(s *State, L *lua.LState) int {
 		format = format[1:]
 	}
 	if format != "*t" {
-		text, err := luastd.FormatTime(at, format)
+		text, err := strftime.Format(at, format)
 		if err != nil {
 			L.ArgError(1, err.Error())
 		}

@@ -1,0 +1,81 @@
+package supervise
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// TestKeep_ByAServer: contexts go once the time has passed that the project keeps them, and the
+// others stay.
+func TestKeep_ByAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkerOf(t, fstest.MapFS{"obelus.lua": {Data: []byte(`return { keep = { done = "3h" } }`)}}, memory.New(), nil)
+		w.expect(w.start("done", "double", 2), journal.RunDone, "4")
+		w.expect(w.start("waits", "double", "†input.n"), journal.RunWaiting, "null")
+		time.Sleep(2 * time.Hour) // of the bubble's clock
+		if _, err := w.log.Head(t.Context(), "done"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2*time.Hour + removalInterval)
+		if _, err := w.log.Head(t.Context(), "done"); !errors.Is(err, store.ErrNoContext) {
+			t.Errorf("it stays, %v", err)
+		}
+		if _, err := w.log.Head(t.Context(), "waits"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTimes_DueWhileNothingRan: a run that waits for a time goes on by itself then, also if the time
+// came while no server was there, and once.
+func TestTimes_DueWhileNothingRan(t *testing.T) {
+	for name, away := range map[string]time.Duration{"there": 0, "away": 4 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, w *worker) {
+				later := request("double", 4)
+				call := later.Calls[0].Call.(map[string]any)
+				call["_in"] = "3h"
+				run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: &plan.Request{Calls: []plan.Source{{Call: call}}, Output: later.Output}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.expect(run, journal.RunWaiting, "null")
+				began := time.Now()
+				if away > 0 {
+					if err := w.Shutdown(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(away)
+					w.open(nil)
+				}
+				outcome, err := w.Wait(t.Context(), "a")
+				if took := time.Since(began); err != nil || outcome.Status != journal.RunDone || took < 3*time.Hour || took > max(3*time.Hour, away)+2*DefaultPoll {
+					t.Fatal(outcome, err, took)
+				}
+				time.Sleep(time.Hour)
+				ends := 0
+				for entry, err := range w.log.Journal(t.Context(), store.JournalFilter{Context: "a", Event: journal.EventRun}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if strings.Contains(entry.Data, `"status":"done"`) {
+						ends++
+					}
+				}
+				if ends != 1 {
+					t.Errorf("it has ended %d times", ends)
+				}
+			})
+		})
+	}
+}
