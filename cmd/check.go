@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/triggers"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
@@ -32,7 +31,7 @@ by its _output, or the plan by the schema of its kind. As warnings, references t
 nothing writes, writes in no certain order, results of activities that return
 nothing, and names and texts that are probably misspelt. The context is taken for
 empty unless -c names one. Unless plans are named, schedules and hooks are held
-to theirs.
+to theirs, and who asks for which permissions is listed.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
@@ -61,10 +60,15 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 	var problems []plan.Problem
 	if len(plans) == 0 {
 		var err error
-		if plans, err = projectPlans(a); err != nil {
+		if plans, err = cli.ProjectPlans(a.dir); err != nil {
 			return err
 		}
 		problems = triggers.Check(ctx, a.host.Generation())
+		asked, err := permissions.Check(a.term, a.host.Generation(), a.dir, plans, a.json)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, asked...)
 	}
 	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
@@ -94,24 +98,6 @@ func planLabel(a *app, plan string) string {
 		return name
 	}
 	return plan
-}
-
-// projectPlans lists the files below the project's plans folder.
-func projectPlans(a *app) ([]string, error) {
-	var plans []string
-	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
-			plans = append(plans, filepath.Join(a.dir, filepath.FromSlash(name)))
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
-		return nil, exit.Usagef("%s has no plans: name one", a.dir)
-	}
-	return plans, err
 }
 
 // contextToCheck returns the log and the context against which plans are checked: the context that

@@ -114,7 +114,7 @@ func TestTopics_NameAllFields(t *testing.T) {
 		}
 	}
 	for _, name := range fieldsOf(luastd.Grants{}) {
-		if name != "root" && name != "guarded" && name != "secrets" && !strings.Contains(topics.Settings, "--allow-"+name) {
+		if name != "root" && name != "bounds" && name != "guarded" && name != "secrets" && !strings.Contains(topics.Settings, "--allow-"+name) {
 			t.Errorf("help settings does not tell of --allow-%s", name)
 		}
 	}

@@ -25,7 +25,9 @@ type activity struct {
 	gen     *Generation
 	script  *sandbox.Script
 	name    string
+	line    int             // of its registration, in the script or a module of it
 	timeout time.Duration   // 0 for the engine's default
+	grants  *luastd.Grants  // of its calls; those of tools with _allow have less
 	warm    chan *warmState // states to be used again; nil if nothing outlives a call
 }
 
@@ -43,7 +45,7 @@ type warmState struct {
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
-	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
+	made := &activity{gen: g, script: a.script, name: name, line: a.line, timeout: timeout, grants: g.activityGrants(a)}
 	if g.maySpeculate(a.options) {
 		return speculative{made}
 	}
@@ -66,9 +68,13 @@ func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, er
 
 func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	timeout := cmp.Or(in.Timeout, a.timeout, plan.DefaultTimeout)
+	grants, err := a.callGrants(in)
+	if err != nil {
+		return plan.Result{}, err
+	}
 	var result plan.Result
-	err := sandbox.Guard(a.script.File, func() (err error) {
-		result, err = a.runIn(ctx, timeout, in, reach)
+	err = sandbox.Guard(a.script.File, func() (err error) {
+		result, err = a.runIn(ctx, timeout, grants, in, reach)
 		return err
 	})
 	f, raised := err.(*sandbox.Fault)
@@ -82,15 +88,20 @@ func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Re
 }
 
 // runIn runs the call in a state, which is given back unless something was raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, grants *luastd.Grants, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
+	warm := a.warm
+	if grants != a.grants {
+		warm = nil // its values may be of calls that may do more
+	}
 	select {
-	case w = <-a.warm:
+	case w = <-warm:
 		w.s.Resume(ctx, timeout)
 	default:
 		w = &warmState{s: a.gen.session()}
 		w.s.begin(ctx, timeout, a.script, &found)
+		w.s.use(grants)
 	}
 	s, run, kept := w.s, w.s.Run, false
 	s.Budget.Reach = reach
@@ -110,7 +121,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Inv
 		}
 	}
 	result, err := a.call(s, w.fn, in)
-	if a.warm != nil {
+	if warm != nil {
 		kept = true
 		a.keep(w, err)
 	} else if _, raised := err.(*sandbox.Fault); !raised {
@@ -167,7 +178,15 @@ var _ plan.Activity = isolated{}
 
 // Run runs one call in a worker.
 func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: cmp.Or(in.Timeout, a.timeout), Ask: a.gen.askFor(in.Models)}, in)
+	grants, err := a.callGrants(in)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	call := worker.Call{Script: a.script, Name: a.name, Timeout: cmp.Or(in.Timeout, a.timeout), Ask: a.gen.askFor(grants, in.Models)}
+	if grants.Bounds != nil {
+		call.Bounds = grants.Bounds.By
+	}
+	return a.workers.Run(ctx, call, in)
 }
 
 // Worker lets this program run activities in processes of their own, for projects that set isolate
@@ -180,8 +199,8 @@ func openWorker(s worker.Setup) worker.Executor {
 	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
 	g := &Generation{config: c, project: newProject(c, s.Limits), registry: plan.NewRegistry()}
 	g.project.Grants, g.project.Scripts, g.project.DefaultModel, g.askHost = s.Grants, s.Scripts, s.DefaultModel, s.Ask
-	return func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error) {
-		a := &activity{gen: g, script: script, name: name, timeout: timeout}
+	return func(call worker.Call, in plan.Invocation) (plan.Result, error) {
+		a := &activity{gen: g, script: call.Script, name: call.Name, timeout: call.Timeout, grants: g.narrowed(call.Bounds...)}
 		return a.Run(context.Background(), in)
 	}
 }

@@ -86,9 +86,9 @@ func answerOf(ctx context.Context, m plan.Model, q luastd.ModelQuestion, models 
 
 // askFor returns the function that answers the questions of a call in a worker, which has neither
 // models nor keys. The permission is checked again here: a worker is not trusted.
-func (g *Generation) askFor(models *plan.Models) func(ctx context.Context, q luastd.ModelQuestion) (any, error) {
+func (g *Generation) askFor(grants *luastd.Grants, models *plan.Models) func(ctx context.Context, q luastd.ModelQuestion) (any, error) {
 	return func(ctx context.Context, q luastd.ModelQuestion) (any, error) {
-		if message := g.project.Grants.ModelRefusal(cmp.Or(q.Model, g.project.DefaultModel)); message != "" {
+		if message := grants.ModelRefusal(cmp.Or(q.Model, g.project.DefaultModel)); message != "" {
 			return nil, errors.New(message)
 		}
 		return askModel(ctx, models, q)

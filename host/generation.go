@@ -30,6 +30,8 @@ type Generation struct {
 	settings Settings
 	project  sandbox.Project // shared by its states: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
+	asked    bool            // activities get what they ask for alone
+	unasked  *luastd.Grants  // of scripts that no activity runs; nil for the project's
 	registry *plan.Registry
 	states   sync.Pool    // of *session
 	plans    sync.Map     // *planFile of the newest text of each plan that was read, by its path

@@ -30,6 +30,15 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 	l := &loader{g: g, before: before, bound: bound}
 	l.loadSettings()
 	l.loadModels()
+	g.registry.CheckAllow = func(allow any) error {
+		_, err := g.readToolAllow(allow)
+		return err
+	}
+	if config.Grants != nil {
+		if err := g.settings.checkNames(luastd.Grants{Env: config.Grants.Env}, "allow"); err != nil {
+			l.fail(err)
+		}
+	}
 	if g.settings.IgnoreFormats {
 		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
@@ -81,6 +90,9 @@ func (l *loader) registerProgram() {
 	tools := l.g.config.tools()
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		tool, err := plan.NewTool(name, tools[name], l.g.registry.Schemas...)
+		if err == nil {
+			err = l.g.registry.CheckTool(tool)
+		}
 		if err != nil {
 			l.fail(err)
 			continue
@@ -155,6 +167,13 @@ func (l *loader) loadSettings() {
 		g.project.Grants, g.project.DefaultModel = g.effectiveGrants(), g.defaultModel()
 		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
 			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
+		}
+		g.asked = g.settings.Asked
+		if l.bound != nil && l.before.asked && !g.asked {
+			g.asked, g.withheld = true, true
+		}
+		if g.asked {
+			g.unasked = g.narrowed(luastd.Bound{Silent: true})
 		}
 		g.states = sync.Pool{} // earlier states have other settings
 	}()
@@ -235,6 +254,9 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.tools)) {
 		t := found.tools[name]
 		tool, err := plan.NewTool(name, t.schema, registry.Schemas...)
+		if err == nil {
+			err = registry.CheckTool(tool)
+		}
 		if err != nil {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
@@ -248,6 +270,11 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 		}
 		if a.options.reuse && l.g.workers != nil {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
+		}
+		if a.options.allow != nil {
+			if err := l.g.settings.checkNames(*a.options.allow, "allow"); err != nil {
+				l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + ": " + err.message})
+			}
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &plan.Registered{

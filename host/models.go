@@ -173,15 +173,8 @@ func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
 	if err := s.checkBudget(); err != nil {
 		return []*settingError{{[]string{"budget"}, err.Error()}}
 	}
-	for _, name := range s.Allow.Model.List {
-		if !s.hasModel(name) && !strings.Contains(name, "/") { // which a flag may name
-			return []*settingError{{[]string{"allow", "model"}, fmt.Sprintf("allow.model: there is no model %q%s", name, luaerr.DidYouMean(name, s.modelNames()))}}
-		}
-	}
-	for _, name := range s.secrets() {
-		if slices.Contains(s.Allow.Env.List, name) {
-			return []*settingError{{[]string{"allow", "env"}, fmt.Sprintf("allow.env: the variable %s has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read", name)}}
-		}
+	if err := s.checkNames(s.Allow, "allow"); err != nil {
+		return []*settingError{err}
 	}
 	return nil
 }
@@ -348,25 +341,6 @@ func readPrice(c *model.Config, v any) error {
 		}
 		return err
 	})
-}
-
-// secrets names the environment variables with keys of models and of the collector, and with the
-// secrets of hooks, which no script and no worker sees.
-func (s Settings) secrets() (names []string) {
-	for _, c := range s.Models {
-		names = append(names, c.Secrets()...)
-	}
-	names = append(names, s.Serve.OTLP.Secrets()...)
-	for _, h := range s.Serve.Hooks {
-		if h.Secret != "" {
-			names = append(names, h.Secret)
-		}
-	}
-	for _, t := range s.Serve.Tokens {
-		names = append(names, t.Env)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // defaultModel is the name of the default model; empty for one that the embedding program brings.

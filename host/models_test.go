@@ -61,7 +61,7 @@ func TestSettings_WrongModels(t *testing.T) {
 		{`models = { fast = { url = "https://example.com/v1?key=sk-abcdefgh", model = "m" } }`, `models.fast.url looks like a key`},
 		{`model = "openai/m", budget = { cost = 1 }`, `obelus.lua:2: budget.cost bounds the cost, and model "openai/m" has no price`},
 		{`budget = { costs = 1 }`, `obelus.lua:2: unknown budget "costs" (did you mean "cost"?)`},
-		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read`},
+		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has the key or a header of model "openai/m", which no script may read`},
 		{`model = 3`, `obelus.lua:2: model must be the name of a model, text like "openai/gpt-5-mini", or a table, not 3`},
 	} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n" + test.settings + "\n}"})})
@@ -80,7 +80,7 @@ func TestModels_KeyIsNoScripts(t *testing.T) {
 			"obelus.lua":       `return { allow = true, isolate = ` + isolate + `, models = { m = { url = "http://127.0.0.1:1/v1", model = "m", key = { env = "SECRET_KEY" } } } }`,
 			"activities/a.lua": `Activity.register("a", function() local v, err = require("env").get("SECRET_KEY", "none") return { v or "", err } end)`,
 		})
-		if got, err := runA(g, plan.Invocation{}); err != nil || !strings.Contains(got, "it has a key of a model") || strings.Contains(got, "s3cret") {
+		if got, err := runA(g, plan.Invocation{}); err != nil || !strings.Contains(got, "it has a key, a secret, a token or a header") || strings.Contains(got, "s3cret") {
 			t.Errorf("isolate = %s: got %s %v", isolate, got, err)
 		}
 	}

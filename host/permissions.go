@@ -19,7 +19,9 @@ func (g *Generation) effectiveGrants() luastd.Grants {
 		grants = *g.config.Grants
 	}
 	grants.Root = cmp.Or(grants.Root, g.config.Dir)
-	grants.Secrets = append(slices.Clone(grants.Secrets), g.settings.secrets()...)
+	for _, s := range g.settings.secrets() {
+		grants.Secrets = append(slices.Clip(grants.Secrets), s.name)
+	}
 	if !grants.Write.None() {
 		grants.Guarded = append(slices.Clone(grants.Guarded), g.guardedPlaces()...)
 	}

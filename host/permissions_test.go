@@ -118,12 +118,12 @@ func TestPermissions_ScriptsBehindLinks(t *testing.T) {
 }
 
 // TestWorker_MinimalEnvironment holds that a worker has of the environment what it needs and
-// what its scripts are granted, and never the server's token.
+// what its scripts are granted, and never a secret of the settings or the server's token.
 func TestWorker_MinimalEnvironment(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("no /proc/self/environ here:", err)
 	}
-	for name, value := range map[string]string{"OBELUS_TOKEN": "t0", "AWS_SECRET_ACCESS_KEY": "a0", "SHOWN": "s0", "HTTPS_PROXY": "p0", "TZ": "UTC"} {
+	for name, value := range map[string]string{"OBELUS_TOKEN": "t0", "MODEL_KEY": "k0", "HOOK_SECRET": "h0", "AWS_SECRET_ACCESS_KEY": "a0", "SHOWN": "s0", "HTTPS_PROXY": "p0", "TZ": "UTC"} {
 		t.Setenv(name, value)
 	}
 	for allow, want := range map[string]string{
@@ -133,7 +133,9 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 		`{ read = { "/proc/self" }, env = true }`:            "a0 s0 p0 UTC",
 	} {
 		g := open(t, map[string]string{
-			"obelus.lua":       `return { isolate = "process", allow = ` + allow + ` }`,
+			"obelus.lua": `return { isolate = "process", allow = ` + allow + `,
+				models = { m = { url = "http://127.0.0.1:1/v1", model = "m", key = { env = "MODEL_KEY" } } },
+				serve = { hooks = { h = { plan = "plans/h.lua", verify = "hmac-sha256", secret = "HOOK_SECRET" } } } }`,
 			"activities/a.lua": `Activity.register("a", function() return assert(require("fs").read("/proc/self/environ")) end)`,
 		})
 		t.Cleanup(g.workers.Close)
@@ -142,7 +144,7 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, value := range []string{"t0", "a0", "s0", "p0", "UTC"} {
+		for _, value := range []string{"t0", "k0", "h0", "a0", "s0", "p0", "UTC"} {
 			if strings.Contains(environ, "="+value) {
 				got = append(got, value)
 			}

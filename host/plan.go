@@ -207,6 +207,7 @@ func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, er
 	maps.Copy(registry.Activities, g.registry.Activities)
 	maps.Copy(registry.Delegates, g.registry.Delegates)
 	registry.File, registry.Model, registry.Models, registry.Schemas = g.registry.File, g.registry.Model, g.registry.Models, g.registry.Schemas
+	registry.CheckAllow = g.registry.CheckAllow
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {

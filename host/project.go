@@ -32,7 +32,7 @@ type Config struct {
 	Dir string
 
 	// Grants are the permissions, in place of the setting "allow" in obelus.lua. Nil leaves them to
-	// obelus.lua.
+	// obelus.lua. Activities in Lua and tools may ask for less, which narrows them call by call.
 	Grants *luastd.Grants
 
 	// DB is the path of the file with the context log, which scripts may write only if a permission

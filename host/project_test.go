@@ -49,7 +49,7 @@ func TestOpen_Errors(t *testing.T) {
 				"obelus.lua:3: timeout must be a duration: a number of seconds or text like \"5s\", not \"soon\"\n" +
 				"obelus.lua:4: ticks must be a whole number above 0, not 0\n" +
 				"obelus.lua:5: isolate must be \"process\" or false, not 1"},
-		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: unknown permission "reed" (did you mean "read"?)`},
+		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: allow: unknown permission "reed" (did you mean "read"?)`},
 		{"permission list", map[string]string{"obelus.lua": "return {\n allow = {\n  read = 3 } }"}, `obelus.lua:3: allow.read must be true or a list of strings, not 3`},
 		{"permission pattern", map[string]string{"obelus.lua": "return { allow = { env = { 'HOME', 'AWS_*' } } }"}, `obelus.lua:1: allow.env: "AWS_*" is no variable's name: name each of them`},
 		{"permission folder", map[string]string{"obelus.lua": "return { allow = { read = { '' } } }"}, `obelus.lua:1: allow.read: an empty name is no folder's: . is the project's`},
@@ -85,7 +85,7 @@ func TestOpen_Errors(t *testing.T) {
 		{"hook of another name", hooks("['a/b'] = { verify = 'none' }"), `obelus.lua:2: serve.hooks.a/b: "a/b" is no name for it: it has up to 26 letters, digits, _ and -, and begins with a letter`},
 		{"unknown setting of a hook", hooks("push = {\n verfy = 'none' }"), `obelus.lua:3: unknown setting serve.hooks.push.verfy (did you mean "verify"?)`},
 		{"secret of a hook that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'S' } }, serve = { hooks = { push = { plan = 'plans/a.lua', verify = 'hmac-sha256', secret = 'S' } } } }"},
-			`obelus.lua:2: allow.env: the variable S has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read`},
+			`obelus.lua:2: allow.env: the variable S has the secret of hook "push", which no script may read`},
 		{"token without a variable", tokens("ci = { may = 'read' }"), `obelus.lua:2: serve.tokens.ci needs the name of the environment variable that has it: env = "CI_TOKEN"`},
 		{"token without a role", tokens("ci = { env = 'CI' }"), `obelus.lua:2: serve.tokens.ci needs a role: may = "read", "run" or "decide"`},
 		{"token with no role", tokens("ci = {\n may = 'none' }"), `obelus.lua:3: serve.tokens.ci.may must be "read", "run" or "decide", not "none" (one of read, run, decide)`},
@@ -96,7 +96,7 @@ func TestOpen_Errors(t *testing.T) {
 		{"token with a wrong name", tokens("['a b'] = { env = 'CI', may = 'read' }"), `obelus.lua:2: serve.tokens.a b: "a b" is no name for it: it has up to 64 letters, digits, _, - and ., and begins with a letter`},
 		{"tokens in one variable", tokens("a = { env = 'CI', may = 'read' }, b = {\n env = 'CI', may = 'run' }"), `obelus.lua:3: serve.tokens.b.env: CI is the variable of the token a too: give each its own`},
 		{"token that scripts may read", map[string]string{"obelus.lua": "return { allow = {\n env = { 'CI' } }, serve = { tokens = { ci = { env = 'CI', may = 'read' } } } }"},
-			`obelus.lua:2: allow.env: the variable CI has a key of a model or a collector, the secret of a hook or a token of the server, which no script may read`},
+			`obelus.lua:2: allow.env: the variable CI has the token "ci" of the server, which no script may read`},
 		{"unknown occasion", map[string]string{"obelus.lua": "return { serve = { on = {\n faild = 'plans/a.lua' } } }"}, `obelus.lua:2: unknown setting serve.on.faild (did you mean "failed"?)`},
 		{"occasion for no plan", map[string]string{"obelus.lua": "return { serve = { on = {\n failed = 'mail' } } }"}, `obelus.lua:2: serve.on.failed must be a file below plans/, such as "plans/report.lua", not "mail"`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},

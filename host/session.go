@@ -7,6 +7,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/sandbox"
+	"obelus/luastd"
 )
 
 // session is a state that runs the scripts of a generation, with the registrations of a script's
@@ -15,6 +16,8 @@ type session struct {
 	*sandbox.State
 	gen   *Generation
 	found *registrations // nil if nothing is to be registered
+
+	grants *luastd.Grants // that Env has; nil for those of the project as New has them
 
 	called bool         // an activity runs
 	models *plan.Models // that it may ask; nil for none
@@ -42,8 +45,17 @@ func (g *Generation) session() *session {
 // found.
 func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
 	s.found, s.called, s.models = found, false, nil
+	s.use(s.gen.scriptGrants())
 	s.State.Begin(ctx, timeout, sc)
 	s.Run.Again = found != nil && found.again
+}
+
+// use gives the modules of the session the grants that its run has. Everything that runs in the
+// session looks at them at the time, wherever it was loaded and on whatever coroutine.
+func (s *session) use(grants *luastd.Grants) {
+	if s.grants != grants {
+		s.Env.Grants, s.grants = *grants, grants
+	}
 }
 
 // end gives the session back for the next run. It must not be called if something was raised.

@@ -77,6 +77,7 @@ type Settings struct {
 	Limits      Limits        // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
+	Asked       bool          // an activity gets what it asks for, and other scripts nothing
 	Approve     plan.Policy   // calls that are held for a person
 	// Long-running expressions that are evaluated at once in the process, as of Open; 0 for one a
 	// processor.
@@ -116,6 +117,7 @@ var settingFuncs = []struct {
 	{"drain", readDrain},
 	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = setting.Positive(v); return err }},
 	{"formats", readFormats},
+	{"grants", readGrantsSetting},
 	{"isolate", readIsolate},
 	{"keep", readKeep},
 	{"limits", readLimits},
@@ -161,41 +163,6 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 		}
 	}
 	return s, errs
-}
-
-func readAllow(s *Settings, v any) error {
-	if all, ok := v.(bool); ok { // models are not in it: they cost money
-		g := luastd.Grant{All: all}
-		s.Allow = luastd.Grants{Net: g, Read: g, Write: g, Env: g}
-		return nil
-	}
-	given, ok := v.(map[string]any)
-	if !ok {
-		return setting.WrongType("true or a table like { read = {\"data\"} }", v)
-	}
-	kinds := []string{"env", "model", "net", "read", "write"}
-	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Model, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(kinds, name)
-		if i < 0 {
-			return &settingError{[]string{name}, "unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, kinds)}
-		}
-		if all, ok := given[name].(bool); ok {
-			grants[i].All = all
-			continue
-		}
-		list, err := setting.Texts(given[name])
-		if err != nil {
-			return &settingError{[]string{name}, "allow." + name + " " + setting.WrongType("true or a list of strings", given[name]).Error()}
-		}
-		grants[i].List = list
-		for _, entry := range list {
-			if err := luastd.CheckGrant(name, entry); err != nil {
-				return &settingError{[]string{name}, "allow." + name + ": " + err.Error()}
-			}
-		}
-	}
-	return nil
 }
 
 func readApprove(s *Settings, v any) (err error) {

@@ -14,6 +14,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
+	"obelus/luastd"
 )
 
 // registrations has the registrations of one run of a script's top level.
@@ -129,6 +130,7 @@ var activityFuncs = []sandbox.Entry[*session]{
 
 // activityOptions is the options table of Activity.register.
 type activityOptions struct {
+	allow         *luastd.Grants // what it asks for; nil if it does not ask
 	timeout       time.Duration
 	retries       int
 	backoff       time.Duration
@@ -137,7 +139,7 @@ type activityOptions struct {
 	reuse         bool
 }
 
-var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
+var activityOptionNames = []string{"allow", "backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
 
 // Activity.register(name, [options,] fn)
 func activityRegister(s *session, L *lua.LState) int {
@@ -179,6 +181,12 @@ func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) 
 	for _, option := range slices.Sorted(maps.Keys(given)) {
 		var err error
 		switch v := given[option]; option {
+		case "allow":
+			var asked luastd.Grants
+			if asked, err = readPermissions(v, "allow"); err != nil {
+				L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
+			}
+			o.allow = &asked
 		case "backoff":
 			if o.backoff, err = setting.Duration(v); o.backoff == 0 {
 				o.backoff = 1 // explicitly at once

@@ -23,7 +23,7 @@ var envFuncs = []Func{
 
 // checkEnv returns an error for a wrong entry of the permission env, which has no patterns.
 func checkEnv(entry string) error {
-	if (Grants{}).isSecret(entry) {
+	if (Grants{}).IsSecret(entry) {
 		return fmt.Errorf("%s is the server's own token, which no script gets: hand it another variable", entry)
 	}
 	if entry == "" || strings.ContainsAny(entry, "*?=\x00") {
@@ -36,8 +36,9 @@ func checkEnv(entry string) error {
 // also not by a permission for everything.
 var secretNames = []string{"OBELUS_TOKEN"}
 
-// isSecret compares without case, since names of variables have none on Windows.
-func (g Grants) isSecret(name string) bool {
+// IsSecret reports whether a variable is one that no script sees, whatever Env grants. It compares
+// without case, since names of variables have none on Windows.
+func (g Grants) IsSecret(name string) bool {
 	same := func(secret string) bool { return strings.EqualFold(secret, name) }
 	return slices.ContainsFunc(secretNames, same) || slices.ContainsFunc(g.Secrets, same)
 }
@@ -59,7 +60,7 @@ func (g Grants) Environ(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		needed := slices.Contains(workerVariables, name) || !g.Net.None() && slices.Contains(proxyVariables, name)
-		return g.isSecret(name) || !needed && !g.Env.Has(name)
+		return g.IsSecret(name) || !needed && !g.Env.Has(name)
 	})
 }
 
@@ -80,15 +81,20 @@ func envGet(e *Env, L *lua.LState) int {
 		L.ArgError(1, fmt.Sprintf("%q can't be the name of a variable", name))
 	}
 	e.charge(L, 5)
-	if e.Grants.isSecret(name) {
+	if e.Grants.IsSecret(name) {
 		whose := "it is the server's own"
-		if slices.Contains(e.Grants.Secrets, name) {
-			whose = "it has a key of a model or a collector, or the secret of a hook"
+		if (Grants{Secrets: e.Grants.Secrets}).IsSecret(name) && !(Grants{}).IsSecret(name) {
+			whose = "it has a key, a secret, a token or a header that obelus.lua names"
 		}
 		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: %s", name, whose))
 	}
 	if !e.Grants.Env.Has(name) {
-		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: run with --allow-env=%s or set allow.env in obelus.lua", name, name))
+		return failed(L, e.Grants.refusal(fmt.Sprintf("reading the variable %q", name), func(g Grants) *missing {
+			if g.Env.Has(name) {
+				return nil
+			}
+			return &missing{kind: "env", entries: []string{name}}
+		}))
 	}
 	if text, ok := os.LookupEnv(name); ok {
 		e.limit(L, len(text))

@@ -275,32 +275,25 @@ func (e *Env) onFile(L *lua.LState, a access, path string, do func(root *os.Root
 	}
 	defer root.Close()
 	if err := do(root, name); err != nil {
+		if e.Grants.Bounds != nil && leavesRoot(err) {
+			return failed(L, e.Grants.refusal(fmt.Sprintf("%s %q", a.verb, path), func(g Grants) *missing { return g.leadingOut(a, path) }))
+		}
 		return failed(L, fmt.Sprintf("%s %q: %s", a.verb, path, fileError(err, a)))
 	}
 	return 1
 }
 
 func (e *Env) open(a access, path string) (root *os.Root, name string, err error) {
-	grant := a.of(e.Grants)
 	abs, ok := e.Grants.resolve(path)
 	if !ok {
 		return nil, "", fmt.Errorf("%s %q is not possible: the project has no folder on disk", a.verb, path)
 	}
-	entry := filepath.VolumeName(abs) + string(filepath.Separator)
-	if !grant.All {
-		if entry, ok = e.Grants.covering(grant, abs); !ok {
-			return nil, "", fmt.Errorf("%s %q is not allowed: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, a.flag, path, a.flag)
-		}
-	}
-	if in, at, ok := e.Grants.systemOwn(grant, abs); ok {
-		return nil, "", fmt.Errorf("%s %q is not allowed: it lies in %s, the system's own: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, in, a.flag, at, a.flag)
-	}
-	named := abs
-	abs, entry = e.Grants.follow(grant, abs, entry, a.link)
-	if a.flag == writing.flag {
-		if place, ok := e.Grants.guarded(named, createdAt(abs)); ok {
-			return nil, "", fmt.Errorf("writing %q is not allowed: %s holds the project's scripts or its log, which only a permission that names it, or a path in it, covers: run with --allow-write=%s or set allow.write in obelus.lua", path, e.Grants.relative(place), e.Grants.relative(place))
-		}
+	real, entry, lacking := e.Grants.locate(a, path, abs)
+	if lacking != nil {
+		return nil, "", errors.New(e.Grants.refusal(fmt.Sprintf("%s %q", a.verb, path), func(g Grants) *missing {
+			_, _, lacking := g.locate(a, path, abs)
+			return lacking
+		}))
 	}
 	dir := entry
 	if info, err := os.Stat(entry); err != nil || !info.IsDir() {
@@ -310,12 +303,56 @@ func (e *Env) open(a access, path string) (root *os.Root, name string, err error
 	if err != nil {
 		return nil, "", fmt.Errorf("%s %q: %s", a.verb, path, fileError(err, a))
 	}
-	name, err = filepath.Rel(dir, abs)
+	name, err = filepath.Rel(dir, real)
 	if err != nil {
 		root.Close()
 		return nil, "", fmt.Errorf("%s %q: it is not below the project", a.verb, path)
 	}
 	return root, name, nil
+}
+
+// locate returns where the file abs, which a script calls path, lies without symbolic links, and
+// the entry of the grant that it lies in; or the permission that it lacks.
+func (g Grants) locate(a access, path, abs string) (real, entry string, lacking *missing) {
+	grant := a.of(g)
+	entry = filepath.VolumeName(abs) + string(filepath.Separator)
+	if !grant.All {
+		var ok bool
+		if entry, ok = g.covering(grant, abs); !ok {
+			return "", "", &missing{kind: a.flag, entries: []string{path}}
+		}
+	}
+	if in, at, ok := g.systemOwn(grant, abs); ok {
+		return "", "", &missing{a.flag, []string{at}, fmt.Sprintf("it lies in %s, the system's own", in)}
+	}
+	real, entry = g.follow(grant, abs, entry, a.link)
+	if a.flag == writing.flag {
+		if place, ok := g.guarded(abs, createdAt(real)); ok {
+			place = g.relative(place)
+			return "", "", &missing{a.flag, []string{place}, place + " holds the project's scripts or its log, which only a permission that names it, or a path in it, covers"}
+		}
+	}
+	return real, entry, nil
+}
+
+// leadingOut returns the permission that is missing for the place to which a path leads through a
+// symbolic link; nil if that is granted.
+func (g Grants) leadingOut(a access, path string) *missing {
+	abs, _ := g.resolve(path)
+	real, in := g.follow(a.of(g), abs, "", a.link)
+	if a.of(g).All || in != "" {
+		return nil
+	}
+	return &missing{a.flag, []string{g.relative(realPath(real))}, "it leads out of what is granted, through a symbolic link"}
+}
+
+// leavesRoot reports whether a path leads out of the root in which it was opened.
+func leavesRoot(err error) bool {
+	text := err.Error()
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		text = inner.Err.Error()
+	}
+	return strings.HasSuffix(text, "path escapes from parent") // of several wrapped, mkdir's
 }
 
 // fileError returns the system's error in plain words.
@@ -338,7 +375,7 @@ func fileError(err error, a access) string {
 		return "it is a folder"
 	case errors.Is(err, syscall.ENOTDIR):
 		return "it is not a folder, or something above it is not"
-	case strings.HasSuffix(text, "path escapes from parent"): // of several wrapped, mkdir's
+	case leavesRoot(err):
 		return "it leads out of what --allow-" + a.flag + " grants, through a symbolic link"
 	}
 	return text

@@ -29,6 +29,9 @@ type Grants struct {
 	// entries names the place or a path below it: the project's scripts and the
 	// folder of its log. A script that may write scripts may do all that any script may.
 	Guarded []string
+
+	// Bounds are the parts of grants that [Grants.Narrow] has returned; nil for others.
+	Bounds *Bounds `json:"-"`
 }
 
 // Grant is one permission: for everything, or for the entries of a list.
@@ -128,18 +131,36 @@ func leadsInto(place, real string) bool {
 	}
 }
 
-// ignoresCase reports whether a folder is there by its name in other letters too.
+// ignoresCase reports whether names in a folder are the same in other letters: those of its
+// entries, and without a usable entry its own.
 func ignoresCase(folder string) bool {
-	info, err := os.Stat(folder)
-	if err != nil {
-		return false
-	}
-	for _, other := range []string{strings.ToUpper(folder), strings.ToLower(folder)} {
-		if same, err := os.Stat(other); other != folder && err == nil && os.SameFile(info, same) {
-			return true
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		if ignores, known := sameInOtherCase(filepath.Join(folder, entry.Name())); known {
+			return ignores
 		}
 	}
-	return false
+	ignores, _ := sameInOtherCase(folder)
+	return ignores
+}
+
+// sameInOtherCase reports whether a file is also found by its name in other letters. known is false
+// where the name has no letters of two cases, or nothing can be found out.
+func sameInOtherCase(path string) (same, known bool) {
+	dir, name := filepath.Split(path)
+	other := strings.ToUpper(name)
+	if other == name {
+		other = strings.ToLower(name)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || other == name {
+		return false, false
+	}
+	found, err := os.Lstat(filepath.Join(dir, other))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, true
+	}
+	return err == nil && os.SameFile(info, found), err == nil
 }
 
 // Within gives what both grants allow.

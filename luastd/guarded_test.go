@@ -147,3 +147,31 @@ func TestFS_FilesBesideDatabases(t *testing.T) {
 		}
 	}
 }
+
+// TestFS_GuardedPlaceInOtherLetters holds that a place that does not exist yet is guarded under its
+// name in other letters, where a file of the folder is found by such a name: on a file system
+// without letter case. Two names of one file make it look like one here.
+func TestFS_GuardedPlaceInOtherLetters(t *testing.T) {
+	dir := t.TempDir()
+	config := host.Config{FS: os.DirFS(dir), Dir: dir, Grants: &luastd.Grants{Write: luastd.Grant{All: true}}}
+	if err := os.WriteFile(filepath.Join(dir, "A"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, config, `return fs.mkdir("Tests") and fs.remove("Tests")`); got != "true" && filepath.Separator == '/' {
+		if _, err := os.Stat(filepath.Join(dir, "a")); err != nil { // it has letter case
+			t.Errorf("with letter case: %s", got)
+		}
+	}
+	if err := os.Link(filepath.Join(dir, "A"), filepath.Join(dir, "a")); err != nil && !os.IsExist(err) {
+		t.Skip("no hard links here:", err)
+	}
+	for _, path := range []string{"Tests", "PLANS/x", "Obelus.lua", "acTivities"} {
+		got := run(t, config, `return select(2, fs.write("`+path+`", "x"))`)
+		if !strings.Contains(got, "holds the project's scripts or its log") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "Tests")); err == nil {
+		t.Error("it was written")
+	}
+}

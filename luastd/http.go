@@ -125,6 +125,9 @@ func (e *Env) http(L *lua.LState, what string, r *httpCall) int {
 	case err != nil && r.timeout > 0 && errors.Is(err, context.DeadlineExceeded):
 		return failed(L, place+"no answer within "+r.timeout.String())
 	case err != nil:
+		if refused, ok := errors.AsType[refusal](err); ok {
+			return failed(L, place+refused.explain(e.Grants))
+		}
 		return failed(L, place+netError(err))
 	case len(answer.Body) > r.maxBytes:
 		return failed(L, fmt.Sprintf("%sthe answer is longer than %d bytes", place, r.maxBytes))

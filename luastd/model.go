@@ -84,13 +84,22 @@ func modelAsk(e *Env, L *lua.LState) int {
 
 // ModelRefusal returns why scripts may not ask a model, and nothing if they may.
 func (g Grants) ModelRefusal(name string) string {
+	lacks := func(g Grants) *missing {
+		switch {
+		case g.Model.Has(name) && (name != "" || g.Model.All):
+			return nil
+		case name == "":
+			return &missing{kind: "model"}
+		}
+		return &missing{kind: "model", entries: []string{name}}
+	}
 	switch {
-	case g.Model.Has(name) && (name != "" || g.Model.All):
+	case lacks(g) == nil:
 		return ""
 	case name == "":
-		return "asking the default model is not allowed: run with --allow-model or set allow.model in obelus.lua"
+		return g.refusal("asking the default model", lacks)
 	}
-	return fmt.Sprintf("asking the model %q is not allowed: run with --allow-model=%s or set allow.model in obelus.lua", name, name)
+	return g.refusal(fmt.Sprintf("asking the model %q", name), lacks)
 }
 
 // ask puts a question and pushes the answer. It raises if the call itself has no time left.

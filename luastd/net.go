@@ -127,23 +127,54 @@ func (p netPolicy) url(u *url.URL) error {
 	if p.grants(to) {
 		return nil
 	}
-	return refusal{fmt.Sprintf("connecting to %s is not allowed: run with --allow-net=%s or set allow.net in obelus.lua", to, to)}
+	return newRefusal(fmt.Sprintf("connecting to %s", to), func(g Grants) *missing {
+		if newNetPolicy(g.Net).grants(to) {
+			return nil
+		}
+		return &missing{kind: "net", entries: []string{to.String()}}
+	})
 }
 
 // dialled refuses the address that a host turned out to have.
 func (p netPolicy) dialled(host string, at netip.AddrPort) error {
 	ip := at.Addr().Unmap().WithZone("")
 	to := endpoint{ip.String(), int(at.Port())}
-	if p.grants(to) || isPublic(ip) || ip.IsLoopback() && p.grants(endpoint{"localhost", to.port}) {
+	if p.reaches(ip, to) {
 		return nil
 	}
-	return refusal{fmt.Sprintf("connecting to %s is not allowed: it has the private address %s: run with --allow-net=%s,%s or set allow.net in obelus.lua", host, ip, host, to)}
+	return newRefusal("connecting to "+host, func(g Grants) *missing {
+		if newNetPolicy(g.Net).reaches(ip, to) {
+			return nil
+		}
+		return &missing{"net", []string{host, to.String()}, fmt.Sprintf("it has the private address %s", ip)}
+	})
+}
+
+// reaches reports whether an address, at a port, may be connected to as that of a granted host.
+func (p netPolicy) reaches(ip netip.Addr, to endpoint) bool {
+	return p.grants(to) || isPublic(ip) || ip.IsLoopback() && p.grants(endpoint{"localhost", to.port})
 }
 
 // refusal is the error of a missing permission, in words for the script's author.
-type refusal struct{ text string }
+type refusal struct {
+	text  string // for grants that are only the project's
+	what  string
+	lacks func(Grants) *missing // see [Grants.refusal]
+}
+
+func newRefusal(what string, lacks func(Grants) *missing) refusal {
+	return refusal{Grants{}.refusal(what, lacks), what, lacks}
+}
 
 func (r refusal) Error() string { return r.text }
+
+// explain returns the error's text under the grants of a call.
+func (r refusal) explain(g Grants) string {
+	if g.Bounds == nil {
+		return r.text
+	}
+	return g.refusal(r.what, r.lacks)
+}
 
 // reserved are addresses that no host of the public internet has, beyond those
 // that package netip knows.

@@ -104,6 +104,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	c.unclear = err != nil
 	check(err)
 	c.Issued = c.Definition.fill(given)
+	check(refuseAllow(c, given))
 	if !src.Accepted && !c.unclear {
 		errs = append(errs, c.checkMetaNames()...)
 	}
@@ -164,7 +165,7 @@ func (t *Tool) fill(given map[string]any) map[string]any {
 func (c *Call) parseMeta() error {
 	for _, name := range jsonvalue.SortedKeys(c.Definition.meta) {
 		v, ok := c.Issued[name]
-		if !ok {
+		if !ok || name == allowProperty { // see refuseAllow
 			continue
 		}
 		if err := c.Definition.meta[name].Validate(v, name); err != nil {

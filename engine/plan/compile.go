@@ -172,6 +172,9 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	brought := map[string]*Tool{}
 	add := func(name string, schema any) {
 		tool, err := NewTool(name, schema, registry.Schemas...)
+		if err == nil {
+			err = registry.CheckTool(tool)
+		}
 		if err != nil {
 			c.request(0, err)
 			return

@@ -189,7 +189,7 @@ func (c *Call) anonymous(in Invocation) *Request {
 	call := map[string]any{}
 	for name, v := range in.Call {
 		switch {
-		case slices.Contains(outerMeta, name):
+		case slices.Contains(outerMeta, name) || name == allowProperty: // its tool has that
 		case strings.HasPrefix(name, "_"):
 			call[name] = v
 		default:

@@ -62,13 +62,13 @@ var metaProperties = []string{"_after", "_at", "_backoff", "_delegate", "_if", "
 func (c *Call) checkMetaNames() (errs []error) {
 	var known []string
 	for _, name := range c.unknown() {
-		if !strings.HasPrefix(name, "_") {
+		if !strings.HasPrefix(name, "_") || name == allowProperty {
 			continue
 		}
 		if known == nil {
 			known = append([]string{"_tool"}, metaProperties...)
 			for _, declared := range jsonvalue.SortedKeys(c.Definition.meta) {
-				if !slices.Contains(known, declared) {
+				if !slices.Contains(known, declared) && declared != allowProperty {
 					known = append(known, declared)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 const (
 	SeverityError   = "error"
 	SeverityWarning = "warning"
+	SeverityNote    = "note" // nothing is wrong: what check lists
 )
 
 // Codes of problems, as check prints them.

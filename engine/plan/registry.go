@@ -213,6 +213,9 @@ type Registry struct {
 	// writes, and of its output.
 	Schemas []schema.Option
 
+	// CheckAllow returns an error for a tool's _allow that can't be read; nil accepts all.
+	CheckAllow func(allow any) error
+
 	base *Registry // without the tools that a context or a request brings; nil if it is that itself
 }
 

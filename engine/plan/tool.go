@@ -114,7 +114,7 @@ func (t *Tool) compile(object map[string]any, options []schema.Option) error {
 	default:
 		return errors.New("_activity must be a string")
 	}
-	return nil
+	return t.checkAllow()
 }
 
 // OutputSchema is the schema of the result in a tool's schema, nil if it has none. The tool's $defs

@@ -47,15 +47,20 @@
 ---@field scopes? string[] what a function or a model gets of the context
 ---@field tools? table<string, table>
 
+---Permissions. true is all but model, which is named. So are the _allow of a tool, and what
+---an activity asks for.
+---@alias obelus.Allow boolean|{ env?: boolean|string[], model?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
+
 ---What obelus.lua returns.
 ---@class obelus.Settings
----@field allow? boolean|{ env?: boolean|string[], model?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
+---@field allow? obelus.Allow what scripts may do to the world; nothing
 ---@field approve? "never"|"always"|"planned"|"scopes"|string|string[] which calls are held for a person
 ---@field budget? { cost?: number, requests?: integer, tokens?: integer } of one run, for models
 ---@field db? string the log; .obelus/log.db
 ---@field drain? number|string for calls that a run leaves behind; "5s"
 ---@field expressions? integer how many that take long are evaluated at once
 ---@field formats? boolean false makes format in schemas a note; true
+---@field grants? "asked"|"allowed" "asked" gives an activity what it asks for alone; "allowed"
 ---@field isolate? "process"|"none"|false activities run in processes of their own
 ---@field keep? { cancelled?: number|string, done?: number|string, failed?: number|string, none?: number|string } how long a server keeps contexts, by the status of their run
 ---@field limits? table<string, integer|string>
@@ -119,6 +124,7 @@
 ---@field wire? "openai"|"anthropic"
 
 ---@class obelus.ActivityOptions
+---@field allow? obelus.Allow what it asks for; its calls get what the project grants of that
 ---@field timeout? number|string seconds, or "5s"; 30s
 ---@field retries? integer after the first attempt; 0
 ---@field backoff? number|string before the first retry; doubles

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+
+	"obelus/cmd/internal/exit"
 )
 
 // ReadFileOrStdin reads a file, or stdin if its name is "-", until ctx ends: a pipe may never end.
@@ -82,4 +86,23 @@ func Unique(names []string) []string {
 		seen[name] = true
 		return again
 	})
+}
+
+// ProjectPlans lists the files below the plans folder of a project in dir. It is an error about the
+// command line if there are none.
+func ProjectPlans(dir string) ([]string, error) {
+	var plans []string
+	err := fs.WalkDir(os.DirFS(dir), "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
+			plans = append(plans, filepath.Join(dir, filepath.FromSlash(name)))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
+		return nil, exit.Usagef("%s has no plans: name one", dir)
+	}
+	return plans, err
 }

@@ -9,7 +9,7 @@ Tool.register("loadFigures", {
   required = { "file" },
 })
 
-Activity.register("loadFigures", function(call)
+Activity.register("loadFigures", { allow = { read = { "data" } } }, function(call)
   local text, err = fs.read(call.file)
   if not text then
     return nil, err

@@ -32,6 +32,7 @@ type job struct {
 	source       any // of the file; nil if the worker has it already
 	name         string
 	timeout      time.Duration
+	bounds       string // JSON of Call.Bounds; empty for none
 	in           plan.Invocation
 }
 
@@ -42,7 +43,7 @@ func (j *job) scriptID() string { return j.file + "\x00" + j.sha256 }
 func (j *job) value() any {
 	return []any{
 		j.file, j.sha256, j.source, j.name, int64(j.timeout),
-		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt,
+		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt, j.bounds,
 	}
 }
 
@@ -53,7 +54,17 @@ func readJob(v any) *job {
 	j.in.Call, _ = list[5].(map[string]any)
 	j.in.Context, _ = list[6].(map[string]any)
 	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(toInt64(list[9]))
+	j.bounds = list[10].(string)
 	return j
+}
+
+// readBounds returns the bounds that were sent as text. A text that can't be read is an error: the
+// call would have all that the project grants.
+func readBounds(text string) (bounds []luastd.Bound, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &bounds)
+	}
+	return bounds, err
 }
 
 func toInt64(v any) int64 {

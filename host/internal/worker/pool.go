@@ -75,6 +75,8 @@ type Call struct {
 	Name    string
 	Timeout time.Duration // 0 for the engine's default
 	Ask     AskFunc       // answers its questions to models; may be nil
+	// Bounds narrow the project's permissions for it; nil for none.
+	Bounds []luastd.Bound
 }
 
 // errorf returns an error about the call, at its script.
@@ -156,6 +158,9 @@ func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.
 // first time.
 func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	j := &job{file: c.Script.File, sha256: c.Script.SHA256, name: c.Name, timeout: timeout, in: in}
+	if c.Bounds != nil {
+		j.bounds = string(store.EncodeJSON(c.Bounds))
+	}
 	if !p.sent[j.scriptID()] {
 		j.source, p.sent[j.scriptID()] = string(c.Script.Source), true
 	}

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"obelus/engine/plan"
 	"obelus/host/internal/limits"
@@ -34,8 +33,8 @@ type Setup struct {
 	DefaultModel string // name of the model that they ask where they name none
 }
 
-// Executor runs one call of an activity in this process.
-type Executor func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error)
+// Executor runs one call of an activity in this process. The call has no Ask: see [Setup].
+type Executor func(call Call, in plan.Invocation) (plan.Result, error)
 
 // Main lets this program start workers. In a process that was started as one it does not return: it
 // runs calls by the executor that open returns.
@@ -167,7 +166,11 @@ func (w *worker) do(j *job) answer {
 		}
 		w.scripts[j.scriptID()] = sc
 	}
-	result, err := w.execute(sc, j.name, j.timeout, j.in)
+	bounds, err := readBounds(j.bounds)
+	if err != nil {
+		return answer{fault: luaerr.From(err)}
+	}
+	result, err := w.execute(Call{Script: sc, Name: j.name, Timeout: j.timeout, Bounds: bounds}, j.in)
 	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):

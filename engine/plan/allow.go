@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"obelus/engine/internal/jsonvalue"
+)
+
+// allowProperty is the meta-property by which a tool narrows what its calls may do to the world. No
+// call gives it.
+const allowProperty = "_allow"
+
+// Allow returns the permissions that the tool leaves its calls, as it has them in its const _allow;
+// nil without one.
+func (t *Tool) Allow() any { return t.consts[allowProperty] }
+
+// checkAllow refuses an _allow that prescribes nothing, or that no call of the tool would have.
+func (t *Tool) checkAllow() error {
+	if t.meta[allowProperty] == nil {
+		return nil
+	}
+	_, delegated := t.consts["_delegate"].(string)
+	switch {
+	case t.consts[allowProperty] == nil:
+		return errors.New(`_allow must be a const: the permissions that the tool leaves its calls, as in _allow = { const = { net = { "api.example.com" } } }`)
+	case delegated && t.consts["_delegate"] != Anonymous:
+		return errors.New("_allow: the calls of its _delegate do the work: give _allow to their tools")
+	}
+	return nil
+}
+
+// CheckTool refuses a tool whose _allow [Registry.CheckAllow] refuses.
+func (r *Registry) CheckTool(t *Tool) error {
+	if allow := t.Allow(); allow != nil && r.CheckAllow != nil {
+		if err := r.CheckAllow(allow); err != nil {
+			return fmt.Errorf("tool %q: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// refuseAllow refuses a call that gives _allow, and one that is handed to a delegate whose calls
+// the _allow of its tool does not reach. A call in the log has what its tool has filled in.
+func refuseAllow(c *Call, given map[string]any) error {
+	v, gives := given[allowProperty]
+	prescribed := c.Definition.Allow()
+	name, _ := c.Issued["_delegate"].(string)
+	switch {
+	case gives && !(c.accepted && prescribed != nil && jsonvalue.Equal(v, prescribed)):
+		return Faultf(CodePermission, "_allow: a call can't say what it may do, only its tool can, by a const, and its activity: leave it out of the call")
+	case prescribed != nil && name != "" && name != Anonymous:
+		return Faultf(CodePermission, "_allow: the calls of delegate %q do the work, which the _allow of tool %s does not reach: give it to their tools", name, c.Tool)
+	}
+	return nil
+}
