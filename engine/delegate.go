@@ -223,7 +223,7 @@ const maxContextName = 64
 func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 	call := t.plan.Calls[i]
 	runner := *t.runner
-	runner.depth++
+	runner.depth, runner.alone = runner.depth+1, false
 	runner.Approve = plan.Policy{} // the run's own counts
 	runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	r := &childRun{

@@ -97,7 +97,8 @@ func standingOf(t *tickRun) store.Standing {
 		due, _ = counts.EarliestDue()
 	}
 	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached(), due)
-	if end.Status == "" { // it is under way, whatever it was before
+	ends := end.Status == journal.RunDone || end.Status == journal.RunFailed
+	if end.Status == "" || ends && t.runner.alone { // it is under way, or another run goes on with that
 		s.Due = t.loop.opened
 	}
 	return s

@@ -49,7 +49,9 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return nil, err
 	}
 	s.Request = p.requestOr(s.Request)
-	outcome, err := p.runner.resume(ctx, s)
+	runner := *p.runner
+	runner.alone = p.ofDelegate
+	outcome, err := runner.resume(ctx, s)
 	return outcome, p.explain(err)
 }
 

@@ -79,3 +79,44 @@ func TestTimes_DueWhileNothingRan(t *testing.T) {
 		})
 	}
 }
+
+// TestOrphans_ParentOfAnEndedDelegate: a delegate's run that was resumed by itself, and ended while no
+// server was there, has the run go on that waits for it.
+func TestOrphans_ParentOfAnEndedDelegate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := fstest.MapFS{
+			"obelus.lua":       {Data: []byte(`return { drain = "1s" }`)},
+			"activities/a.lua": {Data: []byte(`Tool.register("hand", { properties = {} })`)},
+			"plans/inner.lua":  {Data: []byte(`return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" } }, output = "†state.x" }`)},
+			"plans/outer.lua":  {Data: []byte(`return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", _outputPath = "†state.y" } }, output = "†state.y" }`)},
+		}
+		w := newWorkerOf(t, files, memory.New(), nil)
+		request, registry, err := w.host.Plan("plans/outer.lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request}, Registry: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(run, journal.RunWaiting, "null")
+		if err := w.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.Append(t.Context(), w.log, "a.1.1", input(4)); err != nil {
+			t.Fatal(err)
+		}
+		alone := &engine.Runner{Log: w.log, Registry: registry}
+		if outcome, err := alone.Resume(t.Context(), engine.Resume{Context: "a.1.1"}); err != nil || outcome.Status != journal.RunDone {
+			t.Fatal(outcome, err)
+		}
+		w.open(nil)
+		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunDone {
+			t.Fatal(outcome, err)
+		}
+		time.Sleep(time.Minute) // of the bubble's clock
+		for info, err := range w.log.Contexts(t.Context(), store.ContextFilter{Due: time.Now()}) {
+			t.Errorf("%s is still due, %v", info.Context, err)
+		}
+	})
+}
