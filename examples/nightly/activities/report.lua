@@ -6,7 +6,7 @@ Tool.register("writeReport", {
   required = { "day" },
 })
 
-Activity.register("writeReport", function(call, context)
+Activity.register("writeReport", { allow = { write = { "reports" } } }, function(call, context)
   local state, total = context.state, 0
   local lines = { "# Orders of " .. call.day, "", "| order | customer | total | |", "|---|---|--:|---|" }
   for _, order in ipairs(state.orders) do

@@ -1,5 +1,8 @@
 local http = require("http")
 
+-- What these activities ask for; the project grants no more (obelus check lists both).
+local allow = { net = { "127.0.0.1" } }
+
 -- answer gives the value of an answer, or an error that has the call tried again.
 local function answer(got, err)
   if not got then
@@ -31,7 +34,7 @@ Tool.register("fetchOrders", {
   required = { "shop", "day" },
 })
 
-Activity.register("fetchOrders", function(call)
+Activity.register("fetchOrders", { allow = allow }, function(call)
   return answer(http.get(call.shop .. "/orders", { query = { day = call.day } }))
 end)
 
@@ -47,7 +50,7 @@ Tool.register("release", {
 })
 
 -- The shop knows an order that was released before, so that it may be done again.
-Activity.register("release", { retries = 3 }, function(call)
+Activity.register("release", { allow = allow, retries = 3 }, function(call)
   return answer(http.post(call.shop .. "/orders/" .. call.order .. "/release", { json = { total = call.total } }))
 end)
 
@@ -57,6 +60,6 @@ Tool.register("alert", {
   required = { "shop", "text" },
 })
 
-Activity.register("alert", function(call)
+Activity.register("alert", { allow = allow }, function(call)
   return answer(http.post(call.shop .. "/alerts", { json = { text = call.text } }))
 end)
