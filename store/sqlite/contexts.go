@@ -180,10 +180,10 @@ func contextConditions(f *store.ContextFilter) *conditions {
 		w.add("c.plan = ?", f.Plan)
 	}
 	if f.Text != "" {
-		found := store.LowerASCII(f.Text)
-		quoted := string(store.EncodeJSON(found)) // few labels need to be read as JSON
-		w.add(`(instr(lower(c.context), ?) OR instr(lower(c.plan), ?) OR instr(lower(c.labels), ?)
-			AND EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE instr(lower(v.value), ?)))`, found, found, quoted[1:len(quoted)-1], found)
+		found, quoted := containing(f.Text), string(store.EncodeJSON(f.Text))
+		// Few labels need to be read as JSON.
+		w.add(`(c.context LIKE ? ESCAPE '\' OR c.plan LIKE ? ESCAPE '\' OR c.labels LIKE ? ESCAPE '\'
+			AND EXISTS (SELECT 1 FROM json_each(c.labels) AS v WHERE v.value LIKE ? ESCAPE '\'))`, found, found, containing(quoted[1:len(quoted)-1]), found)
 	}
 	for name, value := range f.Labels {
 		if store.CheckStoredContext(name) != nil { // no label has such a name
@@ -204,6 +204,11 @@ func contextConditions(f *store.ContextFilter) *conditions {
 		w.add("(c.updated < ? OR c.context < ?)", at, f.After.Context)
 	}
 	return &w
+}
+
+// containing is a pattern of LIKE for what contains a text, letters of ASCII in any case.
+func containing(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
 
 // ceilMicroseconds formats a time for a comparison with [store.ContextInfo].Updated.
