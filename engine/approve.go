@@ -69,10 +69,16 @@ func (r *Runner) decide(ctx context.Context, d journal.Decision) (n int64, err e
 	if err != nil {
 		return 0, err
 	}
-	standing := last.Standing(records)
-	appended, err := r.Log.Append(ctx, store.Batch{
-		Context: d.Context, ExpectSeq: store.AnySeq, ExpectN: newest.N, Journal: []store.Entry{entry}, Standing: &standing, Wake: true,
-	})
+	b := store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
+	holder, err := r.Log.Holder(ctx, d.Context)
+	if err != nil {
+		return 0, err
+	}
+	if holder == "" { // else whoever runs it takes the decision in, and appends all the time
+		standing := last.Standing(records)
+		b.ExpectN, b.Standing = newest.N, &standing
+	}
+	appended, err := r.Log.Append(ctx, b)
 	return appended.N, err
 }
 

@@ -96,9 +96,10 @@ func standingOf(t *tickRun) store.Standing {
 	if end.Status == journal.RunWaiting {
 		due, _ = counts.EarliestDue()
 	}
-	journal.Schedule(&s, t.loop.opened, end.Stopped, t.hasDetached(), due)
+	journal.Schedule(&s, t.loop.opened, end.Stopped, counts.Detached() > 0 || t.hasDetached(), due)
 	ends := end.Status == journal.RunDone || end.Status == journal.RunFailed
-	if end.Status == "" || ends && t.runner.alone { // it is under way, or another run goes on with that
+	// It is under way, or another run goes on with its end.
+	if end.Status == "" || end.Drains || ends && t.runner.alone {
 		s.Due = t.loop.opened
 	}
 	return s

@@ -3,13 +3,19 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // standingLog is a log that compares the standing of a context with its journal after each append.
@@ -63,5 +69,109 @@ func checkStanding(t *testing.T, log store.Log, name string) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the standing of %s is not that of its journal:\n%s", name, diff)
+	}
+}
+
+// TestStanding_DetachedOfTwoTicks: a run whose fire-and-forget calls go on is due as long as one does,
+// whichever tick it is of.
+func TestStanding_DetachedOfTwoTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		first, second := make(chan struct{}), make(chan struct{})
+		r := newRunner(log, map[string]activity{"value": value, "late": gated(map[string]chan struct{}{"first": first, "second": second})})
+		r.Drain = time.Hour
+		planner := func(ctx context.Context, in plan.Ask) (*plan.Solution, error) {
+			switch in.Tick {
+			case 1:
+				return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "first", "value": 1}]`).Calls}, nil
+			}
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.b"}, {"_tool": "late", "gate": "second", "value": 1}]`).Calls, Output: "†state.b"}, nil
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: plan.PlannerFunc(planner)}})
+			if err != nil || outcome.Status != journal.RunDone {
+				t.Error(outcome, err)
+			}
+		}()
+		synctest.Wait()
+		close(first)
+		synctest.Wait()
+		if info, err := log.Info(t.Context(), "c"); err != nil || info.Standing.Due.IsZero() {
+			t.Error("it is due no more, and a call is at work", err)
+		}
+		close(second)
+		<-done
+	})
+}
+
+// TestStanding_WhileDraining: lists and counts agree while a run that was interrupted drains.
+func TestStanding_WhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		gate := make(chan struct{})
+		r := newRunner(log, map[string]activity{"late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) { <-gate; return value(ctx, in) }})
+		r.Drain = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = r.Run(ctx, start(t, `[{"_tool": "late", "value": 1, "_outputPath": "†a"}]`))
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		counts, err := history.Count(t.Context(), log, store.ContextFilter{})
+		if err != nil || counts[journal.RunRunning] != 1 {
+			t.Errorf("counted are %v, %v", counts, err)
+		}
+		for info, err := range history.List(t.Context(), log, store.ContextFilter{}, []journal.RunStatus{journal.RunInterrupted}) {
+			t.Errorf("%s is listed as interrupted, %v", info.Context, err)
+		}
+		close(gate)
+		<-done
+	})
+}
+
+// TestDecide_WhileBusy: a decision is recorded while its run takes one step after the other, without
+// waiting for the end of that.
+func TestDecide_WhileBusy(t *testing.T) {
+	log := memory.New()
+	decided := make(chan struct{})
+	r := newRunner(log, map[string]activity{"value": value, "pay": value, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		select {
+		case <-decided:
+		default:
+			if in.Key == "c/1.502" { // the run is at work until the decision is there
+				<-decided
+			}
+		}
+		return value(ctx, in)
+	}})
+	calls := `[{"_tool": "pay", "value": 1, "_outputPath": "†pay"}, {"_tool": "late", "n": 0, "value": 1, "_outputPath": "†s0"}`
+	for i := 1; i <= 1000; i++ {
+		calls += fmt.Sprintf(`, {"_tool": "late", "n": %d, "value": "†s%d", "_outputPath": "†s%d"}`, i, i-1, i)
+	}
+	s := start(t, calls+`]`)
+	s.Approve = plan.Policy{Tools: []string{"pay"}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := r.Run(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	}()
+	for held := 0; held == 0; {
+		holds, err := journal.In(log, "c").Holds(t.Context())
+		if err != nil && !errors.Is(err, store.ErrNoContext) {
+			t.Fatal(err)
+		}
+		held = len(holds)
+	}
+	err := r.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1"})
+	close(decided)
+	if <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -92,6 +92,9 @@ func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 		l.current.newest = end
 	}
 	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached(), time.Time{})
+	if end.Drains {
+		standing.Due = l.opened
+	}
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
 }
 

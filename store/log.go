@@ -148,8 +148,9 @@ type Batch struct {
 	// its digest.
 	Code []*Code
 
-	// Standing, if it is set, replaces that of the context. While the context is being run, numbers
-	// of calls may be a second behind; Status and Due never are.
+	// Standing, if it is set, replaces that of the context. While the context is being run, numbers of
+	// calls may be behind, as [ContextInfo.Updated]; Status and Due never are. A batch of a standing
+	// alone does not count as an append there.
 	Standing *Standing
 
 	// Wake makes the context due now where [Standing].Wakes is set.
@@ -313,15 +314,17 @@ type ContextInfo struct {
 	Created  time.Time
 
 	// Updated is when it was appended to last, to the microsecond and later than
-	// all before that. While the context is being run it may be a second behind.
+	// all before that. While the context is being run it may be behind, by a second or until the lease
+	// is renewed.
 	Updated time.Time
 
 	// Bytes is the size of its messages as JSON: data, schemas and calls. Messages that a fork shares
-	// don't count. While the context is being run it may be a second behind.
+	// don't count. It may be behind as Updated may.
 	Bytes int64
 
 	Standing Standing
 	Holder   string // of its lease, in words; "" if that is free
+	Lapsed   bool   // the lease is free and was not given back: its holder died, or stood still too long
 }
 
 // Errors that callers branch on.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"obelus/engine/plan"
 	"obelus/store"
@@ -119,9 +120,9 @@ func IsEnd(entry store.Entry) bool {
 }
 
 // HasInput reports whether a context has input that its waiting run has not read yet: messages or a
-// decision that were recorded after, or just before, the run halted. The input of a delegate that
-// the run waits for counts too, and so does a delegate that ended under another holder, or that has
-// no holder any more.
+// decision that were recorded after, or just before, the run halted, or a time that has come. The
+// input of a delegate that the run waits for counts too, and so does a delegate that ended under
+// another holder, or that has no holder any more.
 func (c Context) HasInput(ctx context.Context) (bool, error) {
 	last, records, err := c.waitingRun(ctx)
 	if err != nil || last == nil {
@@ -129,6 +130,9 @@ func (c Context) HasInput(ctx context.Context) (bool, error) {
 	}
 	if came, err := last.came(ctx, c, records); came || err != nil {
 		return came, err
+	}
+	if due := last.Standing(records).Due; !due.IsZero() && !due.After(time.Now()) {
+		return true, nil
 	}
 	return c.anyChild(ctx, records, Context.HasInput)
 }

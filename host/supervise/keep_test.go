@@ -120,3 +120,63 @@ func TestOrphans_ParentOfAnEndedDelegate(t *testing.T) {
 		}
 	})
 }
+
+// TestTimes_OfADelegate: a delegate that was resumed by itself and waits for a time goes on then, with
+// the run that waits for it.
+func TestTimes_OfADelegate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := fstest.MapFS{
+			"obelus.lua":       {Data: []byte(`return { drain = "1s" }`)},
+			"activities/a.lua": {Data: []byte(`Tool.register("hand", { properties = {} })`)},
+			"plans/inner.lua":  {Data: []byte(`return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" }, { _tool = "double", n = "†state.x", _in = "1h", _outputPath = "†state.z" } }, output = "†state.z" }`)},
+			"plans/outer.lua":  {Data: []byte(`return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", _outputPath = "†state.y" } }, output = "†state.y" }`)},
+		}
+		w := newWorkerOf(t, files, memory.New(), nil)
+		request, registry, err := w.host.Plan("plans/outer.lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request}, Registry: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(run, journal.RunWaiting, "null")
+		if err := w.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.Append(t.Context(), w.log, "a.1.1", input(4)); err != nil {
+			t.Fatal(err)
+		}
+		alone := &engine.Runner{Log: w.log, Registry: registry}
+		outcome, err := alone.Resume(t.Context(), engine.Resume{Context: "a.1.1"})
+		if err != nil || outcome.Status != journal.RunWaiting {
+			t.Fatal(outcome, err)
+		}
+		w.open(nil)
+		time.Sleep(30 * time.Minute)
+		time.Sleep(6 * time.Hour)
+		if o, err := engine.ReadOutcome(t.Context(), w.log, "a"); err != nil || o.Status != journal.RunDone {
+			t.Error(o.Status, err)
+		}
+	})
+}
+
+// TestTimes_WithoutResuming: a run that waits for a time goes on then, though the runs of processes
+// that have died are left alone.
+func TestTimes_WithoutResuming(t *testing.T) {
+	inBubble(t, func(c *Config) { c.NoResume = true }, func(t *testing.T, w *worker) {
+		later := request("double", 4)
+		call := later.Calls[0].Call.(map[string]any)
+		call["_in"] = "3h"
+		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: &plan.Request{Calls: []plan.Source{{Call: call}}, Output: later.Output}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(run, journal.RunWaiting, "null")
+		time.Sleep(4 * time.Hour)
+		o, err := engine.ReadOutcome(t.Context(), w.log, "a")
+		if err != nil || o.Status != journal.RunDone {
+			t.Error("its time came and it did not go on")
+		}
+	})
+}

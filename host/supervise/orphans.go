@@ -49,13 +49,18 @@ type orphans struct {
 	// they were; nil before the first. Used by scan alone.
 	sighted map[string]int
 
+	onlyWaiting bool // runs of processes that have died are left alone
+
 	mu        sync.Mutex
 	byContext map[string]*orphan
+	// Contexts whose run has ended with an error that lasts, and the newest position of their journal
+	// then, 0 while that is not known: as long as it stays they are left alone.
+	failed map[string]int64
 }
 
 // newOrphans returns no orphans, for a supervisor that polls the log in an interval.
 func newOrphans(read *reader, runs *runTable, poll time.Duration) *orphans {
-	return &orphans{reader: read, runs: runs, firstPause: pollsPerTry * poll, byContext: map[string]*orphan{}}
+	return &orphans{reader: read, runs: runs, firstPause: pollsPerTry * poll, byContext: map[string]*orphan{}, failed: map[string]int64{}}
 }
 
 // add adds an orphan unless its context has one.
@@ -97,12 +102,12 @@ func (o *orphans) scan() error {
 		if err != nil {
 			return err
 		}
-		if info.Holder != "" {
+		if info.Holder != "" || o.onlyWaiting && info.Standing.Status != string(journal.RunWaiting) {
 			continue
 		}
 		n := o.sighted[info.Context] + 1
 		sighted[info.Context] = n
-		atOnce := first || info.Standing.Status != string(journal.RunRunning)
+		atOnce := first || !info.Lapsed && info.Standing.Status != string(journal.RunRunning)
 		if n == 1 && atOnce || n%pollsPerScan == 0 {
 			o.adopt(info)
 		}
@@ -119,7 +124,7 @@ func (o *orphans) adopt(info store.ContextInfo) {
 		o.logError("a run can't be found", err, "context", info.Context)
 		return
 	}
-	if o.knows(root) || o.runs.isActive(root) {
+	if o.knows(root) || o.runs.isActive(root) || o.hasFailed(root) {
 		return
 	}
 	l, err := o.find(root)
@@ -131,6 +136,30 @@ func (o *orphans) adopt(info store.ContextInfo) {
 	default:
 		o.settle(info.Context)
 	}
+}
+
+// hasFailed reports whether the run of a context has ended with an error that lasts, and nothing
+// has been recorded there since.
+func (o *orphans) hasFailed(name string) bool {
+	o.mu.Lock()
+	at, failed := o.failed[name]
+	o.mu.Unlock()
+	if !failed {
+		return false
+	}
+	newest, _, err := store.Newest(o.ctx, o.log, store.JournalFilter{Context: name})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err != nil:
+		return false
+	case at == 0:
+		o.failed[name] = newest.N
+	case at != newest.N:
+		delete(o.failed, name)
+		return false
+	}
+	return true
 }
 
 // settle has a context be due no more, or at a later time. If anything happens in it meanwhile,
@@ -280,7 +309,11 @@ func (o *orphans) keep(run *Run) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := o.byContext[run.context]
-	switch fateOf(run, l != nil) {
+	fate := fateOf(run, l != nil)
+	if delete(o.failed, run.context); fate != retryOrphan && run.err != nil && !errors.As(run.err, new(*engine.BusyError)) {
+		o.failed[run.context] = 0
+	}
+	switch fate {
 	case forgetOrphan:
 		delete(o.byContext, run.context)
 		return 0
@@ -323,7 +356,7 @@ func (o *orphans) find(name string) (*orphan, error) {
 	}
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
 	if last.Status == journal.RunWaiting {
-		goesOn, err := o.hasInputOrTime(context)
+		goesOn, err := context.HasInput(o.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -347,15 +380,4 @@ func (o *orphans) find(name string) (*orphan, error) {
 		}
 	}
 	return &orphan{statuses: statuses}, nil
-}
-
-// hasInputOrTime reports whether a waiting run has input that it has not read, or the time has come
-// for which it waits.
-func (o *orphans) hasInputOrTime(context journal.Context) (bool, error) {
-	hasInput, err := context.HasInput(o.ctx)
-	if hasInput || err != nil {
-		return hasInput, err
-	}
-	standing, err := journal.ReadStanding(o.ctx, context)
-	return !standing.Due.IsZero() && !standing.Due.After(time.Now()), err
 }

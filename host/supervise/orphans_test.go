@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,74 @@ func TestStuck_Cancelled(t *testing.T) {
 		log.full.Store(false)
 		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunCancelled {
 			t.Error(outcome, err)
+		}
+	})
+}
+
+// broken is a log that refuses records of calls for a while, with an error that does not pass.
+type broken struct {
+	store.Log
+	on    atomic.Bool
+	fails atomic.Int64
+}
+
+func (f *broken) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if f.on.Load() && slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Call != "" }) {
+		f.fails.Add(1)
+		return store.Appended{}, errors.New("a fault that is not temporary")
+	}
+	return f.Log.Append(ctx, b)
+}
+
+// TestOrphans_LastingError: a run that has ended with an error that lasts is left alone until something
+// is recorded in its context.
+func TestOrphans_LastingError(t *testing.T) {
+	var log *broken
+	inBubble(t, func(c *Config) { log = &broken{Log: c.Log}; c.Log = log }, func(t *testing.T, w *worker) {
+		run := w.start("a", "stop", nil)
+		<-w.reached
+		log.on.Store(true)
+		close(w.resume)
+		_, err := run.Wait(t.Context())
+		if err == nil {
+			t.Error("the run has no error")
+		}
+		for range 3 {
+			time.Sleep(10 * time.Minute) // of the bubble's clock
+			if again := len(w.reached); again > 0 || log.fails.Load() != 1 {
+				t.Fatalf("its call ran again %d times, and %d appends have failed", again, log.fails.Load())
+			}
+		}
+		log.on.Store(false)
+		if _, err := engine.Append(t.Context(), w.log, "a", unrelated()); err != nil {
+			t.Fatal(err)
+		}
+		w.expectDone("a", time.Minute)
+	})
+}
+
+// TestOrphans_SuspendedWithDetachedCalls: the calls that a run has left to a process that is suspended
+// are not cut off before that can renew its lease.
+func TestOrphans_SuspendedWithDetachedCalls(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *worker) {
+		// Another process has ended its run but for a detached call, and is suspended for more than its lease.
+		due := time.Now().Add(-time.Minute)
+		plan := journal.PlanEvent{Tick: 1, First: 1, Seq: 1, Calls: 1}.Entry()
+		rec := journal.Record{Call: "1.1", Tick: 1, Position: 1, Tool: "double", Status: journal.Running, Unstored: true}.Entry()
+		end := journal.RunEvent{Tick: 1, Status: journal.RunDone, Detached: true}.Entry()
+		a, err := w.log.Append(t.Context(), store.Batch{Context: "b", Create: &store.Origin{}, Messages: []store.Message{{Type: store.TypePlan, Data: store.Some([]any{map[string]any{"_tool": "double", "n": int64(1)}})}}, Journal: []store.Entry{plan, rec, end},
+			Standing: &store.Standing{Status: "done", Tick: 1, Calls: 1, Due: due}, Lease: &store.Lease{For: 30 * time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(34 * time.Second) // it renews within 10 s from when it goes on
+		_, err = w.log.Append(t.Context(), store.Batch{Context: "b", ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: a.Epoch, For: 30 * time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := journal.In(w.log, "b").Records(t.Context())
+		if err != nil || len(records) != 1 || records[0].Status != journal.Running {
+			t.Errorf("%+v, %v", records, err)
 		}
 	})
 }

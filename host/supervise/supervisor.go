@@ -123,10 +123,11 @@ func New(c Config) *Supervisor {
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	read := &reader{ctx: s.running, log: s.log, logger: c.Logger}
 	s.orphans = newOrphans(read, s.runs, c.Poll)
+	s.orphans.onlyWaiting = c.NoResume
 	s.orphans.generation = func() int { return c.Host.Generation().Number }
 	s.orphans.resume, s.orphans.tasks = s.resumeUnasked, &s.tasks
 	s.watcher = &watcher{
-		reader: read, poll: c.Poll, adopts: !c.NoResume, subscribers: s.subscribers, runs: s.runs, orphans: s.orphans,
+		reader: read, poll: c.Poll, subscribers: s.subscribers, runs: s.runs, orphans: s.orphans,
 		resume: s.resumeUnasked, tasks: &s.tasks, news: make(chan struct{}, 1), seen: unread,
 	}
 	s.scheduler = newScheduler(s, read)

@@ -19,7 +19,6 @@ const errorReminder = 30 * time.Second
 type watcher struct {
 	*reader
 	poll        time.Duration // between two polls
-	adopts      bool          // whether the runs of dead processes are adopted
 	subscribers *subscribers
 	runs        *runTable
 	orphans     *orphans
@@ -67,7 +66,7 @@ func (w *watcher) run() {
 	var told time.Time // when the error was logged last
 	for scans := true; ; {
 		var err error
-		if scans && w.adopts {
+		if scans {
 			err = w.orphans.scan()
 		}
 		w.orphans.takeOverDue()

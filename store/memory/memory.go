@@ -96,7 +96,7 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 		return store.Appended{}, err
 	}
 	l.contexts[b.Context], c.lease = c, lease
-	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.info.Updated.IsZero() {
+	if len(b.Messages)+len(b.Journal) > 0 || b.Lease == nil && b.Standing == nil || c.info.Updated.IsZero() {
 		l.last = store.Later(clock, l.last)
 		c.info.Updated = l.last
 	}
@@ -181,7 +181,7 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 		if c, err = l.fork(b.Context, *b.Create, b.Began(now)); err != nil {
 			return nil, memoryLease{}, err
 		}
-		c.lease.epoch = l.pruned
+		c.lease.epoch, c.once = l.pruned, b.Once
 	case c == nil:
 		c = newMemoryContext(b.Context, *b.Create, b.Began(now))
 		c.lease.epoch, c.once = l.pruned, b.Once

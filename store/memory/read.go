@@ -320,6 +320,7 @@ func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) 
 // describe adds to its info what is not kept there. The caller holds the log's lock.
 func (c *memoryContext) describe(info store.ContextInfo) store.ContextInfo {
 	info.Messages, info.Holder = int64(len(c.messages)), c.lease.holder(time.Now())
+	info.Lapsed = info.Holder == "" && c.lease.until > 0
 	for _, m := range c.messages[info.Origin.At:] {
 		info.Bytes += size(m)
 	}

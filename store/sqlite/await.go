@@ -43,7 +43,11 @@ func (n *news) watch(wal string) {
 	}
 	n.watcher = watcher
 	go func() {
-		for range watcher.Events {
+		for open := true; open; {
+			select {
+			case _, open = <-watcher.Events:
+			case _, open = <-watcher.Errors: // as of events that were too many
+			}
 			n.announce()
 			for _, pause := range lookAgain {
 				time.Sleep(pause)

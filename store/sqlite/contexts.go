@@ -236,6 +236,7 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	}
 	if row[21] != nil {
 		info.Holder = leaseOf(row[21:]).holds(time.Now())
+		info.Lapsed = info.Holder == ""
 	}
 	if info.Origin.Fork == "" {
 		return info, nil

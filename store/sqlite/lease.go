@@ -182,13 +182,16 @@ func (w *writer) noteLease(r *request) {
 	}
 }
 
-// releaseLeases gives back all leases held, since no append can follow. Where that fails they lapse
-// by themselves.
+// releaseLeases gives back all leases held, since no append can follow, and writes the changes of
+// rows that were put off. Where that fails the leases lapse by themselves.
 func (w *writer) releaseLeases() {
-	if len(w.holding) == 0 {
+	if w.forget(); len(w.holding)+len(w.late) == 0 {
 		return
 	}
 	_ = w.inPlace(func() error {
+		if err := w.writeRows(); err != nil {
+			return err
+		}
 		for name, epoch := range w.holding {
 			if err := w.exec(endLease, name, epoch); err != nil {
 				return err

@@ -35,6 +35,11 @@ type rowChange struct {
 	bytes    int64
 	woken    bool // it is due if its standing says that it wakes
 	recount  bool // a holder that crashed may have left out bytes
+
+	// The lease under which it was put off, 0 for none, and whether others may have written the row
+	// since.
+	epoch int64
+	stale bool
 }
 
 // add adds a later change.
@@ -46,9 +51,20 @@ func (r *rowChange) add(later rowChange) {
 		r.standing = later.standing
 		r.woken = false
 	}
+	if later.epoch != 0 {
+		r.epoch = later.epoch
+	}
+	if later.standing != nil || later.stale {
+		r.stale = later.stale
+	}
 	r.bytes += later.bytes
 	r.woken = r.woken || later.woken
 	r.recount = r.recount || later.recount
+}
+
+// isSet reports whether there is something to write.
+func (r *rowChange) isSet() bool {
+	return !r.updated.IsZero() || r.standing != nil || r.bytes != 0 || r.woken || r.recount
 }
 
 // touch records what an append changes in the row of its context, and whether that is written with
@@ -57,29 +73,53 @@ func (r *rowChange) add(later rowChange) {
 func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 	b := &r.batch
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
-	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
+	alone := (b.Lease != nil || b.Standing != nil) && len(b.Messages)+len(b.Journal) == 0
 	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
-	if c.taken = alone && (c.taken || b.Lease.Epoch == 0); !alone {
+	if c.taken = alone && (c.taken || b.Lease != nil && b.Lease.Epoch == 0); !alone {
 		c.change.updated = now
 	}
 	lapsed := b.Lease != nil && b.Lease.Epoch == 0 && c.lease != nil && c.lease.until != 0
 	c.change.add(rowChange{standing: b.Standing, bytes: r.bytes, woken: b.Wake, recount: lapsed})
+	if runs {
+		c.change.epoch = b.Lease.Epoch
+	}
 	if s := b.Standing; s != nil {
 		runs = runs && s.Status == c.status && s.Due.Equal(c.due)
 		c.status, c.due = s.Status, s.Due
 	}
-	if created {
-		c.change, c.told = rowChange{}, now
+	if created { // nothing is left of a pruned context of its name either
+		delete(w.late, b.Context)
+		c.change, c.told = rowChange{woken: b.Wake}, now
 	}
-	if c.change != (rowChange{}) && (!runs || b.Wake || now.Sub(c.told) >= tellEvery) {
+	if c.change.isSet() && (!runs || b.Wake || now.Sub(c.told) >= tellEvery) {
 		change := w.late[b.Context]
 		change.add(c.change)
 		w.late[b.Context], c.change, c.told = change, rowChange{}, now
 	}
 }
 
-// writeRow writes a change to the row of a context.
+// writeRows writes the changes that wait for the next transaction.
+func (w *writer) writeRows() error {
+	for name, change := range w.late {
+		if err := w.writeRow(name, &change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRow writes a change to the row of a context. A change that was put off by a holder that has
+// lost the lease is not written over the new holder's.
 func (w *writer) writeRow(name string, change *rowChange) error {
+	if change.stale && change.epoch != 0 {
+		now, err := w.lease(context.Background(), name)
+		if err != nil {
+			return err
+		}
+		if now.epoch != change.epoch {
+			change.standing, change.bytes, change.recount = nil, 0, true
+		}
+	}
 	if err := w.updateRow(name, change); err != nil || !change.recount {
 		return err
 	}

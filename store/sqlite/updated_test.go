@@ -124,3 +124,80 @@ func TestUpdated_AfterRefusal(t *testing.T) {
 		}
 	}
 }
+
+// holds returns a batch by which a run is at work, under a lease that lapses soon.
+func holds(epoch int64, done int) store.Batch {
+	return store.Batch{
+		Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{{Type: store.TypeData, Kind: "x", Data: store.Some("0123456789")}},
+		Standing: &store.Standing{Status: "running", Done: done, Due: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, Lease: &store.Lease{Epoch: epoch, For: time.Millisecond},
+	}
+}
+
+func appendAll(t *testing.T, l *Log, batches ...store.Batch) {
+	t.Helper()
+	for _, b := range batches {
+		if _, err := l.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// untilLapsed waits until the lease of a context is free.
+func untilLapsed(t *testing.T, l *Log) (info store.ContextInfo) {
+	t.Helper()
+	for info.Context == "" || info.Holder != "" {
+		var err error
+		if info, err = l.Info(t.Context(), "c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !info.Lapsed {
+		t.Error("the lease was not given back, and has not lapsed")
+	}
+	return info
+}
+
+// TestUpdated_OfAFormerHolder: what a holder has put off is not written over the row of the one that
+// has taken its lease.
+func TestUpdated_OfAFormerHolder(t *testing.T) {
+	path := newPath(t)
+	one, other := open(t, path, Options{}), open(t, path, Options{})
+	appendAll(t, one, holds(0, 0), holds(1, 1))
+	untilLapsed(t, one)
+	appendAll(t, other, store.Batch{Context: "c", ExpectSeq: store.AnySeq, Standing: &store.Standing{Status: "done", Done: 9}, Lease: &store.Lease{}})
+	appendAll(t, one, store.Batch{Context: "d", ExpectSeq: store.AnySeq, Create: &store.Origin{}})
+	info, err := other.Info(t.Context(), "c")
+	if err != nil || info.Standing.Status != "done" || info.Standing.Done != 9 || info.Bytes != 24 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestUpdated_OfAPrunedContext: a context has nothing of a pruned one of its name.
+func TestUpdated_OfAPrunedContext(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	appendAll(t, l, holds(0, 0), holds(1, 1))
+	if err := l.Prune(t.Context(), untilLapsed(t, l)); err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}})
+	info, err := l.Info(t.Context(), "c")
+	if err != nil || info.Standing.Status != "" || info.Bytes != 0 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestUpdated_AtClose: what was put off is in the row of its context once the log is closed.
+func TestUpdated_AtClose(t *testing.T) {
+	path := newPath(t)
+	l := open(t, path, Options{})
+	first, second := holds(0, 0), holds(1, 1)
+	first.Lease.For, second.Lease.For = time.Hour, time.Hour
+	appendAll(t, l, first, second)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := open(t, path, Options{}).Info(t.Context(), "c")
+	if err != nil || info.Standing.Done != 1 || info.Bytes != 24 || info.Holder != "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}

@@ -264,12 +264,7 @@ func (w *writer) write(group []*request) error {
 			return err
 		}
 	}
-	for name, change := range w.late {
-		if err := w.writeRow(name, &change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.writeRows()
 }
 
 // refresh drops the writer's knowledge if another process has written, which may have migrated the
@@ -314,8 +309,9 @@ const maxKnown = 1024
 // forget makes the writer read the file's state anew.
 func (w *writer) forget() {
 	for name, c := range w.contexts {
-		if c.change != (rowChange{}) && c.exists {
+		if c.change.isSet() && c.exists {
 			change := w.late[name]
+			c.change.stale = true
 			change.add(c.change)
 			w.late[name] = change
 		}

@@ -116,6 +116,11 @@ func testWake(t *testing.T, l store.Log) {
 	equal(t, "woken", due(), []string{"waits"})
 	put(t, l, store.Batch{Context: "waits", Standing: &store.Standing{Status: "waiting", Wakes: true}})
 	equal(t, "looked at", due(), []string(nil))
+	before := collect(t, l.Contexts(t.Context(), store.ContextFilter{}))[0].Context
+	put(t, l, store.Batch{Context: "waits", Standing: &store.Standing{Status: "waiting", Wakes: true, Due: later}})
+	equal(t, "a standing alone is no append: the newest", collect(t, l.Contexts(t.Context(), store.ContextFilter{}))[0].Context, before)
+	put(t, l, store.Batch{Context: "born", Standing: &store.Standing{Status: "waiting", Wakes: true}, Wake: true})
+	equal(t, "woken with its creation", due(), []string{"born"})
 }
 
 func testExpectN(t *testing.T, l store.Log) {
