@@ -18,7 +18,7 @@ import (
 	"obelus/store/memory"
 )
 
-var plans = flag.Int("plans", 1000, "how many random plans are held to give the same at every parallelism")
+var plans = flag.Int("plans", 600, "how many random plans are held to give the same at every parallelism")
 
 // randomPlans makes calls over few paths, so that they meet often.
 type randomPlans struct{ *rand.Rand }

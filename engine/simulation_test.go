@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 500, "how many seeds are simulated")
+	seeds     = flag.Int("seeds", 200, "how many seeds are simulated")
 	firstSeed = flag.Uint64("seed", 1, "from which chance begins; one that stays, so that a commit always passes or never")
 )
 

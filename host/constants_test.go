@@ -112,9 +112,9 @@ func TestConstants_CompileTimeIsLinear(t *testing.T) {
 		return max(least, time.Millisecond)
 	}
 	for name, shape := range constantShapes {
-		few, many := compiling(shape(4000)), compiling(shape(32000))
+		few, many := compiling(shape(2000)), compiling(shape(16000))
 		if many > 30*few {
-			t.Errorf("%s: %v for 4,000 constants, %v for 32,000", name, few, many)
+			t.Errorf("%s: %v for 2,000 constants, %v for 16,000", name, few, many)
 		}
 	}
 }

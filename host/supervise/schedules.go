@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,8 +35,8 @@ type scheduler struct {
 	looks  map[string]*looks // by schedules and their times; used by run alone
 
 	mu       sync.Mutex
-	starting map[string]time.Time // due times of the runs that wait for their turn, by schedule
-	changed  map[string]bool      // schedules to be looked at, whatever next says
+	starting map[string][]time.Time // due times of the runs that wait for their turn, by schedule
+	changed  map[string]bool        // schedules to be looked at, whatever next says
 }
 
 // looks says when a schedule is looked at.
@@ -48,7 +49,7 @@ type looks struct {
 func newScheduler(s *Supervisor, read *reader) *scheduler {
 	return &scheduler{
 		reader: read, generation: s.config.Host.Generation, startRun: s.Start, skipped: s.config.Skipped, now: s.config.Now, tasks: &s.tasks,
-		wake: make(chan struct{}, 1), starting: map[string]time.Time{}, changed: map[string]bool{},
+		wake: make(chan struct{}, 1), starting: map[string][]time.Time{}, changed: map[string]bool{},
 	}
 }
 
@@ -152,6 +153,7 @@ func (c *scheduler) lookAt(s host.Schedule, l *looks, now time.Time) {
 // decide decides once about a schedule. again reports that the log has changed or was changed, so
 // that more may be due.
 func (c *scheduler) decide(s host.Schedule, l *looks, now time.Time) (d schedule.Decision, again bool, err error) {
+	starting := c.newestStarting(s.Name) // before the log is read: a run is in one of them at any time
 	state, err := ledger.Read(c.ctx, c.log, s.Name, now)
 	if err != nil {
 		return d, false, err
@@ -165,7 +167,11 @@ func (c *scheduler) decide(s host.Schedule, l *looks, now time.Time) (d schedule
 		return d, true, err
 	}
 	l.seen = true
-	d = s.When.Decide(s.Policy, c.withStarting(s.Name, state.Status()), now)
+	status := state.Status()
+	if starting.After(status.Known) {
+		status.Known, status.Unfinished = starting, true
+	}
+	d = s.When.Decide(s.Policy, status, now)
 	for _, skipped := range d.Skipped {
 		if added, err := c.skip(&state, s.Name, ledger.Skip{Skipped: skipped}); !added || err != nil {
 			return d, true, err
@@ -174,21 +180,36 @@ func (c *scheduler) decide(s host.Schedule, l *looks, now time.Time) (d schedule
 	if d.Start.IsZero() {
 		return d, false, nil
 	}
-	c.mu.Lock()
-	c.starting[s.Name] = d.Start
-	c.mu.Unlock()
+	c.setStarting(s.Name, d.Start)
 	c.tasks.Go(func() { c.start(s, d.Start) })
 	return d, true, nil
 }
 
-// withStarting adds the run that waits for its turn to the state of a schedule in the log.
-func (c *scheduler) withStarting(name string, st schedule.Status) schedule.Status {
+// newestStarting returns the newest due time of a schedule's runs that wait for their turn; zero for
+// none.
+func (c *scheduler) newestStarting(name string) (newest time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if due, ok := c.starting[name]; ok && due.After(st.Known) {
-		st.Known, st.Unfinished = due, true
+	for _, due := range c.starting[name] {
+		if due.After(newest) {
+			newest = due
+		}
 	}
-	return st
+	return newest
+}
+
+// setStarting notes that a run waits for its turn.
+func (c *scheduler) setStarting(name string, due time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starting[name] = append(c.starting[name], due)
+}
+
+// clearStarting notes that a run waits no more: it is in the log, or it does not start.
+func (c *scheduler) clearStarting(name string, due time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starting[name] = slices.DeleteFunc(c.starting[name], due.Equal)
 }
 
 // skip records runs that are skipped, and reports whether it could: it is false if another process
@@ -209,11 +230,7 @@ func (c *scheduler) start(s host.Schedule, due time.Time) {
 	if reason := refusal(err); reason != "" {
 		err = c.recordRefusal(s.Name, due, reason, err)
 	}
-	c.mu.Lock()
-	if c.starting[s.Name].Equal(due) {
-		delete(c.starting, s.Name)
-	}
-	c.mu.Unlock()
+	c.clearStarting(s.Name, due)
 	if err != nil && !isTaken(err) {
 		c.logError("a run that is due can't be started", err, "context", name)
 		c.tryLater(s.Name)
