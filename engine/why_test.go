@@ -195,3 +195,21 @@ func TestWhy_ReadByMany(t *testing.T) {
 		t.Errorf("it takes %d bytes for %d calls", len(text), n)
 	}
 }
+
+// TestParseRef holds that a path without its dagger is one, also where a key has a dagger in it, and
+// that other texts with daggers are expressions.
+func TestParseRef(t *testing.T) {
+	for text, want := range map[string]string{
+		"state.a": "†state.a", `state["a†b"]`: `†state["a†b"]`, "†state.a": "†state.a", "len(†state.a) > 1": "†(len(†state.a) > 1)",
+	} {
+		e, err := history.ParseRef(text)
+		if err != nil || e.String() != want {
+			t.Errorf("%s: %v, %v, want %s", text, e, err, want)
+		}
+	}
+	for _, text := range []string{"state a", "len(state.a)", "†"} {
+		if e, err := history.ParseRef(text); err == nil {
+			t.Errorf("%s: %v", text, e)
+		}
+	}
+}

@@ -22,7 +22,7 @@ type Host struct {
 	started Settings // of the first generation
 	present atomic.Pointer[Generation]
 
-	last atomic.Pointer[Reload]
+	last atomic.Pointer[lastReload]
 
 	loading sync.Mutex // held during an attempt; guards the fields below
 	watched bool
@@ -85,7 +85,7 @@ func Open(config Config) (*Host, error) {
 	g.Number = 1
 	h.started, h.good, h.tried = g.settings, from, from.Digest()
 	h.present.Store(g)
-	h.last.Store(&Reload{Generation: g, Added: slices.Sorted(maps.Keys(from)), Time: g.Loaded})
+	h.setLast(Reload{Generation: g, Added: slices.Sorted(maps.Keys(from)), Time: g.Loaded})
 	return h, nil
 }
 
@@ -99,7 +99,22 @@ func (h *Host) Plan(file string) (*plan.Request, *plan.Registry, error) {
 
 // LastReload returns the newest attempt to load the scripts, which may be the first. It has an
 // error while the scripts are broken.
-func (h *Host) LastReload() Reload { return *h.last.Load() }
+func (h *Host) LastReload() Reload { return h.last.Load().Reload }
+
+// NextReload returns a channel that is closed at the next attempt to load the scripts.
+func (h *Host) NextReload() <-chan struct{} { return h.last.Load().replaced }
+
+// lastReload is the newest attempt to load the scripts.
+type lastReload struct {
+	Reload
+	replaced chan struct{} // closed when there is a newer one
+}
+
+func (h *Host) setLast(r Reload) {
+	if before := h.last.Swap(&lastReload{r, make(chan struct{})}); before != nil {
+		close(before.replaced)
+	}
+}
 
 // Reload loads the scripts anew, whether they have changed or not, and takes over the permissions
 // of obelus.lua, while a watch only reduces them. If all scripts load, the new generation replaces
@@ -234,7 +249,7 @@ func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 	}
 	h.tried = from.Digest()
 	r.Took = time.Since(start)
-	h.last.Store(&r)
+	h.setLast(r)
 	return r
 }
 

@@ -451,6 +451,29 @@ func (e *ever) Open(name string) (fs.File, error) {
 	return fstest.MapFS{name: {ModTime: time.Unix(int64(e.looks/3), 0)}}.Open(name)
 }
 
+// TestNextReload holds that each attempt to load the scripts is announced, one that fails too.
+func TestNextReload(t *testing.T) {
+	files := fstest.MapFS{"activities/a.lua": {Data: []byte("")}}
+	h, err := Open(Config{FS: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	for _, text := range []string{"return {", "", ""} {
+		next := h.NextReload()
+		select {
+		case <-next:
+			t.Fatal("it is announced before it happens")
+		default:
+		}
+		files["activities/a.lua"] = &fstest.MapFile{Data: []byte(text)}
+		if _ = h.Reload(); (h.LastReload().Err != nil) != (text != "") {
+			t.Errorf("%q: %v", text, h.LastReload().Err)
+		}
+		<-next
+	}
+}
+
 // TestReload_Ends: who asks for a reload does not wait for what never ends, and gets the rest.
 func TestReload_Ends(t *testing.T) {
 	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}

@@ -84,16 +84,17 @@ func nearly(name string, names []string) string {
 // expression that does not begin with one as it is. Its error is a [*RefError], or an error of
 // [expr.Parse].
 func ParseRef(text string) (*expr.Expr, error) {
-	if !strings.Contains(text, store.Dagger) {
-		if _, err := store.ParsePath(store.Dagger + text); err != nil {
-			return nil, &RefError{err}
-		}
+	if strings.HasPrefix(text, store.Dagger) {
+		return expr.Parse(text)
+	}
+	_, err := store.ParsePath(store.Dagger + text)
+	switch {
+	case err == nil: // perhaps with a dagger in a key
 		return expr.Parse(store.Dagger + text)
+	case !strings.Contains(text, store.Dagger):
+		return nil, &RefError{err}
 	}
-	if !strings.HasPrefix(text, store.Dagger) {
-		text = store.Dagger + "(" + text + ")"
-	}
-	return expr.Parse(text)
+	return expr.Parse(store.Dagger + "(" + text + ")")
 }
 
 // RefError is a reference that can't be read.

@@ -63,10 +63,15 @@ func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
 	}
+	return c.current(ctx, func() ([]Record, error) { return c.Records(ctx) })
+}
+
+// current returns the calls as they stand now, of the records that read returns.
+func (c Context) current(ctx context.Context, read func() ([]Record, error)) (records []Record, err error) {
 	var last Run
 	started := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
 	holder, err := c.readWithHolder(ctx, func() (settled bool, err error) {
-		if records, err = c.Records(ctx); err != nil || !slices.ContainsFunc(records, started) {
+		if records, err = read(); err != nil || !slices.ContainsFunc(records, started) {
 			return true, err
 		}
 		last, err = c.LastRun(ctx)

@@ -241,17 +241,7 @@ func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Reco
 	if err := store.CheckStoredContext(c.Name); err != nil { // as for the last run
 		return nil, err
 	}
-	var all []Record
-	place := map[string]int{}
-	put := func(r Record) {
-		r.Context = c.Name
-		if at, ok := place[r.Call]; ok {
-			all[at] = r
-			return
-		}
-		place[r.Call] = len(all)
-		all = append(all, r)
-	}
+	f := newFold(tick)
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: n}) {
 		if err != nil {
 			return nil, err
@@ -259,34 +249,11 @@ func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Reco
 		if at > 0 && entry.Seq > at {
 			break
 		}
-		switch {
-		case entry.Event == EventPlan:
-			planned, err := c.plannedCalls(ctx, entry)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range planned {
-				put(r)
-			}
-		case entry.Call != "":
-			r, err := ReadRecord(entry)
-			if err != nil {
-				return nil, err
-			}
-			at, ok := place[r.Call]
-			if !ok && r.Tick < tick { // a fire-and-forget call may outlast its tick
-				continue
-			}
-			if !ok {
-				return nil, damaged(entry, "is about call %s, which no plan of the context has", r.Call)
-			}
-			if r.Status == Ready && all[at].Status != Held {
-				continue // a second decision: the first counts
-			}
-			put(r)
+		if err := c.eachRecord(ctx, entry, func(r Record) error { return f.put(entry, r) }); err != nil {
+			return nil, err
 		}
 	}
-	return all, nil
+	return f.all, nil
 }
 
 // ReadRecord decodes the data of a call's entry. Its error is a [*DamagedError].

@@ -185,8 +185,8 @@ func (c *scheduler) decide(s host.Schedule, l *looks, now time.Time) (d schedule
 	return d, true, nil
 }
 
-// newestStarting returns the newest due time of a schedule's runs that wait for their turn; zero for
-// none.
+// newestStarting returns the newest due time of a schedule's runs that wait for their turn; zero
+// for none.
 func (c *scheduler) newestStarting(name string) (newest time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

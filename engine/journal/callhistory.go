@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"sort"
+
+	"obelus/store"
+)
+
+// eachRecord calls take with the records that an entry adds to the calls of its context: one for
+// each call of a new plan, or that of a call.
+func (c Context) eachRecord(ctx context.Context, entry store.Entry, take func(Record) error) error {
+	switch {
+	case entry.Event == EventPlan:
+		planned, err := c.plannedCalls(ctx, entry)
+		for _, r := range planned {
+			r.Context = c.Name
+			err = cmp.Or(err, take(r))
+		}
+		return err
+	case entry.Call != "":
+		r, err := ReadRecord(entry)
+		if err != nil {
+			return err
+		}
+		r.Context = c.Name
+		return take(r)
+	}
+	return nil
+}
+
+// fold has the newest record of each call, in the order of the plans.
+type fold struct {
+	first int // calls of earlier ticks are left out, unless a later plan has them
+	all   []Record
+	place map[string]int
+}
+
+func newFold(first int) *fold { return &fold{first: first, place: map[string]int{}} }
+
+// put takes the record of an entry.
+func (f *fold) put(entry store.Entry, r Record) error {
+	at, ok := f.place[r.Call]
+	switch {
+	case !ok && entry.Event == EventPlan:
+		f.place[r.Call] = len(f.all)
+		f.all = append(f.all, r)
+		return nil
+	case !ok && r.Tick < f.first: // a fire-and-forget call may outlast its tick
+		return nil
+	case !ok:
+		return damaged(entry, "is about call %s, which no plan of the context has", r.Call)
+	case r.Status == Ready && f.all[at].Status != Held:
+		return nil // a second decision: the first counts
+	}
+	f.all[at] = r
+	return nil
+}
+
+// CallHistory has all records of a context's calls, so that their state at any seq is known without
+// another look at the journal. It is for one goroutine at a time.
+type CallHistory struct {
+	c     Context
+	n     int64 // position of the newest entry that was read
+	plans int
+	steps []callStep
+}
+
+// callStep is a record with its entry, without the entry's data.
+type callStep struct {
+	entry  store.Entry
+	record Record
+}
+
+// CallHistory returns the history of the context's calls, without any entry read.
+func (c Context) CallHistory() *CallHistory { return &CallHistory{c: c} }
+
+// Update reads the entries that are new.
+func (h *CallHistory) Update(ctx context.Context) error {
+	for entry, err := range h.c.Log.Journal(ctx, store.JournalFilter{Context: h.c.Name, After: h.n}) {
+		if err != nil {
+			return err
+		}
+		step := callStep{entry: entry}
+		step.entry.Data = ""
+		had := len(h.steps)
+		err := h.c.eachRecord(ctx, entry, func(r Record) error {
+			step.record = r
+			h.steps = append(h.steps, step)
+			return nil
+		})
+		if err != nil {
+			h.steps = h.steps[:had]
+			return err
+		}
+		if h.n = entry.N; entry.Event == EventPlan {
+			h.plans++
+		}
+	}
+	return nil
+}
+
+// Size is the number of records that the history has.
+func (h *CallHistory) Size() int { return len(h.steps) }
+
+// Plans is the number of plans that the context has had.
+func (h *CallHistory) Plans() int { return h.plans }
+
+// At is [Context.RecordsAt], of the entries that were read.
+func (h *CallHistory) At(at int64) ([]Record, error) {
+	steps := h.steps
+	if at > 0 {
+		steps = steps[:sort.Search(len(steps), func(i int) bool { return steps[i].entry.Seq > at })]
+	}
+	f := newFold(0)
+	for _, s := range steps {
+		if err := f.put(s.entry, s.record); err != nil {
+			return nil, err
+		}
+	}
+	return f.all, nil
+}
+
+// Current is [Context.CurrentRecords] as of now. It updates the history.
+func (h *CallHistory) Current(ctx context.Context) ([]Record, error) {
+	return h.c.current(ctx, func() ([]Record, error) {
+		if err := h.Update(ctx); err != nil {
+			return nil, err
+		}
+		return h.At(0)
+	})
+}
