@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -40,6 +41,8 @@ type serveOptions struct {
 	log      string
 	noResume bool
 	noWatch  bool
+	noPage   bool
+	readOnly bool
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -55,6 +58,8 @@ the server. Scripts are loaded anew as they change.
 
 At most --runs go on at once; a request for one more is answered when it has begun,
 also without "wait", or with 429 if --queue others wait for that already.
+
+At / it has a page for people: see obelus help page.
 
 It listens on the loopback address. Another one needs a --token, or the
 environment's OBELUS_TOKEN, which every request must bring, or tokens with names
@@ -85,6 +90,8 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	flags.Var((*cli.Duration)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
 	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text, where \"| \" marks what scripts print, or json")
 	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
+	flags.BoolVar(&o.noPage, "no-page", false, "serve the JSON API alone, without pages for browsers")
+	flags.BoolVar(&o.readOnly, "read-only", false, "refuse all requests that would change something, as for a display on a wall")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
 	a.allow.register(c)
 	a.models.register(c)
@@ -115,6 +122,7 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	server := web.New(web.Config{
 		Host: a.host, Log: a.log, Token: o.token, Names: o.names, Body: o.body, Runs: o.runs, Queue: o.queue,
 		Timeout: o.timeout, NoResume: o.noResume, Logger: logger, Secret: os.Getenv,
+		Page: !o.noPage, Title: filepath.Base(a.dir), ReadOnly: o.readOnly,
 	})
 	for _, h := range a.host.Generation().Settings().Serve.Hooks {
 		if h.Secret != "" && os.Getenv(h.Secret) == "" {

@@ -13,6 +13,9 @@
 // request ends before the run that it waits for, it is answered as a request that does
 // not wait.
 //
+// With Config.Page it has pages for people at / as well, which package page describes. They act by
+// the requests below, with the role of the person that is logged in.
+//
 // Requests and answers are JSON, in the shapes that the commands print with
 // --json; a list is an array. Held calls of a context's delegates are listed with the
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and

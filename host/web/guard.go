@@ -112,8 +112,9 @@ func (w *response) FlushError() error {
 	return err
 }
 
-// guard passes on the requests that may be answered, within bounds, and logs each.
-func (s *Server) guard(next http.Handler) http.Handler {
+// guard passes on the requests that may be answered, within bounds, and logs each. refuses may
+// answer one that may not, and reports whether it has.
+func (s *Server) guard(next http.Handler, refuses func(http.ResponseWriter, *http.Request, error) bool) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), timeout: s.timeouts.write, route: "refused"}
@@ -137,7 +138,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		author, err := s.checkRequest(r)
 		if err != nil {
-			s.fail(w, r, err)
+			if !refuses(w, r, err) {
+				s.fail(w, r, err)
+			}
 			return
 		}
 		r = withCaller(r, author)
@@ -175,10 +178,24 @@ func (s *Server) checkRequest(r *http.Request) (author caller, err error) {
 			return author, &problem{status: http.StatusForbidden, code: "origin", message: "requests from pages of " + quoted(origin) + " are refused"}
 		}
 	}
-	if isHook || s.access.open[r.URL.Path] {
+	if isHook || s.access.open[r.URL.Path] || s.isAsset(r) {
 		return author, nil
 	}
-	return s.access.identify(r)
+	author, err = s.access.identify(r)
+	if err != nil && (s.access.isPage(r) || r.Method == http.MethodGet) { // the API takes no forms from browsers
+		if session, ok := s.access.identifySession(r, time.Now()); ok {
+			author, err = session, nil
+		}
+	}
+	if s.config.ReadOnly {
+		author.may = min(author.may, host.MayRead)
+	}
+	return author, err
+}
+
+// isAsset reports whether a request is for a style sheet or script of the pages.
+func (s *Server) isAsset(r *http.Request) bool {
+	return s.access.isPage(r) && strings.HasPrefix(r.URL.Path, "/assets/")
 }
 
 // isOwnHost reports whether a request asks for this server by a name of its own. Another site's

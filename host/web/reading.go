@@ -168,36 +168,10 @@ func (s reading) getValue(w http.ResponseWriter, r *http.Request) error {
 	c := journal.In(s.log, r.PathValue("context"))
 	return s.respond(w, r, func() (any, error) {
 		if expr == nil {
-			return s.allKinds(r, at, instance)
+			return s.lookup().Values(r.Context(), r.PathValue("context"), at, instance)
 		}
 		return history.Get(r.Context(), c, expr, at, instance)
 	})
-}
-
-// allKinds returns the values of all kinds of a context, as an instance sees them.
-func (s reading) allKinds(r *http.Request, at int64, instance string) (any, error) {
-	name, err := s.existingContext(r)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := s.log.Kinds(r.Context(), name)
-	if err != nil {
-		return nil, err
-	}
-	values, resolver := map[string]any{}, store.Resolver{Log: s.log, Context: name, At: at}
-	for _, k := range kinds {
-		if _, known := values[k.Kind]; known || k.Instance != "" && k.Instance != instance {
-			continue
-		}
-		resolved, err := resolver.Resolve(r.Context(), store.KindPath(k.Kind), instance)
-		if err != nil {
-			return nil, err
-		}
-		if resolved.Exists {
-			values[k.Kind] = resolved.Value
-		}
-	}
-	return values, nil
 }
 
 func (s reading) getWhy(w http.ResponseWriter, r *http.Request) error {

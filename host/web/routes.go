@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"obelus/host"
@@ -67,19 +69,22 @@ func (s *Server) table() []route {
 	}
 }
 
-func (s *Server) routes() http.Handler {
+func (s *Server) routes(pages *pages) http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	s.access.open = map[string]bool{}
-	for _, route := range s.table() {
+	api := s.table()
+	for i, route := range slices.Concat(api, pages.table()) {
+		isPage := i >= len(api)
 		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
-			if err := allow(r, route.may, route.pattern); err != nil {
-				return err
+			err := s.checkRoute(r, route)
+			if err == nil {
+				err = route.handle(w, r)
 			}
-			if err := checkQuery(r, route.query); err != nil {
-				return err
+			if err != nil && isPage && w.(*response).status == 0 {
+				return pages.page.Fail(w, r, err)
 			}
-			return route.handle(w, r)
+			return err
 		}))
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)
@@ -96,8 +101,12 @@ func (s *Server) routes() http.Handler {
 			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
 		}))
 	}
-	nothing := s.answer("/", func(_ http.ResponseWriter, r *http.Request) error {
-		return &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+	nothing := s.answer("/", func(w http.ResponseWriter, r *http.Request) error {
+		err := &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+		if pages != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			return pages.page.Fail(w, r, err)
+		}
+		return err
 	})
 	mux.HandleFunc("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,6 +116,17 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// checkRoute returns an error for a request that a route does not take.
+func (s *Server) checkRoute(r *http.Request, route route) error {
+	if _, isHook := hookOf(s, r); s.config.ReadOnly && (route.may > host.MayRead || isHook) {
+		return errReadOnly(r.Method + " " + r.URL.Path)
+	}
+	if err := allow(r, route.may, route.pattern); err != nil {
+		return err
+	}
+	return checkQuery(r, route.query)
 }
 
 // isCovered reports whether another path, with a parameter, takes the requests of a path for which
@@ -133,4 +153,9 @@ func (s *Server) answer(route string, handle func(http.ResponseWriter, *http.Req
 			s.fail(w.(*response), r, err)
 		}
 	}
+}
+
+// errReadOnly refuses a request that would change something.
+func errReadOnly(what string) error {
+	return &problem{status: http.StatusForbidden, code: "role", message: fmt.Sprintf("this server is read-only: %s is refused", what)}
 }

@@ -51,7 +51,12 @@ func New(config Config) *Server {
 		Skipped: s.metrics.skip,
 	})
 	s.log = s.supervisor.Log()
-	s.handler = s.guard(s.routes())
+	var routes http.Handler
+	pages := newPages(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		routes.ServeHTTP(&response{ResponseWriter: w, controller: http.NewResponseController(w), timeout: s.timeouts.write}, r)
+	}))
+	routes = s.routes(pages)
+	s.handler = s.guard(routes, pages.refuses)
 	return s
 }
 

@@ -49,6 +49,14 @@ type Config struct {
 	// unless the project's setting says otherwise.
 	NoResume bool
 
+	// Page serves pages for people too, at / : lists, runs, forms. See package page.
+	Page  bool
+	Title string // of the project, on pages
+
+	// ReadOnly refuses all requests that would change something, those to hooks included. Runs that
+	// the log has go on.
+	ReadOnly bool
+
 	// Logger receives a record of each request and run. Nil discards them.
 	Logger *slog.Logger
 

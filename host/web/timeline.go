@@ -4,47 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
+	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
 
 // timeline answers questions about the course of a context's runs.
 type timeline struct{ *Server }
 
-// lastRun returns a runner that knows the plan of a context's newest run, and the plan's request;
-// nil for a plan that can't be read any more, as unread says.
-func (s timeline) lastRun(r *http.Request, name string) (runner *engine.Runner, request *plan.Request, unread, err error) {
-	file, err := journal.In(s.log, name).RootPlan(r.Context())
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	g := s.config.Host.Generation()
-	request, registry, unread := g.PlanOf(file)
-	settings := g.Settings()
-	return &engine.Runner{Log: s.log, Registry: registry, Ticks: settings.Ticks, Budget: settings.Budget}, request, unread, nil
-}
-
-// rounds returns the ticks of a context's newest run; none where nothing has run.
-func (s timeline) rounds(r *http.Request, name string) ([]engine.Round, error) {
-	if _, err := s.log.Head(r.Context(), name); err != nil {
-		return nil, err
-	}
-	runner, _, _, err := s.lastRun(r, name)
-	if err != nil {
-		return nil, err
-	}
-	rounds, err := runner.Rounds(r.Context(), name)
-	if is[*journal.NoSuchCallError](err) {
-		return nil, nil
-	}
-	return rounds, err
-}
+// lookup answers what the page asks too.
+func (s *Server) lookup() lookup.Project { return lookup.Project{Host: s.config.Host, Log: s.log} }
 
 // graphAnswer has the graph of each tick of a run.
 type graphAnswer struct {
@@ -59,10 +33,7 @@ func (s timeline) getGraph(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func() (any, error) {
-		rounds, err := s.rounds(r, name)
-		if err == nil && at > 0 {
-			rounds, err = s.roundsAt(r, name, rounds, at)
-		}
+		rounds, err := s.lookup().Rounds(r.Context(), name, at)
 		if err != nil {
 			return nil, err
 		}
@@ -77,27 +48,6 @@ func (s timeline) getGraph(w http.ResponseWriter, r *http.Request) error {
 		}
 		return answer, nil
 	})
-}
-
-// roundsAt returns the ticks that had begun at a seq, with their calls as they stood then.
-func (s timeline) roundsAt(r *http.Request, name string, rounds []engine.Round, at int64) (then []engine.Round, err error) {
-	records, err := journal.In(s.log, name).RecordsAt(r.Context(), at)
-	if err != nil || len(rounds) == 0 {
-		return nil, err
-	}
-	events, err := journal.In(s.log, name).Plans(r.Context(), rounds[0].Tick)
-	if err != nil {
-		return nil, err
-	}
-	for _, round := range rounds {
-		begun := func(e journal.PlanEvent) bool { return e.Tick == round.Tick && max(e.Seq, e.Start) <= at }
-		if !slices.ContainsFunc(events, begun) {
-			continue
-		}
-		round.Calls = slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Tick != round.Tick })
-		then = append(then, round)
-	}
-	return then, nil
 }
 
 // tickAnswer describes a tick of a context, of its newest run or of one before.
@@ -156,31 +106,12 @@ func (s timeline) getKinds(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		kinds, err := s.kindsAt(r, name, at)
+		kinds, err := s.lookup().Kinds(r.Context(), name, at)
 		if err != nil {
 			return nil, err
 		}
 		return listOf(kinds, func(k store.KindOf) (any, error) { return kindAnswer{Instance: k.Instance, Kind: k.Kind}, nil })
 	})
-}
-
-// kindsAt lists the kinds that had data at a seq; 0 for now.
-func (s timeline) kindsAt(r *http.Request, name string, at int64) ([]store.KindOf, error) {
-	kinds, err := s.log.Kinds(r.Context(), name)
-	if err != nil || at == 0 {
-		return kinds, err
-	}
-	var then []store.KindOf
-	for _, k := range kinds {
-		for _, err := range s.log.Touching(r.Context(), store.Query{Context: name, Path: store.KindPath(k.Kind), Instance: k.Instance, At: at}) {
-			if err != nil {
-				return nil, err
-			}
-			then = append(then, k)
-			break
-		}
-	}
-	return then, nil
 }
 
 // step is an entry of the journal, as the steps of a context list it.
@@ -240,7 +171,7 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func() (any, error) {
-		rounds, err := s.rounds(r, name)
+		rounds, err := s.lookup().Rounds(r.Context(), name, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -289,24 +220,11 @@ func (s timeline) getChildren(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	info, err := s.log.Info(r.Context(), r.PathValue("context"))
-	if err != nil {
-		return err
-	}
+	name := r.PathValue("context")
 	return s.respondText(w, r, func() ([]byte, error) {
-		var children []store.ContextInfo
-		for _, f := range []store.ContextFilter{{Parent: info.Context}, {Since: info.Created}} { // a fork is younger
-			for child, err := range s.log.Contexts(r.Context(), f) {
-				if err != nil {
-					return nil, err
-				}
-				if int64(len(children)) == limit {
-					break
-				}
-				if f.Parent != "" || child.Origin.Fork == info.Context {
-					children = append(children, child)
-				}
-			}
+		children, err := s.lookup().Children(r.Context(), name, limit)
+		if err != nil {
+			return nil, err
 		}
 		return listOf(children, func(info store.ContextInfo) (any, error) { return history.Summarize(info), nil })
 	})
@@ -333,7 +251,7 @@ func (s timeline) postReplay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	runner, request, unread, err := s.lastRun(r, name)
+	runner, request, unread, err := s.lookup().LastRun(r.Context(), name)
 	if err != nil {
 		return err
 	}

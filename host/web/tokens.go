@@ -46,6 +46,7 @@ type access struct {
 	// change of obelus.lua must not open it.
 	closed bool
 	open   map[string]bool // paths that need no token
+	pages  map[string]bool // first segments of the paths of pages
 }
 
 func newAccess(c *Config) *access {

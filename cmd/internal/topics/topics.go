@@ -22,6 +22,8 @@ var (
 	Expressions string
 	//go:embed texts/models.txt
 	Models string
+	//go:embed texts/page.txt
+	Page string
 	//go:embed texts/plans.txt
 	Plans string
 	//go:embed texts/settings.txt
@@ -42,6 +44,7 @@ func Commands() []*cobra.Command {
 		{Use: "expressions", Short: "how to write expressions: every operator and function, with examples", Long: Expressions},
 		{Use: "models", Short: "how models answer calls and make plans", Long: Models},
 		modules,
+		{Use: "page", Short: "the page of obelus serve, with a tour", Long: Page},
 		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: Plans},
 		server,
 		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: Settings},

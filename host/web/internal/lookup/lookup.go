@@ -1,0 +1,146 @@
+// Package lookup reads contexts with their plans and values, for handlers that show them as JSON or
+// as pages.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/store"
+)
+
+// Project is a project and the log of its runs.
+type Project struct {
+	Host *host.Host
+	Log  store.Log
+}
+
+// LastRun returns a runner that knows the plan of a context's newest run, and the plan's request;
+// nil for a plan that can't be read any more, as unread says.
+func (p Project) LastRun(ctx context.Context, name string) (runner *engine.Runner, request *plan.Request, unread, err error) {
+	file, err := journal.In(p.Log, name).RootPlan(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	g := p.Host.Generation()
+	request, registry, unread := g.PlanOf(file)
+	settings := g.Settings()
+	return &engine.Runner{Log: p.Log, Registry: registry, Ticks: settings.Ticks, Budget: settings.Budget}, request, unread, nil
+}
+
+// Rounds returns the ticks of a context's newest run; none where nothing has run. With a seq above
+// 0 it returns those that had begun by then, with their calls as they stood.
+func (p Project) Rounds(ctx context.Context, name string, at int64) ([]engine.Round, error) {
+	if _, err := p.Log.Head(ctx, name); err != nil {
+		return nil, err
+	}
+	runner, _, _, err := p.LastRun(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	rounds, err := runner.Rounds(ctx, name)
+	if _, none := errors.AsType[*journal.NoSuchCallError](err); none {
+		return nil, nil
+	}
+	if err != nil || at == 0 {
+		return rounds, err
+	}
+	records, err := journal.In(p.Log, name).RecordsAt(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return p.asOf(ctx, name, rounds, records, at)
+}
+
+// asOf returns the ticks that had begun at a seq, or all for 0, with their calls of some records.
+func (p Project) asOf(ctx context.Context, name string, rounds []engine.Round, records []journal.Record, at int64) (then []engine.Round, err error) {
+	if len(rounds) == 0 {
+		return nil, nil
+	}
+	events, err := journal.In(p.Log, name).Plans(ctx, rounds[0].Tick)
+	if err != nil {
+		return nil, err
+	}
+	for _, round := range rounds {
+		begun := func(e journal.PlanEvent) bool { return e.Tick == round.Tick && max(e.Seq, e.Start) <= at }
+		if at > 0 && !slices.ContainsFunc(events, begun) {
+			continue
+		}
+		round.Calls = slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Tick != round.Tick })
+		then = append(then, round)
+	}
+	return then, nil
+}
+
+// Kinds lists the kinds of a context that had data at a seq; 0 for now.
+func (p Project) Kinds(ctx context.Context, name string, at int64) ([]store.KindOf, error) {
+	kinds, err := p.Log.Kinds(ctx, name)
+	if err != nil || at == 0 {
+		return kinds, err
+	}
+	var then []store.KindOf
+	for _, k := range kinds {
+		for _, err := range p.Log.Touching(ctx, store.Query{Context: name, Path: store.KindPath(k.Kind), Instance: k.Instance, At: at}) {
+			if err != nil {
+				return nil, err
+			}
+			then = append(then, k)
+			break
+		}
+	}
+	return then, nil
+}
+
+// Values returns the values of all kinds of a context, as an instance sees them, as of a seq or,
+// with 0, as of now.
+func (p Project) Values(ctx context.Context, name string, at int64, instance string) (map[string]any, error) {
+	if _, err := p.Log.Head(ctx, name); err != nil {
+		return nil, err
+	}
+	kinds, err := p.Log.Kinds(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	values, resolver := map[string]any{}, store.Resolver{Log: p.Log, Context: name, At: at}
+	for _, k := range kinds {
+		if _, known := values[k.Kind]; known || k.Instance != "" && k.Instance != instance {
+			continue
+		}
+		resolved, err := resolver.Resolve(ctx, store.KindPath(k.Kind), instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			values[k.Kind] = resolved.Value
+		}
+	}
+	return values, nil
+}
+
+// Children lists the contexts of a context's delegates, and then its forks, each newest first, up
+// to a number of them.
+func (p Project) Children(ctx context.Context, name string, limit int64) (children []store.ContextInfo, err error) {
+	info, err := p.Log.Info(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []store.ContextFilter{{Parent: info.Context}, {Since: info.Created}} { // a fork is younger
+		for child, err := range p.Log.Contexts(ctx, f) {
+			if err != nil {
+				return nil, err
+			}
+			if int64(len(children)) == limit {
+				break
+			}
+			if f.Parent != "" || child.Origin.Fork == info.Context {
+				children = append(children, child)
+			}
+		}
+	}
+	return children, nil
+}

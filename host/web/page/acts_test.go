@@ -1,0 +1,417 @@
+package page_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+// followed returns the page to which a form has led, which must have been taken.
+func (s *site) followed(a answer) (path string, page answer) {
+	s.t.Helper()
+	if a.status != http.StatusSeeOther {
+		s.t.Fatalf("the form was not taken: status %d: %s", a.status, textOf(find(a.doc, "main")))
+	}
+	path = a.header.Get("Location")
+	return path, s.page(path)
+}
+
+// refused holds that a form was not taken, that its page keeps the rules, and that it says why.
+func (s *site) refused(a answer, why string) answer {
+	s.t.Helper()
+	if a.status < 400 || a.status >= 500 {
+		s.t.Errorf("status %d", a.status)
+	}
+	checkPage(s.t, "the refused form", a)
+	if text := textOf(find(a.doc, "main")); !strings.Contains(text, why) {
+		s.t.Errorf("it does not say %q: %s", why, text)
+	}
+	return a
+}
+
+// value returns a path's value in a context.
+func (s *site) value(name, path string) any {
+	s.t.Helper()
+	v := s.peek(name, path)
+	if v == nil {
+		s.t.Fatalf("%s has no value at %s", name, path)
+	}
+	return v
+}
+
+// peek returns a path's value in a context; nil for none.
+func (s *site) peek(name, path string) any {
+	s.t.Helper()
+	e, err := history.ParseRef(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v, err := history.Get(s.t.Context(), journal.In(s.log, name), e, 0, "")
+	if _, missing := errors.AsType[*history.MissingError](err); missing {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// TestStart_Form starts a run by the form that the schema of a plan's input gives, and holds that
+// its input is what was typed: numbers as they were, null apart from what is missing.
+func TestStart_Form(t *testing.T) {
+	s := serve(t, shop, nil)
+	a := s.page("/plans/order.lua")
+	for _, want := range [][]string{
+		{"input", "name", "value:amount", "inputmode", "decimal"}, {"select", "name", "value:reason"}, {"select", "name", "value:gift"}, {"input", "name", "value:to.name"},
+		{"input", "type", "checkbox", "name", "null:note"}, {"textarea", "name", "value:tags"}, {"option", "value", `"late"`},
+	} {
+		if find(a.doc, want[0], want[1:]...) == nil {
+			t.Errorf("there is no <%s %v>", want[0], want[1:])
+		}
+	}
+	for _, test := range []struct {
+		form  []string
+		input string
+	}{
+		{[]string{"value:amount", "1e1", "value:to.name", "Ada"}, `{"amount":1e1,"to":{"name":"Ada"}}`},
+		{[]string{"value:amount", "12345678901234567890.25", "null:note", "on", "value:note", "unseen"}, `{"amount":12345678901234567890.25,"note":null}`},
+		{[]string{"value:amount", "7", "value:note", "", "value:reason", `"late"`, "value:gift", "false"}, `{"amount":7,"gift":false,"reason":"late"}`},
+		{[]string{"value:amount", "7", "value:tags", `["a", "b"]`, "value:note", "two\r\nlines"}, `{"amount":7,"note":"two\nlines","tags":["a","b"]}`},
+		{[]string{"value:amount", "8", "raw", `{"amount": 9}`}, `{"amount":9}`},
+	} {
+		path, _ := s.followed(s.post("/plans/order.lua", test.form...))
+		name := strings.TrimPrefix(path, "/runs/")
+		s.await(name, journal.RunDone, journal.RunWaiting, journal.RunFailed)
+		if got := encode(s.value(name, "input")); got != test.input {
+			t.Errorf("%q: got %s, want %s", test.form, got, test.input)
+		}
+		// The form of one like it has the same input again.
+		again := s.page("/plans/order.lua?from=" + name)
+		if path, _ = s.followed(s.post("/plans/order.lua", inputsOf(again.doc)...)); encode(s.value(strings.TrimPrefix(path, "/runs/"), "input")) != test.input {
+			t.Errorf("one like it has another input: %v", inputsOf(again.doc))
+		}
+	}
+	for _, test := range []struct {
+		form       []string
+		why, field string
+	}{
+		{[]string{"value:gift", "true"}, "amount", "value:amount"},
+		{[]string{"value:amount", "ten"}, "want number", "value:amount"},
+		{[]string{"value:amount", "-1"}, "at least 0", "value:amount"},
+		{[]string{"value:amount", "1", "value:tags", "a, b"}, "must be JSON", "value:tags"},
+		{[]string{"value:amount", "1", "value:to.street", "High Street"}, "name", "value:to.name"},
+		{[]string{"raw", `{"amount": 1`}, "raw JSON", ""},
+		{[]string{"value:amount", "1", "labels", "north"}, "customer=7", ""},
+	} {
+		before := s.contexts()
+		a := s.refused(s.post("/plans/order.lua", test.form...), test.why)
+		if after := s.contexts(); after != before {
+			t.Errorf("%q: a refused form has made a context", test.form)
+		}
+		if test.field == "" {
+			continue
+		}
+		e := find(a.doc, "input", "name", test.field)
+		if e == nil {
+			e = find(a.doc, "textarea", "name", test.field)
+		}
+		if attr(e, "aria-invalid") != "true" {
+			t.Errorf("%q: the field %s is not marked", test.form, test.field)
+		}
+		if why := find(a.doc, "span", "id", attr(e, "aria-describedby")); !strings.Contains(textOf(why), test.why) {
+			t.Errorf("%q: beside the field stands %q", test.form, textOf(why))
+		}
+		for i := 0; i < len(test.form); i += 2 { // nothing that was typed is lost
+			if !slices.Contains(inputsOf(a.doc), test.form[i+1]) {
+				t.Errorf("%q: %s is lost: %q", test.form, test.form[i], inputsOf(a.doc))
+			}
+		}
+	}
+	if path, _ := s.followed(s.post("/plans/echo.json", "raw", `{"n": [1, "two"]}`, "context", "mine", "labels", "customer=7")); path != "/runs/mine" || encode(s.value("mine", "input.n")) != `[1,"two"]` {
+		t.Errorf("%s has %s", path, encode(s.value("mine", "input")))
+	}
+	s.refused(s.post("/plans/echo.json", "context", "no name"), "no name")
+}
+
+// contexts returns how many contexts the log has.
+func (s *site) contexts() int64 {
+	s.t.Helper()
+	var all int64
+	counts, err := history.Count(s.t.Context(), s.log, store.ContextFilter{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, n := range counts {
+		all += n
+	}
+	return all
+}
+
+// inputsOf returns the names and values of the inputs of the page's last form, as a browser sends
+// them.
+func inputsOf(doc *html.Node) (pairs []string) {
+	var form *html.Node
+	for e := range elements(doc) {
+		if e.Data == "form" && attr(e, "method") == "post" {
+			form = e
+		}
+	}
+	for e := range elements(form) {
+		name, value := attr(e, "name"), attr(e, "value")
+		switch {
+		case name == "", attr(e, "type") == "checkbox" && !hasAttr(e, "checked"):
+			continue
+		case e.Data == "textarea":
+			value = strings.ReplaceAll(rawText(e), "\n", "\r\n")
+		case e.Data == "select":
+			for o := range elements(e) {
+				if hasAttr(o, "selected") {
+					value = attr(o, "value")
+				}
+			}
+		case e.Data != "input":
+			continue
+		}
+		pairs = append(pairs, name, value)
+	}
+	return pairs
+}
+
+// rawText returns the text within an element as it is.
+func rawText(e *html.Node) (text string) {
+	for n := range e.Descendants() {
+		text += n.Data
+	}
+	return text
+}
+
+// TestInbox_Decide approves a held call with corrected arguments, rejects one, and tells the second
+// of two people who has decided.
+func TestInbox_Decide(t *testing.T) {
+	s := serve(t, shop, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		s.run(name, "plans/refund.lua", "")
+	}
+	a := s.page("/inbox")
+	if held := attr(find(a.doc, "span", "id", "badge"), "data-held"); held != "3" {
+		t.Errorf("the badge says %s", held)
+	}
+	if !strings.Contains(textOf(find(a.doc, "title")), "(3)") {
+		t.Error("the title does not say how many are held")
+	}
+	s.refused(s.post("/runs/a/approve", "call", "1.1", "back", "inbox", "value:amount", "400", "value:to", "Ada"), "at most 100")
+	s.refused(s.post("/runs/a/approve", "call", "1.1", "back", "inbox", "value:amount", "", "value:to", "Ada"), "can't take an argument away")
+	if path, _ := s.followed(s.post("/runs/a/approve", "call", "1.1", "back", "inbox", "by", "Grace", "value:amount", "30", "value:to", "Ada")); path != "/inbox" {
+		t.Errorf("it leads to %s", path)
+	}
+	s.await("a", journal.RunDone)
+	if got := encode(s.value("a", "state.refund")); got != `{"refunded":30,"to":"Ada"}` {
+		t.Errorf("it ran with %s", got)
+	}
+	if who := textOf(find(s.page("/runs/a?tab=state&why=state.refund").doc, "aside")); !strings.Contains(who, "Grace") {
+		t.Errorf("who corrected it is not said: %s", who)
+	}
+	if name := attr(find(s.page("/inbox").doc, "input", "name", "by"), "value"); name != "Grace" {
+		t.Errorf("the name is not kept: %q", name)
+	}
+	s.refused(s.post("/runs/a/approve", "call", "1.1", "back", "inbox"), "Grace")
+	s.followed(s.post("/runs/b/reject", "call", "1.1", "reason", "too much", "by", "Grace"))
+	s.await("b", journal.RunDone, journal.RunFailed)
+	if text := textOf(find(s.page("/runs/b?sel=1.1").doc, "main")); !strings.Contains(text, "too much") || !strings.Contains(text, "rejected") {
+		t.Errorf("why it was rejected is not said: %s", text)
+	}
+	if held := attr(find(s.page("/runs").doc, "span", "id", "badge"), "data-held"); held != "1" {
+		t.Errorf("the badge says %s", held)
+	}
+}
+
+// TestRun_Acts cancels, resumes, appends to, retries, skips and gives results to runs by their forms.
+func TestRun_Acts(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("waits", "plans/wait.lua", "")
+	if text := textOf(find(s.page("/runs/waits").doc, "div", "id", "acts")); !strings.Contains(text, "†state.answer") {
+		t.Errorf("what it waits for is not said: %s", text)
+	}
+	s.refused(s.post("/runs/waits/append", "path", "state answer", "value", "kept as it is"), "path")
+	a := s.post("/runs/waits/append", "path", "state answer", "value", "kept as it is")
+	if got := rawText(find(a.doc, "textarea", "name", "value")); got != "kept as it is" {
+		t.Errorf("what was typed is lost: %q", got)
+	}
+	s.followed(s.post("/runs/waits/append", "path", "†state.answer", "value", `{"yes": true}`))
+	s.await("waits", journal.RunDone)
+	if got := encode(s.value("waits", "state.said")); got != `{"yes":true}` {
+		t.Errorf("it went on with %s", got)
+	}
+	for name, test := range map[string]struct {
+		act   string
+		form  []string
+		after string
+	}{
+		"skipped": {"skip", nil, "skipped"},
+		"given":   {"result", []string{"result", `{"paid": 80}`}, "done"},
+	} {
+		s.run(name, "plans/order.lua", `{"amount":80}`)
+		s.followed(s.post("/runs/"+name+"/"+test.act, append([]string{"call", "1.2", "by", "Grace"}, test.form...)...))
+		s.awaitCall(name, "1.2", journal.Status(test.after))
+		s.until(name+" ends", func() bool {
+			info, err := s.log.Info(t.Context(), name)
+			return err == nil && journal.RunStatus(info.Standing.Status) != journal.RunRunning
+		})
+		if got := statusOf(s, name, "1.2"); got != test.after {
+			t.Errorf("%s: call 1.2 is %s, want %s", name, got, test.after)
+		}
+	}
+	if got := s.value("given", "state.letter"); got != "paid 80" {
+		t.Errorf("the result was not used: %v", got)
+	}
+	s.run("again", "plans/order.lua", `{"amount":80}`)
+	s.write("activities/shop.lua", strings.Replace(shop["activities/shop.lua"], "call.amount > 50", "call.amount > 90", 1))
+	if err := s.host.Reload().Err; err != nil {
+		t.Fatal(err)
+	}
+	if text := textOf(find(s.page("/runs/again").doc, "div", "id", "head")); !strings.Contains(text, "the scripts have changed since") || !strings.Contains(text, "the limit is 50") {
+		t.Errorf("the head says: %s", text)
+	}
+	s.followed(s.post("/runs/again/retry", "call", "1.2"))
+	s.awaitCall("again", "1.3", journal.Done)
+	s.refused(s.post("/runs/again/retry", "call", "1.2"), "1.2")
+	s.refused(s.post("/runs/again/result", "call", "1.2", "result", "{"), "must be JSON")
+
+	s.api(http.MethodPost, "/v1/runs", `{"context":"stops","plan":"plans/stop.lua"}`)
+	s.await("stops", journal.RunRunning)
+	s.followed(s.post("/runs/stops/cancel", "by", "Grace"))
+	s.await("stops", journal.RunCancelled)
+	for path, form := range map[string][]string{"/runs/none/cancel": nil, "/runs/stops/melt": nil, "/runs/stops/approve": {"call", "1.1"}} {
+		if a := s.post(path, form...); a.status < 400 || a.status >= 500 {
+			t.Errorf("%s: status %d", path, a.status)
+		} else {
+			checkPage(t, path, a)
+		}
+	}
+}
+
+// statusOf returns the status of a call as the page shows it.
+func statusOf(s *site, name, call string) string {
+	s.t.Helper()
+	row := find(s.page("/runs/"+name+"?tab=calls").doc, "tr", "id", "call-"+call)
+	if row == nil {
+		s.t.Fatalf("%s has no row for %s", name, call)
+	}
+	for e := range elements(row) {
+		if class, ok := strings.CutPrefix(attr(e, "class"), "status "); ok {
+			return class
+		}
+	}
+	return ""
+}
+
+// TestRerun holds that a fork runs again what its form has said, and that corrections which the
+// schema refuses leave no fork.
+func TestRerun(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order", "plans/order.lua", `{"amount":20}`)
+	a := s.page("/runs/order/rerun?from=1.2")
+	said := map[string]bool{}
+	for e := range elements(find(a.doc, "p", "id", "again")) {
+		if call := attr(e, "data-call"); call != "" {
+			said[call] = true
+		}
+	}
+	if len(said) != 2 || !said["1.2"] || !said["1.3"] {
+		t.Errorf("it says that %v run again", said)
+	}
+	before := s.contexts()
+	bad := s.refused(s.post("/runs/order/rerun", "from", "1.2", "name", "order-x", "value:amount", ""), "can't take an argument away")
+	if attr(find(bad.doc, "input", "name", "name"), "value") != "order-x" {
+		t.Error("the name of the fork is lost")
+	}
+	s.refused(s.post("/runs/order/rerun", "from", "1.2", "name", "order", "value:amount", "30"), "order")
+	s.refused(s.post("/runs/order/rerun", "from", "9.9", "name", "x"), "9.9")
+	if s.contexts() != before {
+		t.Error("a refused form has left a fork")
+	}
+	path, _ := s.followed(s.post("/runs/order/rerun", "from", "1.2", "name", "order-b", "value:amount", "30"))
+	if path != "/runs/order-b" {
+		t.Errorf("it leads to %s", path)
+	}
+	s.until("the letter says paid 30", func() bool { return s.peek("order-b", "state.letter") == "paid 30" })
+	if got := s.value("order-b", "state.receipt.paid"); encode(got) != "30" {
+		t.Errorf("it ran with %v", got)
+	}
+	old, err := journal.In(s.log, "order").CurrentRecords(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := journal.In(s.log, "order-b").CurrentRecords(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range again {
+		if ran := r.Started != old[i].Started; ran != said[r.Call] {
+			t.Errorf("%s ran again: %t, said: %t", r.Call, ran, said[r.Call])
+		}
+	}
+	// Two forks of a call that must not act twice: the form says so.
+	s.run("refund", "plans/refund.lua", "")
+	s.followed(s.post("/runs/refund/approve", "call", "1.1"))
+	s.await("refund", journal.RunDone)
+	a = s.page("/runs/refund/rerun?from=1.1")
+	if text := textOf(find(a.doc, "main")); !strings.Contains(text, "not idempotent") || !strings.Contains(text, "refund/1.1") {
+		t.Errorf("it does not warn: %s", text)
+	}
+	s.refused(s.post("/runs/refund/rerun", "from", "1.1", "name", "refund-b", "value:amount", "400", "value:to", "Ada"), "at most 100")
+	s.run("waits", "plans/wait.lua", "")
+	s.refused(s.get("/runs/waits/rerun"), "no call of waits has ended")
+}
+
+// TestDiff holds that the page compares as the API does.
+func TestDiff(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order", "plans/order.lua", `{"amount":20}`)
+	s.followed(s.post("/runs/order/rerun", "from", "1.2", "name", "order-b", "value:amount", "30"))
+	s.until("the letter says paid 30", func() bool { return s.peek("order-b", "state.letter") == "paid 30" })
+	for _, query := range []string{"a=order&b=order-b", "a=order&a_at=2&b=order", "a=order-b&b=order&b_at=3"} {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moment := func(of string) history.Moment {
+			m := history.Moment{Context: q.Get(of)}
+			if at := q.Get(of + "_at"); at != "" {
+				m.At = int64(at[0] - '0')
+			}
+			return m
+		}
+		want, err := history.Diff(t.Context(), s.log, moment("a"), moment("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for e := range elements(find(s.page("/diff?"+query).doc, "tbody")) {
+			if e.Data == "tr" {
+				rows++
+			}
+		}
+		if rows != len(want) || rows == 0 {
+			t.Errorf("%s: %d rows, want %d", query, rows, len(want))
+		}
+	}
+	text := textOf(find(s.page("/diff?a=order&b=order-b").doc, "main"))
+	for _, want := range []string{"†state.receipt.paid", "20", "30"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not show %s: %s", want, text)
+		}
+	}
+	if a := s.get("/diff?a=none&b=order"); a.status != http.StatusOK && a.status != http.StatusNotFound {
+		t.Errorf("status %d", a.status)
+	}
+}

@@ -1,0 +1,82 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+// callRow is a call in a list.
+type callRow struct {
+	journal.Record
+	ID   string
+	Word string // its outcome
+	Text string // the paths that it wrote, or the reason why it has no result
+}
+
+// mostRows is the number of rows of a window.
+const mostRows = 200
+
+// callWords are the outcomes and states of calls, in the order in which they are counted.
+var callWords = []string{
+	string(journal.Failed), journal.OutcomeRejected, string(journal.InDoubt), string(journal.Held), "retrying", string(journal.Running), string(journal.Waiting),
+	string(journal.Interrupted), string(journal.Ready), string(journal.Blocked), string(journal.Done), journal.OutcomeHandled, string(journal.Skipped), string(journal.Cancelled),
+}
+
+// wordOf is the outcome of a call, with retrying for one that pauses before its next attempt.
+func wordOf(r journal.Record) string {
+	if r.Rests && r.Status == journal.Running {
+		return "retrying"
+	}
+	return r.Outcome()
+}
+
+// rankOf sorts calls that failed first, then those under way, then the rest.
+func rankOf(r journal.Record) int {
+	switch r.Status {
+	case journal.Failed, journal.InDoubt:
+		return 0
+	case journal.Held, journal.Running, journal.Waiting, journal.Interrupted:
+		return 1
+	}
+	return 2
+}
+
+func rowOfCall(r journal.Record) callRow {
+	return callRow{Record: r, ID: "call-" + r.Call, Word: wordOf(r), Text: resultText(r)}
+}
+
+// resultText returns the result of a call in a line: its paths, its error, or what it waits for.
+func resultText(r journal.Record) string {
+	text := strings.Join(r.Writes, " ")
+	switch {
+	case r.Status == journal.Failed && r.Error != nil:
+		return failureText(r)
+	case r.Handled != nil:
+		return text + " (its failure was handled: " + fmt.Sprint(r.Handled["message"]) + ")"
+	case r.Rests && r.Status == journal.Running:
+		return fmt.Sprintf("try %d failed: %s", r.Attempts, failureText(r))
+	case r.Status == journal.Held && r.Hold != nil:
+		return "for a person"
+	case r.Status == journal.InDoubt && r.Reason == "":
+		return "it had started, and must not run twice"
+	case r.Reason != "":
+		return strings.TrimSpace(text + " " + r.Reason)
+	case r.Due != "" && !r.Status.Settled():
+		return "waits until " + r.Due
+	case len(r.WaitingOn) > 0 && !r.Status.Settled():
+		return "waits for " + strings.Join(r.WaitingOn, " ")
+	}
+	return text
+}
+
+// failureText is the message of a failed call.
+func failureText(r journal.Record) string {
+	message, ok := r.Error["message"].(string)
+	if !ok {
+		message = string(store.EncodeJSON(r.Error))
+	}
+	return message
+}

@@ -1,0 +1,210 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// callsView is a window of a run's calls.
+type callsView struct {
+	address
+	Rows   []callRow
+	Counts []statusCount
+	Tools  []string
+	Next   string // the cursor of the next window; empty for the last
+	Total  int    // calls that match
+}
+
+// callsOf returns the calls that an address asks for: those that failed first, then the newest.
+func callsOf(records []journal.Record, a address) (callsView, error) {
+	v := callsView{address: a}
+	counts := map[string]int64{}
+	for _, r := range records {
+		counts[wordOf(r)]++
+		if !slices.Contains(v.Tools, r.Tool) {
+			v.Tools = append(v.Tools, r.Tool)
+		}
+	}
+	slices.Sort(v.Tools)
+	v.Counts = append(v.Counts, statusCount{Word: "all", Count: int64(len(records)), Query: a.With("status", "", "cursor", ""), Picked: a.Status == ""})
+	for _, word := range callWords {
+		if counts[word] > 0 || a.Status == word {
+			v.Counts = append(v.Counts, statusCount{Word: word, Count: counts[word], Query: a.With("status", word, "cursor", ""), Picked: a.Status == word})
+		}
+	}
+	picked := slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool {
+		return a.Status != "" && wordOf(r) != a.Status || a.Tool != "" && r.Tool != a.Tool || a.Query != "" && !strings.Contains(r.Call+" "+r.Tool+" "+r.Instance, a.Query)
+	})
+	slices.SortStableFunc(picked, func(x, y journal.Record) int { return rankOf(x) - rankOf(y) })
+	v.Total = len(picked)
+	from := 0
+	if a.Cursor != "" {
+		from = 1 + slices.IndexFunc(picked, func(r journal.Record) bool { return r.Call == a.Cursor })
+	}
+	window := picked[from:min(len(picked), from+mostRows)]
+	if from+len(window) < len(picked) {
+		v.Next = window[len(window)-1].Call
+	}
+	for _, r := range window {
+		v.Rows = append(v.Rows, rowOfCall(r))
+	}
+	return v, nil
+}
+
+// panel is all about one call, at the side of a run's page.
+type panel struct {
+	callRow
+	Arguments []argument
+	Granted   []node
+	Wrote     []node
+	Failure   *node
+	Traceback string
+	Key       string // the idempotency key of the call
+	Plan      *plan.Call
+	Close     string // the query of the page without the panel
+}
+
+// argument is a parameter of a call, with where its value comes from.
+type argument struct {
+	Name  string
+	From  string // the reference that gives it, without its dagger; empty for a value of the plan's own
+	Value node
+	Lacks bool // the reference has no value
+}
+
+func (l reader) panelOf(ctx context.Context, v address, records []journal.Record) (*panel, error) {
+	i := slices.IndexFunc(records, func(r journal.Record) bool { return r.Call == v.Call })
+	if i < 0 {
+		return nil, nil // it had not begun at that moment
+	}
+	r := records[i]
+	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call}
+	rounds, err := l.Rounds(ctx, v.Context, v.At)
+	if err != nil {
+		return nil, err
+	}
+	for _, round := range rounds {
+		if round.Tick == r.Tick && r.Position >= 1 && r.Position <= len(round.Plan.Calls) {
+			out.Plan = round.Plan.Calls[r.Position-1]
+		}
+	}
+	if r.Error != nil {
+		rest := map[string]any{}
+		for name, value := range r.Error {
+			if text, ok := value.(string); ok && name == "traceback" {
+				out.Traceback = text
+			} else {
+				rest[name] = value
+			}
+		}
+		n := treeOf("error", "", rest, "")
+		out.Failure = &n
+	}
+	if err := l.addArguments(ctx, v, r, out); err != nil {
+		return nil, err
+	}
+	for _, path := range r.Writes {
+		value, err := l.valueAt(ctx, v, path, r.Instance)
+		if err != nil {
+			return nil, err
+		}
+		out.Wrote = append(out.Wrote, value)
+	}
+	return out, nil
+}
+
+// addArguments adds the parameters of a call: as they were held for a person, or as the plan has
+// them, with the values that its references have now or had when it read them.
+func (l reader) addArguments(ctx context.Context, v address, r journal.Record, out *panel) error {
+	var issued map[string]any
+	if out.Plan != nil {
+		issued = out.Plan.Issued
+	}
+	if r.Hold != nil {
+		for name, value := range r.Hold.Granted {
+			out.Granted = append(out.Granted, treeOf(name, "", value, ""))
+		}
+	}
+	for _, name := range sortedNames(issued, r.Hold) {
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		arg := argument{Name: name}
+		text, isText := issued[name].(string)
+		if isText && strings.HasPrefix(text, store.Dagger) && !strings.HasPrefix(text, store.Dagger+store.Dagger) {
+			arg.From = strings.TrimPrefix(text, store.Dagger)
+		}
+		value := issued[name]
+		switch {
+		case r.Hold != nil && r.Hold.Arguments[name] != nil:
+			value = r.Hold.Arguments[name]
+		case arg.From != "":
+			var err error
+			if value, err = l.evaluate(ctx, v.Context, text, r.At, r.Instance); err != nil {
+				missing := (*history.MissingError)(nil)
+				if !errors.As(err, &missing) {
+					return err
+				}
+				arg.Lacks = true
+			}
+		}
+		arg.Value = treeOf(name, "", value, "")
+		out.Arguments = append(out.Arguments, arg)
+	}
+	return nil
+}
+
+func sortedNames(issued map[string]any, hold *journal.Hold) (names []string) {
+	for name := range issued {
+		names = append(names, name)
+	}
+	if hold != nil {
+		for name := range hold.Arguments {
+			if _, known := issued[name]; !known {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// evaluate returns the value of a reference as of a seq.
+func (l reader) evaluate(ctx context.Context, name, text string, at int64, instance string) (any, error) {
+	e, err := expr.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return history.Get(ctx, journal.In(l.Log, name), e, at, instance)
+}
+
+// valueAt returns the value at a path, at the moment that is shown.
+func (l reader) valueAt(ctx context.Context, v address, path, instance string) (node, error) {
+	plain := strings.TrimPrefix(path, store.Dagger)
+	value, err := l.evaluate(ctx, v.Context, path, v.At, instance)
+	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
+		return node{Key: plain, Path: plain, Type: "missing", Text: "missing"}, nil
+	}
+	return treeOf(plain, plain, value, ""), err
+}
+
+// When returns the times of a call, as far as they are known.
+func (r callRow) When() (began, ended time.Time) {
+	began, err := time.Parse(time.RFC3339Nano, r.Started)
+	if err != nil {
+		return time.Time{}, time.Time{}
+	}
+	if r.Status.Settled() {
+		ended = began.Add(time.Duration(r.Duration * float64(time.Millisecond)))
+	}
+	return began, ended
+}

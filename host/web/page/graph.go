@@ -1,0 +1,320 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/host/web/internal/layers"
+	"obelus/store"
+)
+
+// mostNodes is the number of calls that a graph shows one by one. In a larger one the calls of a
+// tool are one node.
+const mostNodes = 120
+
+// The sizes of a drawing, in pixels.
+const (
+	nodeWidth  = 200
+	nodeHeight = 46
+	gapAcross  = 150 // between layers, where the paths stand
+	gapDown    = 18
+	margin     = 12
+)
+
+// graphView is a drawing of a tick's plan.
+type graphView struct {
+	address
+	Width, Height int
+	Nodes         []graphNode
+	Wires         []graphWire
+	Grouped       bool // nodes stand for all calls of a tool
+	Ticks         []int
+	Tick          int
+	None          string // why there is nothing to draw
+	Plan          *planMade
+}
+
+// planMade is a tick's plan as it was made, and by whom.
+type planMade struct {
+	By       string // a function or a model; empty for a plan that is a list of calls
+	Usage    string // of the model
+	Refused  bool   // the calls were refused, and its planner asked again
+	Calls    node
+	Commands []string
+}
+
+// graphNode is a call, or all calls of a tool.
+type graphNode struct {
+	ID, Title, Note, Word string
+	X, Y                  int
+	Query                 string // of the page that shows it
+	Picked, Dimmed        bool
+	Counts                string // by status, for a group
+}
+
+// graphWire is a dependency between two nodes.
+type graphWire struct {
+	Curve    string // the path of SVG
+	Path     string // the data that flows
+	X, Y     int    // of the path's text
+	Dashed   bool   // it only orders, or nothing flowed
+	From, To string // the ids of the nodes
+}
+
+// NodeWidth and NodeHeight are the sizes of a node.
+func (graphView) NodeWidth() int { return nodeWidth }
+
+// NodeHeight is described at [graphView.NodeWidth].
+func (graphView) NodeHeight() int { return nodeHeight }
+
+func (l reader) graphOf(ctx context.Context, v address, records []journal.Record) (graphView, error) {
+	rounds, err := l.Rounds(ctx, v.Context, v.At)
+	if err != nil {
+		return graphView{}, err
+	}
+	g := drawRound(rounds, v)
+	g.Plan, err = l.planMade(ctx, v.Context, rounds, g.Tick)
+	return g, err
+}
+
+// planMade returns the plan of a tick as it was made.
+func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round, tick int) (*planMade, error) {
+	i := slices.IndexFunc(rounds, func(r engine.Round) bool { return r.Tick == tick })
+	if i < 0 {
+		return nil, nil
+	}
+	events, err := journal.In(l.Log, name).Plans(ctx, tick)
+	if err != nil || len(events) == 0 || events[0].Tick != tick {
+		return nil, err
+	}
+	made, event := &planMade{}, events[0]
+	var calls any
+	if event.Refused != nil {
+		made.Refused = true
+		if calls, err = journal.DecodeJSON(event.Refused.Solution); err != nil {
+			return nil, err
+		}
+	} else {
+		issued := []any{}
+		for _, call := range rounds[i].Plan.Calls {
+			issued = append(issued, call.Issued)
+		}
+		calls = issued
+	}
+	made.Calls = treeOf("calls", "", calls, "")
+	switch {
+	case event.ByModel:
+		made.By, made.Usage = "a model", usageText(event.Model)
+		made.Commands = []string{commandOf("prompt", strconv.Itoa(tick), "-c", name)}
+	case event.Planner:
+		made.By = "the plan's function"
+	}
+	return made, nil
+}
+
+// drawRound draws the tick that an address asks for, or the newest.
+func drawRound(rounds []engine.Round, a address) graphView {
+	g := graphView{address: a}
+	if len(rounds) == 0 {
+		g.None = "Nothing had run here at that moment."
+		return g
+	}
+	round := rounds[len(rounds)-1]
+	for _, other := range rounds {
+		g.Ticks = append(g.Ticks, other.Tick)
+		if other.Tick == a.Tick {
+			round = other
+		}
+	}
+	g.Tick = round.Tick
+	data := history.GraphOf(round.Plan, round.Calls, round.Tick)
+	if len(data.Nodes) == 0 {
+		g.None = "No plan was taken for this tick."
+		return g
+	}
+	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {
+		g.drawGroups(data, round.Calls)
+	} else {
+		g.drawCalls(data, round.Calls)
+	}
+	return g
+}
+
+// drawPlan draws a plan that has not run.
+func drawPlan(data *history.Graph) graphView {
+	g := graphView{}
+	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {
+		g.drawGroups(*data, nil)
+	} else {
+		g.drawCalls(*data, nil)
+	}
+	return g
+}
+
+func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
+	by := map[int]journal.Record{}
+	for _, r := range records {
+		by[r.Position] = r
+	}
+	near := neighbours(data, g.Call)
+	for _, n := range data.Nodes {
+		node := graphNode{ID: fmt.Sprintf("node-%d", n.Call), Title: fmt.Sprintf("%d %s", n.Call, n.Tool), Note: n.Writes}
+		if n.Tick > 0 {
+			id := callID(n.Tick, n.Call)
+			node.Title, node.Query, node.Picked = id+" "+n.Tool, g.With("sel", id), id == g.Call
+		}
+		if n.Instance != "" {
+			node.Title += " [" + n.Instance + "]"
+		}
+		if r, ok := by[n.Call]; ok {
+			node.Word, node.Note = wordOf(r), noteOf(r)
+		}
+		node.Dimmed = near != nil && !near[n.Call]
+		g.Nodes = append(g.Nodes, node)
+	}
+	index := map[int]int{}
+	for i, n := range data.Nodes {
+		index[n.Call] = i
+	}
+	var wires []layers.Wire
+	paths := map[layers.Wire][]string{}
+	dashed := map[layers.Wire]bool{}
+	for _, w := range data.Wires {
+		wire := layers.Wire{From: index[w.From], To: index[w.To]}
+		if _, known := paths[wire]; !known {
+			wires = append(wires, wire)
+			dashed[wire] = true
+		}
+		if path := strings.TrimPrefix(w.Path, store.Dagger); !slices.Contains(paths[wire], path) {
+			paths[wire] = append(paths[wire], path)
+		}
+		if r, ok := by[w.From]; !w.Order && (!ok || r.Status != journal.Skipped && r.Status != journal.Failed) && by[w.To].Status != journal.Skipped {
+			dashed[wire] = false
+		}
+	}
+	g.place(wires, paths, dashed)
+}
+
+// noteOf says what stands below the name of a call.
+func noteOf(r journal.Record) string {
+	if r.Status == journal.Done && r.Started != "" {
+		return strings.TrimSpace(duration(r.Duration) + "  " + strings.Join(r.Writes, " "))
+	}
+	return resultText(r)
+}
+
+// neighbours returns the positions of the calls that the call that is shown depends on or that
+// depend on it; nil where none is shown.
+func neighbours(data history.Graph, call string) map[int]bool {
+	_, position, ok := strings.Cut(call, ".")
+	if !ok {
+		return nil
+	}
+	start := 0
+	if _, err := fmt.Sscan(position, &start); err != nil {
+		return nil
+	}
+	near := map[int]bool{start: true}
+	walk := func(next func(history.Wire) (from, to int)) {
+		reached := map[int]bool{start: true}
+		for grown := true; grown; {
+			grown = false
+			for _, w := range data.Wires {
+				if from, to := next(w); reached[from] && !reached[to] {
+					reached[to], near[to], grown = true, true, true
+				}
+			}
+		}
+	}
+	walk(func(w history.Wire) (int, int) { return w.From, w.To })
+	walk(func(w history.Wire) (int, int) { return w.To, w.From })
+	return near
+}
+
+// drawGroups draws one node for each tool.
+func (g *graphView) drawGroups(data history.Graph, records []journal.Record) {
+	words := map[int]string{}
+	for _, r := range records {
+		words[r.Position] = wordOf(r)
+	}
+	index, counts, tool := map[string]int{}, []map[string]int{}, map[int]int{}
+	var tools []string
+	for _, n := range data.Nodes {
+		i, known := index[n.Tool]
+		if !known {
+			i = len(tools)
+			index[n.Tool], tools, counts = i, append(tools, n.Tool), append(counts, map[string]int{})
+		}
+		tool[n.Call] = i
+		counts[i][words[n.Call]]++
+		counts[i][""] += 0
+	}
+	for i, name := range tools {
+		total, text, word := 0, []string{}, ""
+		for _, n := range counts[i] {
+			total += n
+		}
+		for _, w := range callWords {
+			if n := counts[i][w]; n > 0 {
+				text = append(text, shape(w)+" "+thousands(n))
+				if word == "" {
+					word = w
+				}
+			}
+		}
+		g.Nodes = append(g.Nodes, graphNode{
+			ID: fmt.Sprintf("node-%d", i), Title: fmt.Sprintf("%s ×%s", name, thousands(total)), Note: strings.Join(text, "  "), Word: word,
+			Query: g.With("tab", tabCalls, "tool", name),
+		})
+	}
+	var wires []layers.Wire
+	paths := map[layers.Wire][]string{}
+	for _, w := range data.Wires {
+		wire := layers.Wire{From: tool[w.From], To: tool[w.To]}
+		if wire.From == wire.To {
+			continue
+		}
+		if _, known := paths[wire]; !known {
+			wires = append(wires, wire)
+			paths[wire] = nil
+		}
+	}
+	g.place(wires, paths, nil)
+}
+
+// place gives nodes and wires their places.
+func (g *graphView) place(wires []layers.Wire, paths map[layers.Wire][]string, dashed map[layers.Wire]bool) {
+	places := layers.Arrange(len(g.Nodes), wires)
+	rows := map[int]int{}
+	most := 0
+	for _, at := range places {
+		rows[at.Layer] = max(rows[at.Layer], at.Row+1)
+		most = max(most, rows[at.Layer])
+	}
+	g.Width = 2*margin + len(rows)*(nodeWidth+gapAcross) - gapAcross
+	g.Height = 2*margin + most*(nodeHeight+gapDown) - gapDown
+	for i, at := range places {
+		lower := (most - rows[at.Layer]) * (nodeHeight + gapDown) / 2 // a short layer stands in the middle
+		g.Nodes[i].X = margin + at.Layer*(nodeWidth+gapAcross)
+		g.Nodes[i].Y = margin + lower + at.Row*(nodeHeight+gapDown)
+	}
+	for _, w := range wires {
+		from, to := g.Nodes[w.From], g.Nodes[w.To]
+		x1, y1, x2, y2 := from.X+nodeWidth, from.Y+nodeHeight/2, to.X, to.Y+nodeHeight/2
+		middle := (x1 + x2) / 2
+		wire := graphWire{
+			Curve: fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, middle, y1, middle, y2, x2, y2), X: (x1 + x2) / 2, Y: (y1+y2)/2 - 5,
+			Path: cutText(strings.Join(paths[w], ", "), 22), Dashed: dashed[w], From: from.ID, To: to.ID,
+		}
+		if x2-x1 > gapAcross { // it passes other layers: its text stands where it begins
+			wire.X, wire.Y = x1+gapAcross/2, y1-5
+		}
+		g.Wires = append(g.Wires, wire)
+	}
+}

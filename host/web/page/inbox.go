@@ -1,0 +1,187 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/store"
+)
+
+// inboxView is all that waits for a person.
+type inboxView struct {
+	Calls   []heldCall
+	Plans   []lazyPlan
+	Tools   []string // for the filter
+	Tool    string
+	More    int // calls that are not shown
+	Damaged string
+	Decides bool   // the author may decide
+	By      string // name of the author, if a token says it
+	Name    string // else the name that they have given
+	Refused string // why a decision was not taken
+	Of      string // the context that it was about
+}
+
+// heldCall is a call with the form for a decision about it.
+type heldCall struct {
+	journal.Record
+	ID      string
+	Fields  []field
+	Granted []node
+	Command string
+	Plan    string
+}
+
+// lazyPlan is a plan that is to be released.
+type lazyPlan struct {
+	journal.LazyPlan
+	ID      string
+	Command string
+}
+
+// mostHeld is the number of calls that the inbox shows with their forms.
+const mostHeld = 50
+
+func (p *Page) inbox(r *http.Request) (*content, error) {
+	v, err := p.inboxOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v}, nil
+}
+
+func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
+	ctx := r.Context()
+	in, err := history.ReadInbox(ctx, p.config.Log)
+	if err != nil {
+		return nil, err
+	}
+	author := p.config.Author(r)
+	v := &inboxView{Tool: r.URL.Query().Get("tool"), Decides: author.Role >= host.MayDecide, Name: claimedName(r)}
+	if author.Signed {
+		v.By = author.Name
+	}
+	if in.Damaged != nil {
+		v.Damaged = in.Damaged.Error()
+	}
+	slices.SortStableFunc(in.Calls, func(a, b journal.Record) int { return strings.Compare(sinceOf(a), sinceOf(b)) })
+	for _, record := range in.Calls {
+		if !slices.Contains(v.Tools, record.Tool) {
+			v.Tools = append(v.Tools, record.Tool)
+		}
+		switch {
+		case v.Tool != "" && record.Tool != v.Tool:
+		case len(v.Calls) == mostHeld:
+			v.More++
+		default:
+			held, err := p.read.heldCallOf(ctx, record)
+			if err != nil {
+				return nil, err
+			}
+			v.Calls = append(v.Calls, held)
+		}
+	}
+	slices.Sort(v.Tools)
+	for _, lazy := range in.Plans {
+		v.Plans = append(v.Plans, lazyPlan{LazyPlan: lazy, ID: "plan-" + lazy.Context, Command: commandOf("approve", "-c", lazy.Context)})
+	}
+	return v, nil
+}
+
+func sinceOf(r journal.Record) string {
+	if r.Hold == nil {
+		return ""
+	}
+	return r.Hold.Since
+}
+
+func (l reader) heldCallOf(ctx context.Context, record journal.Record) (heldCall, error) {
+	held := heldCall{Record: record, ID: "held-" + record.Context + "-" + record.Call, Command: commandOf("approve", record.Call, "-c", record.Context)}
+	if record.Hold == nil {
+		return held, nil
+	}
+	for _, name := range sortedKeys(record.Hold.Granted) {
+		held.Granted = append(held.Granted, treeOf(name, "", record.Hold.Granted[name], ""))
+	}
+	var err error
+	held.Fields, err = l.argumentFields(ctx, record)
+	return held, err
+}
+
+// argumentFields returns the inputs for the arguments of a held call, as it is held.
+func (l reader) argumentFields(ctx context.Context, record journal.Record) ([]field, error) {
+	var schema any
+	if tool, ok := l.toolOf(ctx, record); ok {
+		schema = tool.Schema
+	}
+	arguments := map[string]any(record.Hold.Arguments)
+	return withUnknown(fieldsOf(schema, any(arguments)), arguments), nil
+}
+
+// toolOf returns the definition of a call's tool, from its plan or from the scripts.
+func (l reader) toolOf(ctx context.Context, record journal.Record) (*plan.Tool, bool) {
+	rounds, err := l.Rounds(ctx, record.Context, 0)
+	if err == nil {
+		for _, round := range rounds {
+			if round.Tick == record.Tick && record.Position >= 1 && record.Position <= len(round.Plan.Calls) {
+				if tool := round.Plan.Calls[record.Position-1].Definition; tool != nil {
+					return tool, true
+				}
+			}
+		}
+	}
+	return l.Host.Generation().Registry().Tool(record.Tool)
+}
+
+// addCorrections adds to an approval the arguments that a form has with other values than the call.
+func (p *Page) addCorrections(r *http.Request, name string, body map[string]any) error {
+	record, err := journal.In(p.config.Log, name).HeldCall(r.Context(), r.PostForm.Get("call"))
+	if err != nil || record.Hold == nil {
+		return err
+	}
+	fields, err := p.read.argumentFields(r.Context(), record)
+	if err != nil {
+		return err
+	}
+	set, err := corrections(fields, r.PostForm)
+	if err != nil || set == nil {
+		return err
+	}
+	body["set"], err = decoded(set)
+	return err
+}
+
+// decoded returns values of JSON texts, by their names.
+func decoded(set map[string]json.RawMessage) (map[string]any, error) {
+	values := map[string]any{}
+	for name, text := range set {
+		v, err := store.DecodeJSON(text)
+		if err != nil {
+			return nil, &fieldError{name, err.Error()}
+		}
+		values[name] = v
+	}
+	return values, nil
+}
+
+// sendInbox answers with the inbox, and why a decision was not taken.
+func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, name, message string) error {
+	v, err := p.inboxOf(r)
+	if err != nil {
+		return p.fail(w, r, err)
+	}
+	v.Refused, v.Of = message, name+" "+r.PostForm.Get("call")
+	for i := range v.Calls {
+		if c := &v.Calls[i]; c.Context == name && c.Call == r.PostForm.Get("call") {
+			refill(c.Fields, r.PostForm, message)
+		}
+	}
+	return p.send(w, r, &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v, Still: true, Status: status}, 0)
+}

@@ -1,0 +1,250 @@
+// Package page shows a project's runs to people, in a browser: lists, a run's graph and its course,
+// the state at any moment, where each value comes from, and forms for acts on them
+// it.
+//
+// Every view is a page of HTML that the server renders, and works by links and forms alone. It is
+// also a stream: asked for as text/event-stream, the same address sends those pieces of the page
+// that have changed, and a small script puts them in their places. The page reads the log itself,
+// and acts through the JSON API, so that each form equals the curl line beside it.
+//
+// Package web mounts it; [obelus/host/web.Config] has a field for leaving it out.
+package page
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"obelus/engine/history"
+	"obelus/host"
+	"obelus/host/web/internal/lookup"
+	"obelus/store"
+)
+
+// Config configures a [Page].
+type Config struct {
+	Title string // of the project, for people
+	Host  *host.Host
+	Log   store.Log
+
+	// API answers requests of the JSON API, whose paths begin with /v1. The page sends it requests
+	// with the context of the browser's, so that they have its author.
+	API http.Handler
+
+	// Author returns the author of a request, as far as the server knows it.
+	Author func(*http.Request) Author
+
+	// Explain turns an error into the status and the text of an answer.
+	Explain func(*http.Request, error) (status int, message string)
+
+	// Stuck returns the reason why the server can't go on with a context.
+	Stuck func(context string) (reason string, ok bool)
+
+	// Follow takes a place for a stream, or returns an error if there are too many.
+	Follow func() (leave func(), err error)
+
+	// Ended is closed when the server ends.
+	Ended <-chan struct{}
+}
+
+// Author is the person behind a request.
+type Author struct {
+	Name   string    // recorded with decisions
+	Role   host.Role // of the token
+	Signed bool      // the name is that of a token
+}
+
+// Page serves the pages.
+type Page struct {
+	config Config
+	read   reader
+	assets map[string]asset
+}
+
+// New returns the pages of a project.
+func New(config Config) *Page {
+	return &Page{config: config, read: reader{&lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}, config.Stuck}, assets: readAssets()}
+}
+
+// Route is a path of the page.
+type Route struct {
+	Pattern string
+	Role    host.Role // that its requests need; NoRole for none
+	Handle  func(http.ResponseWriter, *http.Request) error
+}
+
+// Routes lists the paths of the pages.
+func (p *Page) Routes() []Route {
+	return []Route{
+		{"GET /{$}", host.MayRead, p.home},
+		{"GET /runs", host.MayRead, p.view(p.runs)},
+		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
+		{"GET /runs/{context}/rerun", host.MayRun, p.view(p.rerun)},
+		{"POST /runs/{context}/rerun", host.MayRun, p.postRerun},
+		{"POST /runs/{context}/{act}", host.MayRun, p.postAct},
+		{"GET /diff", host.MayRead, p.view(p.diff)},
+		{"GET /inbox", host.MayRead, p.view(p.inbox)},
+		{"GET /plans", host.MayRead, p.view(p.plans)},
+		{"GET /plans/{file...}", host.MayRead, p.view(p.start)},
+		{"POST /plans/{file...}", host.MayRun, p.postStart},
+		{"GET /scripts", host.MayRead, p.view(p.scripts)},
+		{"GET /source/{generation}/{path...}", host.MayRead, p.view(p.source)},
+		{"GET /keys", host.MayRead, p.view(p.keys)},
+		{"GET /assets/{name}", host.NoRole, p.asset},
+	}
+}
+
+// content is a view: the data, and the template that shows them.
+type content struct {
+	Title    string
+	Section  string // of the navigation
+	Template string
+	Data     any
+	Still    bool // it does not change by itself, so that nothing is to be followed
+	Status   int  // of the answer; 0 for 200
+}
+
+// frame is what surrounds each view.
+type frame struct {
+	content
+	Body    any // the view as HTML
+	Base    string
+	Project string
+	Held    int // decisions that wait for a person
+	Broken  bool
+	Author  Author
+	Seen    int64 // the position of the log up to which the page shows it
+	Assets  map[string]asset
+}
+
+func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
+	http.Redirect(w, r, p.base(r)+"/runs", http.StatusSeeOther)
+	return nil
+}
+
+// view returns the handler of a page. A browser's EventSource gets it as a stream.
+func (p *Page) view(make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			return p.stream(w, r, make)
+		}
+		seen, _, err := store.Newest(r.Context(), p.config.Log, store.JournalFilter{})
+		if err != nil {
+			return p.fail(w, r, err)
+		}
+		c, err := make(r)
+		if err != nil {
+			return p.fail(w, r, err)
+		}
+		return p.send(w, r, c, seen.N)
+	}
+}
+
+// send renders a view in its frame.
+func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content, seen int64) error {
+	body, err := p.render(r, c)
+	if err != nil {
+		return p.fail(w, r, err)
+	}
+	f, err := p.frame(r, c, seen)
+	if err != nil {
+		return p.fail(w, r, err)
+	}
+	f.Body = body.whole()
+	var b bytes.Buffer
+	if err := p.template(r).ExecuteTemplate(&b, "frame", f); err != nil {
+		return p.fail(w, r, err)
+	}
+	return writePage(w, c.Status, unmarked(b.Bytes()))
+}
+
+// frame returns the frame of a view.
+func (p *Page) frame(r *http.Request, c *content, seen int64) (*frame, error) {
+	in, err := history.ReadInbox(r.Context(), p.config.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &frame{
+		content: *c, Base: p.base(r), Project: p.config.Title, Held: len(in.Calls) + len(in.Plans), Seen: seen,
+		Broken: p.config.Host.LastReload().Err != nil, Author: p.config.Author(r), Assets: p.assets,
+	}, nil
+}
+
+// policy lets a page load the server's own style sheet and script, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types obelus"
+
+func writePage(w http.ResponseWriter, status int, text []byte) error {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Accept, Cookie")
+	if status == 0 {
+		status = http.StatusOK
+	}
+	w.WriteHeader(status)
+	_, err := w.Write(text)
+	return err
+}
+
+// fail answers with an error as a page.
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) error {
+	if r.Context().Err() != nil {
+		return err
+	}
+	status, message := p.explain(r, err)
+	f := &frame{
+		content: content{Title: http.StatusText(status), Status: status, Still: true}, Base: p.base(r), Project: p.config.Title,
+		Author: p.config.Author(r), Assets: p.assets,
+	}
+	var body, b bytes.Buffer
+	t := p.template(r)
+	if err := t.ExecuteTemplate(&body, "error", map[string]any{"Message": message, "Title": f.Title}); err != nil {
+		return err
+	}
+	f.Body = safe(body.Bytes())
+	if err := t.ExecuteTemplate(&b, "frame", f); err != nil {
+		return err
+	}
+	return writePage(w, status, unmarked(b.Bytes()))
+}
+
+// Fail answers with an error of another package as a page.
+func (p *Page) Fail(w http.ResponseWriter, r *http.Request, err error) error {
+	return p.fail(w, r, err)
+}
+
+// WriteLogin writes the page that asks for a token; message is the error of the last one.
+func (p *Page) WriteLogin(w http.ResponseWriter, r *http.Request, status int, message, next string) error {
+	f := &frame{content: content{Title: "Log in", Still: true}, Base: p.base(r), Project: p.config.Title, Assets: p.assets}
+	var body, b bytes.Buffer
+	t := p.template(r)
+	if err := t.ExecuteTemplate(&body, "login", map[string]any{"Base": f.Base, "Message": message, "Next": next}); err != nil {
+		return err
+	}
+	f.Body = safe(body.Bytes())
+	if err := t.ExecuteTemplate(&b, "frame", f); err != nil {
+		return err
+	}
+	return writePage(w, status, unmarked(b.Bytes()))
+}
+
+// base returns the part of the page's addresses that a handler around the server has removed.
+func (p *Page) base(r *http.Request) string {
+	given, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	prefix, ok := strings.CutSuffix(given.EscapedPath(), r.URL.EscapedPath())
+	if !ok {
+		return ""
+	}
+	return prefix
+}
+
+// errNoPage is the error for an address that leads nowhere.
+var errNoPage = errors.New("there is nothing at this address")

@@ -1,0 +1,138 @@
+package page_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"obelus/engine/journal"
+)
+
+// TestPages_Crawl follows every link of the pages of a project in which runs are done, fail, wait
+// and are held: each leads to a page that keeps the rules of all pages.
+func TestPages_Crawl(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order-1", "plans/order.lua", `{"amount":80}`)
+	s.run("order-2", "plans/order.lua", `{"amount":20,"to":{"name":"Ada"}}`)
+	s.run("waits", "plans/wait.lua", "")
+	s.run("refund-1", "plans/refund.lua", "")
+	s.run("many", "plans/many.lua", "")
+	s.api(http.MethodPost, "/v1/contexts/order-2/fork", `{"context":"order-2-b"}`)
+	if n := crawl(s, "/"); n < 100 {
+		t.Errorf("only %d pages were reached", n)
+	}
+}
+
+// mostCrawled bounds how many pages of one kind are asked for: pages of each call are alike.
+const mostCrawled = 12
+
+// crawl asks for all pages that links and forms lead to from a path, and returns how many.
+func crawl(s *site, from string) int {
+	s.t.Helper()
+	known, alike := map[string]bool{from: true}, map[string]int{}
+	for open := []string{from}; len(open) > 0; {
+		path := open[0]
+		open = open[1:]
+		base, err := url.Parse(path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		a := s.get(path)
+		if a.status == http.StatusSeeOther {
+			open = append(open, a.header.Get("Location"))
+			continue
+		}
+		if kind := a.header.Get("Content-Type"); !strings.HasPrefix(kind, "text/html") {
+			if a.status != http.StatusOK {
+				s.t.Errorf("%s: status %d", path, a.status)
+			}
+			continue
+		}
+		if path != "/docs" {
+			if a.status != http.StatusOK {
+				s.t.Errorf("%s: status %d: %s", path, a.status, textOf(find(a.doc, "main")))
+				continue
+			}
+			checkPage(s.t, path, a)
+		}
+		for e := range elements(a.doc) {
+			href := attr(e, "href")
+			if e.Data == "form" && attr(e, "method") == "get" {
+				href = attr(e, "action")
+			}
+			to, err := url.Parse(href)
+			if err != nil {
+				s.t.Errorf("%s leads to %q: %v", path, href, err)
+				continue
+			}
+			to = base.ResolveReference(to)
+			to.Fragment = ""
+			next, kind := to.String(), to.Path+" "+to.Query().Get("tab")
+			if to.Host != "" || known[next] || path == "/docs" || alike[kind] == mostCrawled {
+				continue
+			}
+			alike[kind]++
+			known[next] = true
+			open = append(open, next)
+		}
+	}
+	return len(known)
+}
+
+// hostile is text that would be elements or scripts if it were not escaped.
+const hostile = `</script><img src=x onerror="window.hit=1">'"` + "`" + `{{.}}†&amp;<b>`
+
+// TestPages_Hostile puts hostile text into everything that a page may show: no page has an element
+// that is made of it.
+func TestPages_Hostile(t *testing.T) {
+	quoted := luaText(hostile)
+	s := serve(t, map[string]string{
+		"obelus.lua": `return { drain = "100ms", approve = "hold" }`,
+		"activities/a.lua": `
+			Tool.register("fail", { description = ` + quoted + `, properties = { text = { type = "string", description = ` + quoted + `, default = ` + quoted + ` } } })
+			Activity.register("fail", function() error(` + quoted + `) end)
+			Tool.register("hold", { properties = { text = { type = "string", description = ` + quoted + ` } } })
+			Activity.register("hold", function(call) return call.text end)
+			Activity.register("echo", function(call) return call.text end)`,
+		"plans/a.lua": `return {
+			context = { { type = "input", schema = { type = "object", properties = { [` + quoted + `] = { description = ` + quoted + `, enum = { ` + quoted + ` } }, text = { type = "string" } } } } },
+			calls = {
+				{ _tool = "fail", text = "†input.text", _outputPath = "†state.a" },
+				{ _tool = "hold", text = "†input.text", _outputPath = "†state.b" },
+				{ _tool = "echo", text = "†input.text", _instance = ` + quoted + `, _outputPath = "†state.c" },
+				{ _tool = "echo", text = "†state.missing", _outputPath = "†state.d" },
+			} }`,
+	}, nil)
+	input := `{"text":` + encode(hostile) + `,` + encode(hostile) + `:` + encode(hostile) + `}`
+	s.api(http.MethodPost, "/v1/runs", `{"context":"x","plan":"plans/a.lua","input":`+input+`,"labels":{"l":`+encode(hostile)+`}}`)
+	s.await("x", journal.RunWaiting)
+	s.api(http.MethodPost, "/v1/contexts/x/messages", `{"type":"data","kind":"k","data":{"k":`+encode(hostile)+`},"_instance":`+encode(hostile)+`}`)
+	for _, path := range []string{
+		"/runs?q=" + url.QueryEscape(hostile) + "&plan=" + url.QueryEscape(hostile) + "&label=" + url.QueryEscape(hostile), "/runs/" + url.PathEscape(hostile),
+		"/runs/x?tab=state&why=" + url.QueryEscape(hostile), "/runs/x?sel=" + url.QueryEscape(hostile), "/runs/x?tab=calls&q=" + url.QueryEscape(hostile),
+		"/diff?a=" + url.QueryEscape(hostile) + "&b=x", "/inbox?tool=" + url.QueryEscape(hostile), "/plans/" + url.PathEscape(hostile),
+		"/source/" + url.PathEscape(hostile) + "/" + url.PathEscape(hostile), "/login?next=" + url.QueryEscape(hostile), "/nothing/" + url.PathEscape(hostile),
+	} {
+		s.check(path, s.get(path))
+	}
+	for _, path := range []string{"/runs/x/append", "/runs/x/approve", "/runs/x/" + url.PathEscape(hostile), "/plans/a.lua", "/runs/x/rerun", "/login"} {
+		s.check(path, s.post(path, "call", hostile, "path", hostile, "value", hostile, "from", "1.1", "name", hostile, "value:text", hostile, "raw", hostile, "back", "inbox", "token", hostile))
+	}
+	crawl(s, "/")
+}
+
+// check holds an answer to have no element of hostile text.
+func (s *site) check(path string, a answer) {
+	s.t.Helper()
+	if find(a.doc, "img") != nil || find(a.doc, "main") != nil && find(find(a.doc, "main"), "b") != nil && strings.Contains(a.text, "<b>'") {
+		s.t.Errorf("%s: hostile text is an element", path)
+	}
+	if strings.Contains(a.text, "<img") {
+		s.t.Errorf("%s: it is not escaped", path)
+	}
+}
+
+func luaText(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text) + `"`
+}

@@ -1,0 +1,224 @@
+package page
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// rerunView is the form that forks a run, corrects arguments of a call, and runs it again with all
+// that depends on it.
+type rerunView struct {
+	Context  string
+	Call     string
+	Tool     string
+	Name     string // of the fork
+	Calls    []callRow
+	Again    []callRow // what runs again, the call itself first
+	Kept     []callRow
+	Acted    []callRow // what runs again though it must not run twice
+	Fields   []field
+	Commands []string
+	By, Who  string
+	Refused  string
+}
+
+func (p *Page) rerun(r *http.Request) (*content, error) {
+	v, _, err := p.rerunOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return &content{Title: "Run again from " + v.Call, Section: "runs", Template: "rerun", Data: v, Still: true}, nil
+}
+
+// rerunOf returns the form for a call, and the call as the plan has it.
+func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
+	ctx, name := r.Context(), r.PathValue("context")
+	v := &rerunView{Context: name, Call: r.FormValue("from"), Name: r.FormValue("name"), Who: claimedName(r)}
+	if author := p.config.Author(r); author.Signed {
+		v.By = author.Name
+	}
+	rounds, err := p.read.Rounds(ctx, name, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	last := engine.Round{Plan: plan.Empty()}
+	if len(rounds) > 0 {
+		last = rounds[len(rounds)-1]
+	}
+	for _, record := range last.Calls {
+		if record.Status.Settled() {
+			v.Calls = append(v.Calls, rowOfCall(record))
+		}
+	}
+	if len(v.Calls) == 0 {
+		return nil, nil, &refusedError{http.StatusConflict, "state", "no call of " + name + " has ended: there is none from which it could run again"}
+	}
+	if v.Call == "" {
+		v.Call = v.Calls[0].Call
+		for _, c := range v.Calls {
+			if c.Status == journal.Failed {
+				v.Call = c.Call
+				break
+			}
+		}
+	}
+	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), last.Plan, last.Calls, v.Call)
+	if err != nil {
+		return nil, nil, err
+	}
+	var call *plan.Call
+	for _, record := range last.Calls {
+		row := rowOfCall(record)
+		switch {
+		case slices.Contains(again, record.Call):
+			v.Again = append(v.Again, row)
+			if record.NotIdempotent && record.Started != "" {
+				v.Acted = append(v.Acted, row)
+			}
+		case record.Status.Settled():
+			v.Kept = append(v.Kept, row)
+		}
+		if record.Call == v.Call && record.Position <= len(last.Plan.Calls) {
+			call, v.Tool = last.Plan.Calls[record.Position-1], record.Tool
+			if v.Fields, err = p.read.fieldsOfCall(r, name, record, call); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if v.Name == "" {
+		v.Name = p.read.freeName(r, name)
+	}
+	v.Commands = []string{commandOf("fork", "-c", name, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
+	return v, call, nil
+}
+
+// fieldsOfCall returns the inputs for the arguments of a call, with the values that it had.
+func (l reader) fieldsOfCall(r *http.Request, name string, record journal.Record, call *plan.Call) ([]field, error) {
+	arguments, err := l.argumentsOf(r, name, record, call)
+	if err != nil {
+		return nil, err
+	}
+	var schema any
+	if call.Definition != nil {
+		schema = call.Definition.Schema
+	}
+	return withUnknown(fieldsOf(schema, any(arguments)), arguments), nil
+}
+
+// argumentsOf returns the arguments with which a call ran.
+func (l reader) argumentsOf(r *http.Request, name string, record journal.Record, call *plan.Call) (map[string]any, error) {
+	if record.Hold != nil && record.Hold.Arguments != nil {
+		return record.Hold.Arguments, nil
+	}
+	resolver := store.Resolver{Log: l.Log, Context: name, At: record.At}
+	values, _, err := call.Evaluate(r.Context(), func(path store.Path) (any, bool, bool, error) {
+		resolved, err := resolver.Resolve(r.Context(), path, record.Instance)
+		return resolved.Value, resolved.Exists, false, err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]any{}
+	for key, value := range values {
+		if key[0] != '_' {
+			own[key] = value
+		}
+	}
+	return own, nil
+}
+
+// freeName returns a name for a fork that no context has.
+func (l reader) freeName(r *http.Request, name string) string {
+	for letter := 'b'; letter <= 'z'; letter++ {
+		free := name + "-" + string(letter)
+		if _, err := l.Log.Head(r.Context(), free); errors.Is(err, store.ErrNoContext) && store.CheckContext(free) == nil {
+			return free
+		}
+	}
+	return ""
+}
+
+// postRerun forks a run and runs a call of it again. Corrections are checked first, so that a wrong
+// one leaves no fork.
+func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
+	if err := checkForm(r); err != nil {
+		return p.fail(w, r, err)
+	}
+	v, call, err := p.rerunOf(r)
+	if err != nil {
+		return p.fail(w, r, err)
+	}
+	name := r.PathValue("context")
+	body := map[string]any{"from": v.Call}
+	set, err := corrections(v.Fields, r.PostForm)
+	if err == nil && set != nil {
+		var values map[string]any
+		if values, err = decoded(set); err == nil {
+			body["set"] = values
+			err = p.checkCorrections(r, name, v, call, values)
+		}
+	}
+	if by := r.PostForm.Get("by"); by != "" {
+		body["by"] = by
+	}
+	fork := map[string]any{}
+	if v.Name != "" {
+		fork["context"] = v.Name
+	}
+	var made struct{ Context string }
+	if err == nil {
+		err = p.do(r, act{http.MethodPost, contextPath(name, "fork"), fork}, &made)
+	}
+	if err == nil {
+		err = p.do(r, act{http.MethodPost, contextPath(made.Context, "resume"), body}, nil)
+	}
+	if err != nil {
+		status, message := p.explain(r, err)
+		if made.Context != "" {
+			message = "the fork " + made.Context + " is made, but: " + message
+		}
+		v.Refused = message
+		refill(v.Fields, r.PostForm, message)
+		return p.send(w, r, &content{Title: "Run again from " + v.Call, Section: "runs", Template: "rerun", Data: v, Still: true, Status: status}, 0)
+	}
+	p.rememberName(w, r)
+	http.Redirect(w, r, p.base(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
+	return nil
+}
+
+// checkCorrections returns the error with which a run would refuse corrections.
+func (p *Page) checkCorrections(r *http.Request, name string, v *rerunView, call *plan.Call, set map[string]any) error {
+	if call == nil || call.Definition == nil {
+		return nil
+	}
+	rounds, err := p.read.Records(r.Context(), name, 0)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rounds, func(record journal.Record) bool { return record.Call == v.Call })
+	if i < 0 {
+		return nil
+	}
+	arguments, err := p.read.argumentsOf(r, name, rounds[i], call)
+	if err != nil {
+		return err
+	}
+	hold := journal.Hold{Arguments: arguments}
+	corrected, err := hold.With(set)
+	if err := cmp.Or(err, call.Definition.Correctable(sortedKeys(set), arguments)); err != nil {
+		return &refusedError{http.StatusUnprocessableEntity, "message", err.Error()}
+	}
+	if err := call.Definition.Accepts(corrected); err != nil {
+		return &refusedError{http.StatusUnprocessableEntity, "message", err.Error()}
+	}
+	return nil
+}

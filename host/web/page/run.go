@@ -1,0 +1,312 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/host"
+	"obelus/store"
+)
+
+// runView is a run's page.
+type runView struct {
+	address
+	Summary  history.Summary
+	Word     string // the status to show
+	Head     int64  // the newest seq
+	Live     bool   // the newest moment is shown
+	Moment   moment
+	Problem  string // why the run failed or is stuck
+	Hint     string // what may be done about it
+	Tabs     []tab
+	Stale    bool   // the scripts have changed since
+	Kin      []kin  // parent, fork, delegates and forks
+	Acts     acts   // that the author may do
+	Panel    *panel // the call that is shown at the side
+	Body     any    // of the tab
+	Template string // that shows it
+	Name     string // that a person has given, for decisions
+
+	// Refused is the error of a form, Form its values, and RefusedAct the act that it was for.
+	Refused, RefusedAct string
+	Form                url.Values
+}
+
+// tab is a tab of a run.
+type tab struct {
+	Name, Title string
+	Count       int // 0 for none
+	Failed      int
+}
+
+// kin is a context that belongs to a run's.
+type kin struct {
+	Relation string // parent, forked from, delegate, fork
+	Context  string
+	Status   string
+}
+
+// moment is what had happened when a context had reached a seq.
+type moment struct {
+	Seq  int64
+	Date string
+	Text string
+}
+
+func (p *Page) run(r *http.Request) (*content, error) {
+	ctx, a := r.Context(), readAddress(r)
+	info, err := p.config.Log.Info(ctx, a.Context)
+	if err != nil {
+		return nil, err
+	}
+	if a.At >= info.Messages {
+		a.At = 0
+	}
+	v := &runView{address: a, Summary: history.Summarize(info), Head: info.Messages, Live: a.At == 0, Name: claimedName(r)}
+	if err := p.read.fillHead(ctx, v); err != nil {
+		return nil, err
+	}
+	records, err := p.read.Records(ctx, a.Context, a.At)
+	if err != nil {
+		return nil, err
+	}
+	v.Tabs = tabsOf(records, shownSeq(v))
+	if err := p.read.fillKin(ctx, v, info); err != nil {
+		return nil, err
+	}
+	v.Acts = actsOf(p.config.Author(r), v, records)
+	v.Stale = staleIn(records, p.config.Host.Generation().Digest)
+	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
+		return nil, err
+	}
+	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records); err != nil {
+		return nil, err
+	}
+	if a.Call != "" {
+		if v.Panel, err = p.read.panelOf(ctx, v.address, records); err != nil {
+			return nil, err
+		}
+	}
+	return &content{Title: a.Context, Section: "runs", Template: "run", Data: v, Still: !v.Live}, nil
+}
+
+// Given returns a value of a form that was refused.
+func (v *runView) Given(name string) string { return v.Form.Get(name) }
+
+// shownSeq is the seq of the moment that is shown.
+func shownSeq(v *runView) int64 {
+	if v.At > 0 {
+		return v.At
+	}
+	return v.Head
+}
+
+// fillHead adds the status and the problem of the run.
+func (l reader) fillHead(ctx context.Context, v *runView) error {
+	outcome, err := engine.ReadOutcome(ctx, l.Log, v.Context)
+	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
+		v.Word, v.Problem = "damaged", damaged.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.Summary.Status, v.Summary.Stopped = outcome.Status, outcome.Stopped
+	if v.Word = string(outcome.Status); v.Summary.Held > 0 {
+		v.Word = string(journal.Held)
+	}
+	if v.Problem = outcome.Error; v.Problem == "" {
+		for _, r := range outcome.Calls {
+			if r.Status == journal.Failed && !r.Unstored {
+				v.Problem = fmt.Sprintf("%s %s failed: %s", r.Call, r.Tool, failureText(r))
+				break
+			}
+		}
+	}
+	if reason, stuck := l.stuck(v.Context); stuck && outcome.Status != journal.RunDone {
+		v.Problem, v.Hint = reason, "The server tries again by itself, and with every change of the scripts."
+	}
+	return nil
+}
+
+// tabsOf returns the tabs, with the number of things in them.
+func tabsOf(records []journal.Record, messages int64) []tab {
+	failed := 0
+	for _, r := range records {
+		if r.Status == journal.Failed {
+			failed++
+		}
+	}
+	return []tab{
+		{Name: tabGraph, Title: "Graph"}, {Name: tabTimeline, Title: "Timeline"}, {Name: tabCalls, Title: "Calls", Count: len(records), Failed: failed},
+		{Name: tabLog, Title: "Log", Count: int(messages)}, {Name: tabState, Title: "State"}, {Name: tabOutput, Title: "Output"},
+	}
+}
+
+// mostKin bounds how many delegates and forks the head of a run lists.
+const mostKin = 6
+
+func (l reader) fillKin(ctx context.Context, v *runView, info store.ContextInfo) error {
+	if info.Origin.Parent != "" {
+		v.Kin = append(v.Kin, kin{Relation: "delegate of", Context: info.Origin.Parent})
+	}
+	if info.Origin.Fork != "" {
+		v.Kin = append(v.Kin, kin{Relation: "forked from", Context: info.Origin.Fork})
+	}
+	children, err := l.Children(ctx, v.Context, mostKin)
+	for _, child := range children {
+		relation := "delegate"
+		if child.Origin.Fork == v.Context {
+			relation = "fork"
+		}
+		v.Kin = append(v.Kin, kin{Relation: relation, Context: child.Context, Status: child.Standing.Status})
+	}
+	return err
+}
+
+// staleIn reports whether calls ran with other scripts than those that are loaded.
+func staleIn(records []journal.Record, digest string) bool {
+	return slices.ContainsFunc(records, func(r journal.Record) bool { return r.Generation != "" && r.Generation != digest })
+}
+
+// momentOf describes the message at a seq.
+func (l reader) momentOf(ctx context.Context, name string, seq int64) (moment, error) {
+	m := moment{Seq: seq}
+	c := journal.In(l.Log, name)
+	message, err := c.MessageAt(ctx, seq)
+	if err != nil || message == nil {
+		return m, err
+	}
+	m.Date = store.FormatDate(message.Date)
+	switch {
+	case message.Call != "":
+		m.Text = message.Call + " wrote " + message.Path.String()
+	case message.Kind != "":
+		m.Text = message.Kind + " was appended"
+	default:
+		m.Text = "a " + string(message.Type) + " message"
+	}
+	return m, nil
+}
+
+// Seq is the seq of the moment that is shown.
+func (v *runView) Seq() int64 { return shownSeq(v) }
+
+// Earlier and Later return a seq near the moment that is shown; Later returns 0 for now.
+func (v *runView) Earlier(by int64) int64 { return max(1, shownSeq(v)-by) }
+
+// Later is described at [runView.Earlier].
+func (v *runView) Later(by int64) int64 {
+	if shownSeq(v)+by >= v.Head {
+		return 0
+	}
+	return shownSeq(v) + by
+}
+
+// tabBody returns the data of the tab, and the name of its template.
+func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record) (body any, template string, err error) {
+	switch v.Tab {
+	case tabTimeline:
+		rounds, err := l.Rounds(ctx, v.Context, v.At)
+		return timelineOf(records, rounds), "timeline", err
+	case tabCalls:
+		body, err := callsOf(records, v.address)
+		return body, "calls", err
+	case tabLog:
+		body, err := l.logOf(ctx, v.address)
+		return body, "log", err
+	case tabState:
+		body, err := l.stateOf(ctx, v.address)
+		return body, "state", err
+	case tabOutput:
+		body, err := l.outputOf(ctx, v)
+		return body, "output", err
+	}
+	body, err = l.graphOf(ctx, v.address, records)
+	return body, "graph", err
+}
+
+// outputView is the output of a run.
+type outputView struct {
+	Is     bool
+	Tree   node
+	Size   int
+	Report string // an output that is a text of several lines, as it is
+}
+
+func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
+	outcome, err := engine.ReadOutcome(ctx, l.Log, v.Context)
+	if err != nil || outcome.Status != journal.RunDone {
+		return outputView{}, err
+	}
+	out := outputView{Is: true, Tree: treeOf("output", "", outcome.Output, ""), Size: store.SizeOf(outcome.Output)}
+	if text, ok := outcome.Output.(string); ok && strings.Contains(text, "\n") {
+		out.Report = cutText(text, mostShown)
+	}
+	return out, nil
+}
+
+// mostShown is how many characters of a value a page shows.
+const mostShown = 64 << 10
+
+// mostUndecided bounds how many failed calls have a form of their own above a run.
+const mostUndecided = 10
+
+// acts lists the acts on a run that its author may do.
+type acts struct {
+	Cancel, Resume, Append, Fork, Release bool
+
+	// Retry and the like are for calls, by their numbers.
+	Undecided []journal.Record // failed or in doubt: they can be retried, skipped or given a result
+	Held      []journal.Record // the first that waits for a person
+	Others    int              // failed calls beyond those
+	Waits     []string         // the paths that the run waits for
+	By        string           // name of the author, if a token says it
+}
+
+// actsOf returns the acts on a run that make sense as it stands, and that its author may do.
+func actsOf(author Author, v *runView, records []journal.Record) (all acts) {
+	if author.Role < host.MayRun || !v.Live {
+		return all
+	}
+	status := v.Summary.Status
+	all.Fork = slices.ContainsFunc(records, func(r journal.Record) bool { return r.Tick == v.Summary.Tick && r.Status.Settled() })
+	all.Append = status != journal.RunCancelled
+	all.Cancel = slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
+	all.Resume = slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
+	if author.Signed {
+		all.By = author.Name
+	}
+	for _, r := range records {
+		if r.Tick != v.Summary.Tick {
+			continue
+		}
+		for _, path := range r.WaitingOn {
+			if r.Status == journal.Waiting && !slices.Contains(all.Waits, path) {
+				all.Waits = append(all.Waits, path)
+			}
+		}
+		if author.Role < host.MayDecide {
+			continue
+		}
+		switch {
+		case r.Status == journal.Failed || r.Status == journal.InDoubt:
+			all.Undecided = append(all.Undecided, r)
+		case r.Status == journal.Held:
+			all.Held = append(all.Held, r)
+		}
+	}
+	all.Release = author.Role >= host.MayDecide && v.Summary.Held > len(all.Held) && status == journal.RunWaiting
+	all.Others = max(0, len(all.Undecided)-mostUndecided)
+	all.Undecided = all.Undecided[:len(all.Undecided)-all.Others]
+	all.Held = all.Held[:min(len(all.Held), 1)]
+	return all
+}

@@ -1,0 +1,119 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/host/schedule/ledger"
+	"obelus/store"
+)
+
+// scriptsView is the project's scripts, as they are loaded.
+type scriptsView struct {
+	Generation int
+	Loaded     string
+	Digest     string
+	Files      []scriptRow
+	Problems   []plan.Problem // why newer files do not load
+	Error      string
+	Since      string
+	Changed    []string // files that differ from the loaded ones
+	Pending    []string // grants that wait for a restart
+	Schedules  []scheduleRow
+}
+
+// scriptRow is a loaded file.
+type scriptRow struct{ Path, SHA256 string }
+
+// scheduleRow is a schedule with its next time, its last run, and the skipped ones.
+type scheduleRow struct {
+	Name, Plan, Cron, Zone, Next string
+	Last, Status                 string
+	Skips                        []string
+}
+
+func (p *Page) scripts(r *http.Request) (*content, error) {
+	last := p.config.Host.LastReload()
+	g := last.Generation
+	v := scriptsView{Generation: g.Number, Loaded: store.FormatDate(g.Loaded), Digest: g.Digest, Pending: last.Pending}
+	for _, f := range g.Files() {
+		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256})
+	}
+	if last.Err != nil {
+		v.Error, v.Since = last.Err.Error(), store.FormatDate(last.Time)
+		v.Problems, _ = host.Problems(last.Err)
+		v.Changed = append(append(append(v.Changed, last.Added...), last.Changed...), last.Removed...)
+	}
+	var err error
+	if v.Schedules, err = p.read.schedules(r); err != nil {
+		return nil, err
+	}
+	return &content{Title: "Scripts", Section: "scripts", Template: "scripts", Data: v}, nil
+}
+
+func (l reader) schedules(r *http.Request) (rows []scheduleRow, err error) {
+	now := time.Now()
+	for _, s := range l.Host.Generation().Settings().Serve.Schedules {
+		row := scheduleRow{Name: s.Name, Plan: s.Plan, Cron: s.Cron, Zone: s.Zone, Next: store.FormatDate(s.When.Next(now))}
+		state, err := ledger.Read(r.Context(), l.Log, s.Name, now)
+		if err != nil {
+			return nil, err
+		}
+		if run := state.Run; run != nil {
+			row.Last, row.Status = run.Context, string(run.Status)
+		}
+		for _, skip := range state.Skips {
+			row.Skips = append(row.Skips, fmt.Sprintf("%d since %s: %s", skip.Count, store.FormatDate(skip.From), skip.Reason))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// sourceView is a script as it was when calls ran it.
+type sourceView struct {
+	Path, Generation, SHA256 string
+	Lines                    []string
+	Present                  bool // it is of the loaded generation
+}
+
+func (p *Page) source(r *http.Request) (*content, error) {
+	var script struct{ Generation, Path, SHA256, Source string }
+	path := "/v1/code/" + url.PathEscape(r.PathValue("generation")) + fileLink("", r.PathValue("path"))
+	if err := p.do(r, act{http.MethodGet, path, nil}, &script); err != nil {
+		return nil, err
+	}
+	v := sourceView{Path: script.Path, Generation: script.Generation, SHA256: script.SHA256, Present: script.Generation == p.config.Host.Generation().Digest}
+	v.Lines = strings.Split(strings.TrimSuffix(script.Source, "\n"), "\n")
+	return &content{Title: script.Path, Section: "scripts", Template: "source", Data: v, Still: true}, nil
+}
+
+// keys is the page that lists the keys.
+func (p *Page) keys(*http.Request) (*content, error) {
+	return &content{Title: "Keys", Template: "keys", Data: keyHelp, Still: true}, nil
+}
+
+// keyHelp lists the keys.
+var keyHelp = []struct{ Key, Does string }{
+	{"?", "this list"},
+	{"/", "search"},
+	{"j k", "the next row, the one before"},
+	{"Enter", "open the row"},
+	{"Esc", "back, or close what is at the side"},
+	{"g r", "runs"},
+	{"g i", "inbox"},
+	{"g p", "plans"},
+	{"g s", "scripts"},
+	{"f", "only what failed"},
+	{"[ ]", "one message back or forward in time"},
+	{"{ }", "ten messages"},
+	{"l", "back to now"},
+	{"w", "where the value comes from that has the focus"},
+	{"d", "compare with now, or with where it was forked"},
+	{"a x", "approve or reject the call that has the focus, which asks"},
+}

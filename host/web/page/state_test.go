@@ -1,0 +1,216 @@
+package page_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/host/web/internal/lookup"
+	"obelus/store"
+)
+
+var moments = flag.Int("moments", 40, "how many moments of a run TestState_AtEachSeq looks at")
+
+// shown returns the values that a page's tree shows, by the references that its links ask about.
+func shown(doc *html.Node) map[string]string {
+	values := map[string]string{}
+	for e := range elements(find(doc, "div", "id", "values")) {
+		if e.Data != "a" {
+			continue
+		}
+		if to, err := url.Parse(attr(e, "href")); err == nil {
+			values[to.Query().Get("why")] = rawText(e)
+		}
+	}
+	return values
+}
+
+// TestState_AtEachSeq moves the slider to moments of a run: the values and the statuses of the calls
+// are those that the commands give.
+func TestState_AtEachSeq(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("many", "plans/many.lua", "")
+	info, err := s.log.Info(t.Context(), "many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range *moments {
+		at := 1 + random.Int64N(info.Messages)
+		instance := fmt.Sprintf("i%d", 1+random.IntN(130))
+		query := fmt.Sprintf("?at=%d&instance=%s", at, instance)
+		want := "nothing"
+		e, err := expr.Parse("†state.n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := history.Get(t.Context(), journal.In(s.log, "many"), e, at, instance); err == nil {
+			want = encode(v)
+		}
+		got, ok := shown(s.page("/runs/many" + query + "&tab=state").doc)["state.n"]
+		if !ok {
+			got = "nothing"
+		}
+		if got != want {
+			t.Errorf("at %d as %s: the page shows %s, want %s", at, instance, got, want)
+		}
+		records, err := journal.In(s.log, "many").RecordsAt(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statuses := map[string]int{}
+		for _, r := range records {
+			statuses[string(r.Status)]++
+		}
+		counts := find(s.page("/runs/many"+query+"&tab=calls").doc, "ul", "id", "call-counts")
+		for status, n := range statuses {
+			if text := textOf(counts); !strings.Contains(text, fmt.Sprintf("%s %d", status, n)) {
+				t.Errorf("at %d: the page counts %s, want %d %s", at, text, n, status)
+			}
+		}
+	}
+}
+
+// TestState_Why clicks every value of a run, and of a delegate's: the page says what the command
+// says.
+func TestState_Why(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": `return { drain = "100ms" }`,
+		"activities/echo.lua": `
+			Activity.register("echo", function(call) return call.value end)
+			Tool.register("inner", { properties = { of = { type = "number" } } })
+			Delegate.register("inner", {
+				context = {},
+				calls = { { _tool = "echo", value = { n = "†input.of", ["a key"] = "†input.of", list = { 1, { deep = "†input.of" } } }, _outputPath = "†state.made" } },
+				output = "†state.made" })`,
+		"plans/outer.lua": `return { calls = {
+			{ _tool = "inner", _delegate = "inner", of = "†input.n", _outputPath = "†state.inner" },
+			{ _tool = "echo", value = "†state.inner.n", _outputPath = "†state.n" } } }`,
+	}, nil)
+	s.run("outer", "plans/outer.lua", `{"n":7}`)
+	names := []string{"outer"}
+	for info, err := range s.log.Contexts(t.Context(), store.ContextFilter{Parent: "outer"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, info.Context)
+	}
+	if len(names) < 2 {
+		t.Fatal("there is no delegate")
+	}
+	for _, name := range names {
+		refs := shown(s.page("/runs/" + url.PathEscape(name) + "?tab=state").doc)
+		if len(refs) < 2 {
+			t.Errorf("%s shows %v", name, refs)
+		}
+		for ref := range refs {
+			e, err := history.ParseRef(ref)
+			if err != nil {
+				t.Errorf("%s: %v", ref, err)
+				continue
+			}
+			why, err := history.Explain(t.Context(), journal.In(s.log, name), e, 0, "")
+			if err != nil {
+				t.Errorf("%s: %v", ref, err)
+				continue
+			}
+			said := textOf(find(s.page("/runs/"+url.PathEscape(name)+"?tab=state&why="+url.QueryEscape(ref)).doc, "aside"))
+			for _, want := range whyWords(why) {
+				if !strings.Contains(said, want) {
+					t.Errorf("%s of %s: the page does not say %q: %s", ref, name, want, said)
+				}
+			}
+		}
+	}
+}
+
+// whyWords returns what must be said about an origin: its references, calls, seqs and contexts.
+func whyWords(why *history.Why) (words []string) {
+	words = append(words, why.Ref)
+	if why.Context != "" {
+		words = append(words, why.Context)
+	}
+	for _, o := range why.From {
+		words = append(words, fmt.Sprintf("seq %d", o.Seq))
+		if o.Call != "" {
+			words = append(words, o.Call+" "+o.Tool)
+		}
+		for i := range o.Reads {
+			words = append(words, whyWords(&o.Reads[i])...)
+		}
+	}
+	return words
+}
+
+// TestRuns_EqualJournal holds that calls and ticks that are kept are those that the log has: at each
+// seq, while runs go on, in forks, and where a context is another one of the same name.
+func TestRuns_EqualJournal(t *testing.T) {
+	s := serve(t, shop, nil)
+	project := lookup.Project{Host: s.host, Log: s.log}
+	kept := &lookup.Runs{Project: project}
+	compare := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			info, err := s.log.Info(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := range info.Messages + 1 {
+				want, err := journal.In(s.log, name).CurrentRecords(t.Context(), at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := kept.Records(t.Context(), name, at)
+				if err != nil || encode(got) != encode(want) {
+					t.Fatalf("%s at %d: %v\n%s\nand not\n%s", name, at, err, encode(got), encode(want))
+				}
+				rounds, err := project.Rounds(t.Context(), name, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := kept.Rounds(t.Context(), name, at)
+				if err != nil || len(again) != len(rounds) {
+					t.Fatalf("%s at %d: %d ticks, want %d: %v", name, at, len(again), len(rounds), err)
+				}
+				for i := range rounds {
+					if again[i].Tick != rounds[i].Tick || encode(again[i].Calls) != encode(rounds[i].Calls) || len(again[i].Plan.Calls) != len(rounds[i].Plan.Calls) {
+						t.Errorf("%s at %d: tick %d differs", name, at, rounds[i].Tick)
+					}
+				}
+			}
+		}
+	}
+	s.run("order", "plans/order.lua", `{"amount":80}`)
+	s.run("refund", "plans/refund.lua", "")
+	compare("order", "refund")
+	s.followed(s.post("/runs/order/retry", "call", "1.2"))
+	s.followed(s.post("/runs/refund/approve", "call", "1.1"))
+	s.await("refund", journal.RunDone)
+	s.until("order has tried again", func() bool {
+		records, err := journal.In(s.log, "order").Records(t.Context())
+		return err == nil && records[1].Attempts == 4 && records[1].Status == journal.Failed
+	})
+	compare("order", "refund")
+	s.run("refund", "plans/order.lua", `{"amount":7}`)
+	compare("refund")
+	s.followed(s.post("/runs/order/rerun", "from", "1.2", "name", "fork", "value:amount", "30"))
+	s.await("fork", journal.RunDone)
+	compare("order", "fork")
+	info, err := s.log.Info(t.Context(), "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.log.Prune(t.Context(), info); err != nil {
+		t.Fatal(err)
+	}
+	s.run("fork", "plans/wait.lua", "")
+	compare("fork")
+}

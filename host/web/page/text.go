@@ -1,0 +1,163 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// duration returns a number of milliseconds with three digits at most.
+func duration(ms float64) string {
+	d := time.Duration(ms * float64(time.Millisecond))
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", ms)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d", int(d.Hours()/24))
+}
+
+// ago returns an element for a time that is a text of RFC 3339. Its text is the time of day, or the
+// date; the page's script puts how long ago that is in its place.
+func ago(text string) template.HTML {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return template.HTML(template.HTMLEscapeString(text))
+	}
+	t = t.UTC()
+	shown := t.Format("15:04:05")
+	if t.Format(time.DateOnly) != time.Now().UTC().Format(time.DateOnly) {
+		shown = t.Format(time.DateOnly)
+	}
+	// A formatted time has nothing to escape.
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339Nano), t.Format("2006-01-02 15:04:05.000 MST"), shown))
+}
+
+// size returns a number of bytes with its unit.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}
+
+// thousands returns a whole number with commas: "4,120".
+func thousands(n any) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// encode returns a value as JSON.
+func encode(v any) string { return string(store.EncodeJSON(v)) }
+
+// lineLength is how much of a value is shown on one line.
+const lineLength = 120
+
+// oneLine returns a value as JSON on one line, shortened.
+func oneLine(v any) string { return cutText(string(store.EncodeJSON(v)), lineLength) }
+
+// cutText shortens a text to a number of characters.
+func cutText(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n++; n == most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// shape returns the sign that stands before a status, so that colour is never alone.
+func shape(status string) string {
+	shapes := map[string]string{
+		string(journal.Done): "✓", string(journal.Failed): "✗", string(journal.Running): "▶", string(journal.Waiting): "◷",
+		string(journal.Held): "◆", string(journal.Skipped): "–", string(journal.Blocked): "·", string(journal.Ready): "○",
+		string(journal.Interrupted): "⏸", string(journal.Cancelled): "⊘", string(journal.InDoubt): "?", "retrying": "↻",
+		string(journal.RunContinued): "→", journal.OutcomeHandled: "✓", journal.OutcomeRejected: "✗",
+	}
+	if s, ok := shapes[status]; ok {
+		return s
+	}
+	return "○"
+}
+
+// call numbers a call of a tick.
+func callID(tick, position int) string { return strconv.Itoa(tick) + "." + strconv.Itoa(position) }
+
+// cursorSeq reads the seq at which a list of messages goes on; 0 for its beginning.
+func cursorSeq(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
+// containsFold reports whether a text contains another one, in any case.
+func containsFold(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// commandOf returns a command line that can be pasted into a shell.
+func commandOf(words ...string) string {
+	line := "obelus"
+	for _, word := range words {
+		line += " " + shellWord(word)
+	}
+	return line
+}
+
+// shellWord quotes a word for a shell, where that is needed.
+func shellWord(word string) string {
+	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-", r)
+	}) < 0
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// usageText describes the usage of a model; empty for none.
+func usageText(u *plan.Usage) string {
+	if u == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s: %d requests, %s tokens in, %s out", u.Model, u.Requests, thousands(u.Input), thousands(u.Output))
+	if u.Requests == 1 {
+		text = strings.Replace(text, "requests", "request", 1)
+	}
+	if u.Cost != nil {
+		text += fmt.Sprintf(", $%.4f", *u.Cost)
+	}
+	if u.Group != "" {
+		text = u.Model + ": answered together with " + u.Group
+	}
+	return text
+}

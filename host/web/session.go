@@ -1,0 +1,76 @@
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/host"
+)
+
+// A session stands for a token in a browser, which can't bring one by itself: a cookie with the
+// token's name and the time at which the session ends, signed by a key that is made of the token.
+// So a restart of the server keeps sessions, and a token that has changed ends them.
+const (
+	sessionCookie = "obelus-session"
+	sessionTime   = 12 * time.Hour
+)
+
+// sessionOf returns the text of a session's cookie.
+func sessionOf(name, token string, until time.Time) string {
+	body := base64.RawURLEncoding.EncodeToString([]byte(name)) + "." + strconv.FormatInt(until.Unix(), 10)
+	return body + "." + signatureOf(body, token)
+}
+
+func signatureOf(body, token string) string {
+	key := hmac.New(sha256.New, []byte(token))
+	key.Write([]byte("obelus session key"))
+	signed := hmac.New(sha256.New, key.Sum(nil))
+	signed.Write([]byte(body))
+	return base64.RawURLEncoding.EncodeToString(signed.Sum(nil))
+}
+
+// isPage reports whether a request is for a page, and not for the API.
+func (a *access) isPage(r *http.Request) bool { return a.pages[firstSegment(r.URL.Path)] }
+
+func firstSegment(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if first == "{$}" {
+		return ""
+	}
+	return first
+}
+
+// identifySession returns the author of a request by its session. It compares with every token, as
+// [access.identify] does.
+func (a *access) identifySession(r *http.Request, now time.Time) (found caller, ok bool) {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return caller{}, false
+	}
+	body, signature := cookie.Value, ""
+	if i := strings.LastIndexByte(body, '.'); i >= 0 {
+		body, signature = body[:i], body[i+1:]
+	}
+	encoded, end, _ := strings.Cut(body, ".")
+	name, err := base64.RawURLEncoding.DecodeString(encoded)
+	until, wrong := strconv.ParseInt(end, 10, 64)
+	if err != nil || wrong != nil || now.After(time.Unix(until, 0)) {
+		return caller{}, false
+	}
+	try := func(token string, c caller) {
+		if token != "" && c.name == string(name) && subtle.ConstantTimeCompare([]byte(signatureOf(body, token)), []byte(signature)) == 1 {
+			found, ok = c, true
+		}
+	}
+	for _, t := range a.tokens() {
+		try(secretOf(t, a.secret), caller{t.Name, t.May})
+	}
+	try(a.token, caller{nameOfToken, host.MayDecide})
+	return found, ok
+}
