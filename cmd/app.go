@@ -4,6 +4,9 @@ import (
 	"io"
 	"sync/atomic"
 
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/modelflags"
+	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/term"
 	"obelus/host"
 	"obelus/host/model"
@@ -32,9 +35,10 @@ type app struct {
 	quiet       bool
 	verbose     bool
 	raw         bool // a value that is a text is printed as it is
+	level       cli.Level
 	prompting   bool // the lines that are typed belong to a prompt
-	allow       allowFlags
-	models      modelFlags
+	allow       permissions.Flags
+	models      modelflags.Flags
 	// Returns what answers requests to models in place of their clients; nil for the clients.
 	wrapAsker func(model.Config, model.Asker) model.Asker
 
@@ -42,6 +46,7 @@ type app struct {
 	found bool   // whether there is a project
 	host  *host.Host
 	log   store.Log
+	shown *term.Log // shows the output of the project's scripts; nil without a project
 
 	current atomic.Pointer[currentRun] // nil without a run
 	// Lets Ctrl-Z stop the process at once again; nil where log is only read.
@@ -53,7 +58,7 @@ func (a *app) close() {
 	if a.unsuspend != nil {
 		a.unsuspend()
 	}
-	if err := a.models.save(); err != nil { // of a run that failed too: its answers are paid for
+	if err := a.models.Save(); err != nil { // of a run that failed too: its answers are paid for
 		a.term.Error(err)
 	}
 	if a.log != nil {

@@ -34,8 +34,9 @@ call can be said here too: _outputPath=†state.city, where the tool wants its o
 		},
 	}
 	c.Flags().Var((*cli.Words)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
-	a.allow.register(c)
-	a.models.registerRun(c)
+	registerLogLevel(a, c)
+	a.allow.Register(c)
+	a.models.RegisterRun(c)
 	a.registerRaw(c)
 	return c
 }

@@ -67,7 +67,7 @@ it has ended, and not as it begins.`,
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
 	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
 	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
-	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with every change")
 	return c
 }
 

@@ -35,6 +35,7 @@ func (o completer) register(root *cobra.Command) {
 		"get":     complete.WithoutSpace(complete.Arguments(1, o.offerPaths)),
 		"graph":   plans,
 		"init":    complete.Filter(cobra.ShellCompDirectiveFilterDirs),
+		"logs":    complete.Arguments(1, o.offerCalls()),
 		"prune":   complete.Arguments(complete.Max, o.offerContexts),
 		"reject":  complete.Arguments(1, o.offerHeld),
 		"replay":  complete.Arguments(1, o.offerContexts),
@@ -50,23 +51,27 @@ func (o completer) register(root *cobra.Command) {
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}
+	levels := complete.FlagValue(complete.Fixed(store.LogLevels...))
 	for flag, with := range map[string]cobra.CompletionFunc{
-		"calls --status":  complete.LastOfList(complete.Fixed(journal.Outcomes()...)),
-		"calls --tool":    complete.LastOfList(o.offerTools),
-		"graph --format":  complete.FlagValue(complete.Fixed(slices.Sorted(maps.Keys(view.Formats))...)),
-		"log --kind":      complete.FlagValue(o.offerKinds),
-		"log --path":      complete.WithoutSpace(complete.FlagValue(o.offerPaths)),
-		"log --tool":      complete.FlagValue(o.offerTools),
-		"prune --status":  complete.LastOfList(complete.Fixed(append(journal.RunStatuses(), "none")...)),
-		"resume --retry":  complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --result": complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --skip":   complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"run --approve":   complete.LastOfList(o.offerPolicies),
-		"run --from":      complete.FlagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
-		"run --mode":      complete.FlagValue(complete.Fixed("eager", "lazy")),
-		"serve --log":     complete.FlagValue(complete.Fixed("text", "json")),
-		" --context":      complete.FlagValue(o.offerContexts),
-		" --project":      complete.Filter(cobra.ShellCompDirectiveFilterDirs),
+		"calls --status":    complete.LastOfList(complete.Fixed(journal.Outcomes()...)),
+		"calls --tool":      complete.LastOfList(o.offerTools),
+		"graph --format":    complete.FlagValue(complete.Fixed(slices.Sorted(maps.Keys(view.Formats))...)),
+		"log --kind":        complete.FlagValue(o.offerKinds),
+		"log --path":        complete.WithoutSpace(complete.FlagValue(o.offerPaths)),
+		"log --tool":        complete.FlagValue(o.offerTools),
+		"logs --level":      levels,
+		"prune --status":    complete.LastOfList(complete.Fixed(append(journal.RunStatuses(), "none")...)),
+		"resume --retry":    complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result":   complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":     complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"run --approve":     complete.LastOfList(o.offerPolicies),
+		"run --from":        complete.FlagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
+		"run --log-level":   levels,
+		"run --mode":        complete.FlagValue(complete.Fixed("eager", "lazy")),
+		"serve --log-level": levels,
+		"serve --log":       complete.FlagValue(complete.Fixed("text", "json")),
+		" --context":        complete.FlagValue(o.offerContexts),
+		" --project":        complete.Filter(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
 		c, _, err := root.Find(strings.Fields(command))
@@ -117,7 +122,7 @@ func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
 	return calls
 }
 
-// offerCalls offers the calls of the context's newest tick that have one of some statuses.
+// offerCalls offers the calls of the context's newest tick that have one of some statuses, or any.
 func (o completer) offerCalls(statuses ...journal.Status) complete.Offer {
 	return func(ctx context.Context, _ string) (calls []string) {
 		name, ok := o.tryReadContext(ctx)
@@ -130,7 +135,7 @@ func (o completer) offerCalls(statuses ...journal.Status) complete.Offer {
 		}
 		records, _ := journal.In(o.log, name).CurrentRecords(ctx, 0)
 		for _, r := range records {
-			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
+			if r.Tick == run.Tick && (len(statuses) == 0 || slices.Contains(statuses, r.Status)) {
 				calls = append(calls, r.Call)
 			}
 		}

@@ -55,7 +55,7 @@ func questions(t *testing.T) (all []documentedQuestion) {
 var historyProject = map[string]string{
 	"obelus.lua": `return {}`,
 	"activities/order.lua": `
-Activity.register("decide", function(call) return { amount = call.amount } end)
+Activity.register("decide", function(call) print("amount:", call.amount) return { amount = call.amount } end)
 Activity.register("pay", function() return nil, "no money" end)`,
 	"plan.json": `{"context": [{"type": "input", "amount": 3.5}], "calls": [
 		{"_tool": "decide", "amount": "†input.amount", "_outputPath": "†state.approval"},

@@ -59,3 +59,27 @@ func TestFollow_ContextMadeAnew(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 }
+
+// TestFollow_Logs: lines of scripts are followed as they come, also in a context that is pruned and
+// made anew.
+func TestFollow_Logs(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":         "return {}",
+		"activities/say.lua": `Activity.register("say", function(call) print("n = " .. call.n) return 1 end)`,
+		"plans/p.lua":        `return { { _tool = "say", n = "†input.n", _outputPath = "†state.a" } }`,
+	})
+	run := func(n string) {
+		obelusOutput(t, exitDone, "-C", dir, "run", "-q", "plans/p.lua", "-c", "c", "-i", "n:="+n)
+	}
+	run("1")
+	logs := start(t, dir, "logs", "-f", "-c", "c")
+	logs.prints("1.1    #1  say  | n = 1")
+	run("2")
+	logs.prints("2.1    #1  say  | n = 2")
+	obelusOutput(t, exitDone, "-C", dir, "prune", "c")
+	run("3")
+	logs.prints("1.1    #1  say  | n = 3")
+	if status := logs.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+}

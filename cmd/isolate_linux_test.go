@@ -46,7 +46,7 @@ func underWay(t *testing.T) (c *exec.Cmd, said io.Reader, workers []int) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(pipe)
-	for line := ""; line != "it has begun\n"; {
+	for line := ""; !strings.HasSuffix(line, " it has begun\n"); {
 		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}

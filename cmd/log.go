@@ -67,7 +67,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
-	c.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended")
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")

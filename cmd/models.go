@@ -33,7 +33,7 @@ Exit status: 0, or 1 if a model did not answer.`,
 		RunE: func(c *cobra.Command, _ []string) error { return listModels(c.Context(), a, check) },
 	}
 	c.Flags().BoolVar(&check, "check", false, "ask each model a question")
-	a.models.register(c)
+	a.models.Register(c)
 	return c
 }
 
@@ -141,3 +141,5 @@ func (t triedModel) addTo(object map[string]any) {
 		object["mode"], object["input"], object["output"], object["requests"] = t.used.Mode, t.used.Input, t.used.Output, t.used.Requests
 	}
 }
+
+var errNoModels = errors.New("no models are set: obelus.lua names them, see obelus help models")

@@ -12,9 +12,11 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
+	"obelus/store"
 )
 
 // findProject returns the project's folder: the nearest one with obelus.lua, going up from the
@@ -84,8 +86,53 @@ func (a *app) openProject(plan string) error {
 	if err != nil {
 		return err
 	}
-	a.host, err = host.Open(config)
+	return a.openHost(config, false)
+}
+
+// openHost loads a project, whose scripts are shown on stderr, in text or JSON.
+func (a *app) openHost(config host.Config, json bool) (err error) {
+	a.shown = term.NewLog(a.term, json, func(context, call string) string {
+		if run := a.current.Load(); run != nil {
+			return term.CallName(run.context, context, call)
+		}
+		return context + "/" + call
+	})
+	a.setLogLevel(store.LevelInfo) // for the time until the settings are known
+	config.Log, config.Show = a.shown.Logger, a.showLine
+	if a.host, err = host.Open(config); err == nil {
+		a.setLogLevel(a.host.Generation().Settings().Log)
+	}
 	return err
+}
+
+// showLine shows a line that a script prints or logs. What is typed at a prompt prints as it is.
+func (a *app) showLine(line store.LogLine) {
+	if a.prompting && line.Printed && line.Call == "" {
+		a.term.Print(line.Text)
+		return
+	}
+	a.shown.Show(line)
+}
+
+// setLogLevel sets the least level that is shown: that of the flags, else that of the setting.
+func (a *app) setLogLevel(setting store.LogLevel) {
+	level := cmp.Or(setting, store.LevelInfo)
+	switch {
+	case a.level != 0:
+		level = store.LogLevel(a.level)
+	case a.quiet:
+		level = store.LevelError
+	case a.verbose:
+		level = store.LevelDebug
+	}
+	if a.shown != nil {
+		a.shown.SetLevel(level)
+	}
+}
+
+// registerLogLevel adds the flag --log-level.
+func registerLogLevel(a *app, c *cobra.Command) {
+	c.Flags().Var(&a.level, "log-level", "show what is logged from this `LEVEL` on: debug, info, warn or error (default: setting log, or info; -q error, -v debug)")
 }
 
 // openFolder opens the project's folder, from which scripts and plans are read. Links that lead out
@@ -114,13 +161,19 @@ func (a *app) projectConfig(plan string) (config host.Config, err error) {
 		config.FS = lonePlan{folder}
 		config.DB = cmp.Or(config.DB, filepath.FromSlash(host.DefaultLog)) // below the working directory
 	}
-	if err := a.models.apply(&config); err != nil {
+	if err := a.models.Apply(&config); err != nil {
 		return config, err
 	}
 	if a.wrapAsker != nil {
 		config.Asker = a.wrapAsker
 	}
-	config.Grants, err = a.allow.grants(a.dir, folder)
+	config.Grants, err = a.allow.Grants(func() (luastd.Grants, error) {
+		settings, err := host.Open(host.Config{FS: onlySettings{folder}, Dir: a.dir})
+		if err != nil {
+			return luastd.Grants{}, err
+		}
+		return settings.Generation().Grants(), nil
+	})
 	return config, err
 }
 
@@ -190,63 +243,4 @@ func (o onlySettings) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return o.ReadLinkFS.Open(name)
-}
-
-// allowFlags holds the permissions that flags grant. Each flag may be given alone, for everything,
-// or with a list.
-type allowFlags struct{ env, model, net, read, write []string }
-
-func (f *allowFlags) register(c *cobra.Command) {
-	for _, flag := range []struct {
-		list *[]string
-		name string
-		what string
-	}{
-		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,...`"},
-		{&f.model, "allow-model", "let scripts ask models, or only `NAME,...`"},
-		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],...`"},
-		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,...`"},
-		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,...`"},
-	} {
-		c.Flags().StringSliceVar(flag.list, flag.name, nil, flag.what)
-		c.Flags().Lookup(flag.name).NoOptDefVal = everything
-	}
-}
-
-// everything is the value of a permission flag that was given alone.
-const everything = "*"
-
-// grants returns the grants of the settings, with those kinds replaced that flags name. Nil leaves
-// all to the settings.
-func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, error) {
-	if len(f.env)+len(f.model)+len(f.net)+len(f.read)+len(f.write) == 0 {
-		return nil, nil
-	}
-	for _, flag := range []struct {
-		name string
-		list []string
-	}{{"env", f.env}, {"model", f.model}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
-		for _, entry := range flag.list {
-			if err := luastd.CheckGrant(flag.name, entry); err != nil && entry != everything {
-				return nil, exit.Usage("--allow-" + flag.name + ": " + err.Error())
-			}
-		}
-	}
-	settings, err := host.Open(host.Config{FS: onlySettings{project}, Dir: dir})
-	if err != nil {
-		return nil, err
-	}
-	grants := settings.Generation().Grants()
-	for _, g := range []struct {
-		grant *luastd.Grant
-		list  []string
-	}{{&grants.Env, f.env}, {&grants.Model, f.model}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
-		switch {
-		case slices.Contains(g.list, everything):
-			*g.grant = luastd.Grant{All: true}
-		case len(g.list) > 0:
-			*g.grant = luastd.Grant{List: g.list}
-		}
-	}
-	return &grants, nil
 }

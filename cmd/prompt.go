@@ -59,7 +59,7 @@ are now; a note says whether the recorded request was the same.`,
 	}
 	c.Flags().StringVar(&next, "next", "", "what running the `PLAN` would send first")
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "with --next: `INPUT` of the run, as for obelus run")
-	a.models.register(c)
+	a.models.Register(c)
 	return c
 }
 

@@ -36,8 +36,8 @@ Exit status: 0; elsewhere than on a terminal 1 if any input failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runPrompt(c.Context(), a) },
 	}
-	a.allow.register(c)
-	a.models.register(c)
+	a.allow.Register(c)
+	a.models.Register(c)
 	return c
 }
 

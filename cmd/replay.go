@@ -46,7 +46,7 @@ refused now.`,
 		},
 	}
 	c.Flags().BoolVar(&ask, "ask", false, "ask a model that planned the run again")
-	a.models.registerRun(c)
+	a.models.RegisterRun(c)
 	return c
 }
 
@@ -75,7 +75,7 @@ func replayRun(ctx context.Context, a *app, ask bool) error {
 		defer mu.Unlock()
 		spent.Add(u)
 	}
-	a.models.watch(a, runner)
+	a.models.Watch(a.term, a.json, runner)
 	replayed, err := again(ctx, runner, run.context, run.request)
 	if spent.Requests > 0 {
 		a.term.Infof("%s", view.Usage(spent))

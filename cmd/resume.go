@@ -66,8 +66,9 @@ elsewhere.`,
 	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
 	c.Flags().StringArrayVar(&results, "result", nil, "go on with this result of a call: `CALL=text` or CALL:=json")
 	w.register(c)
-	a.allow.register(c)
-	a.models.registerRun(c)
+	registerLogLevel(a, c)
+	a.allow.Register(c)
+	a.models.RegisterRun(c)
 	a.registerRaw(c)
 	return c
 }

@@ -130,6 +130,7 @@ func subcommands(a *app) []*cobra.Command {
 		graphCommand(a),
 		initCommand(a),
 		logCommand(a),
+		logsCommand(a),
 		modelsCommand(a),
 		promptCommand(a),
 		pruneCommand(a),

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +21,6 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/engine/spell"
-	"obelus/host"
 	"obelus/store/memory"
 )
 
@@ -101,8 +97,9 @@ ended by SIGTERM.`,
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	w.register(c)
 	c.Flags().Lookup("by").Usage = "with --from: the `NAME` to record for that decision (default: the login name)"
-	a.allow.register(c)
-	a.models.registerRun(c)
+	registerLogLevel(a, c)
+	a.allow.Register(c)
+	a.models.RegisterRun(c)
 	a.registerRaw(c)
 	return c
 }
@@ -152,7 +149,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 		return err
 	}
 	if o.watch {
-		return watchPlan(ctx, a, name, start, o)
+		return runOnChange(ctx, a, func() error { return runPlan(ctx, a, name, start, o) }, name)
 	}
 	return usage.HintTextInput(runPlan(ctx, a, name, start, o), inputs)
 }
@@ -201,38 +198,12 @@ func checkPlanExists(a *app, plan string) error {
 		return exit.Usagef("%s is a folder: a plan is a .lua or .json file", plan)
 	} else if err != nil && a.projectFlag == "" {
 		near := ""
-		if file := suggestPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
+		if file := cli.NearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
 			near = fmt.Sprintf(" (did you mean %s?)", file)
 		}
 		return exit.Usagef("can't read the plan %s: %s%s", plan, cli.PlainError(err), near)
 	}
 	return nil
-}
-
-// suggestPlan returns an existing plan file for a name without its folder or its ending, or with a
-// spelling mistake; "" if there is none.
-func suggestPlan(plan string) string {
-	folder, name := filepath.Split(plan)
-	stem := strings.TrimSuffix(name, filepath.Ext(name))
-	if stem == "" {
-		return ""
-	}
-	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
-		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // a folder that can't be read suggests nothing
-		files := map[string]string{}
-		for _, entry := range entries {
-			base, ending := entry.Name(), filepath.Ext(entry.Name())
-			if isPlan := ending == ".lua" || ending == ".json"; isPlan && base != host.SettingsFile && !entry.IsDir() {
-				file := filepath.Join(folder, base)
-				files[base], files[strings.TrimSuffix(base, ending)] = file, file
-			}
-		}
-		near := spell.Nearest(name, slices.Sorted(maps.Keys(files)))
-		if file := cmp.Or(files[name], files[stem], files[near]); file != "" {
-			return file
-		}
-	}
-	return ""
 }
 
 // runAndReport runs a plan and prints how it ends.
@@ -354,7 +325,7 @@ func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.
 func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.Observe
-	a.models.watch(a, r)
+	a.models.Watch(a.term, a.json, r)
 	if a.canAskPerson() {
 		term.NewAsker(a.term, a.stdin, loginName(), p.CallName, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/reload"
 	"obelus/host"
 	"obelus/host/web"
 )
@@ -93,8 +93,9 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	flags.BoolVar(&o.noPage, "no-page", false, "serve the JSON API alone, without pages for browsers")
 	flags.BoolVar(&o.readOnly, "read-only", false, "refuse all requests that would change something, as for a display on a wall")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
-	a.allow.register(c)
-	a.models.register(c)
+	registerLogLevel(a, c)
+	a.allow.Register(c)
+	a.models.Register(c)
 	return c
 }
 
@@ -102,10 +103,10 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // the reader of its log may go away
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // before it listens, since SIGHUP would end the process
-	logger := newServeLogger(a, o.log)
-	if err := openServedProject(a, o.log, logger); err != nil {
+	if err := openServedProject(a, o.log); err != nil {
 		return err
 	}
+	logger := a.shown.Logger
 	defer a.host.Close()
 	if err := a.openLog(); err != nil {
 		return err
@@ -154,8 +155,8 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	return err
 }
 
-// openServedProject loads the project, with the server's logger for its scripts.
-func openServedProject(a *app, format string, logger *slog.Logger) error {
+// openServedProject loads the project.
+func openServedProject(a *app, format string) error {
 	config, err := a.projectConfig("")
 	if err != nil {
 		return err
@@ -163,12 +164,7 @@ func openServedProject(a *app, format string, logger *slog.Logger) error {
 	if !a.found {
 		return exit.Usagef("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)
 	}
-	config.Log, config.Stderr = logger, term.MarkPrinted(a.term)
-	if format == "json" {
-		config.Stderr = term.LogPrinted(slog.New(slog.NewJSONHandler(a.term, nil))) // also with -q
-	}
-	a.host, err = host.Open(config)
-	return err
+	return a.openHost(config, format == "json")
 }
 
 func (o *serveOptions) check(given func(flag string) bool) error {
@@ -225,13 +221,14 @@ func (o *serveOptions) listen(named bool) (net.Listener, error) {
 func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
 	report := func(r host.Reload) {
 		if o.log == "json" {
-			logReload(logger, r)
+			reload.Log(logger, r)
 		} else {
-			reportReload(a, r)
+			reload.Report(a.term, r, withSource)
 		}
 		if r.Err != nil {
 			return
 		}
+		a.setLogLevel(r.Generation.Settings().Log)
 		if err := web.CheckTokens(r.Generation.Settings().Serve.Tokens, o.token, os.Getenv); err != nil {
 			logger.Warn("a token lets nobody in", "error", err)
 		}
@@ -262,33 +259,4 @@ func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan 
 			}
 		}
 	}
-}
-
-func newServeLogger(a *app, format string) *slog.Logger {
-	level := slog.LevelInfo
-	switch {
-	case a.quiet:
-		level = slog.LevelWarn
-	case a.verbose:
-		level = slog.LevelDebug
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(a.term, options))
-	}
-	return slog.New(slog.NewTextHandler(a.term, options))
-}
-
-// logReload logs a reload as a record.
-func logReload(logger *slog.Logger, r host.Reload) {
-	attrs := []any{"generation", r.Generation.Number, "digest", r.Generation.Digest, "took", r.Took, "added", r.Added, "changed", r.Changed, "removed", r.Removed}
-	if len(r.Pending) > 0 {
-		attrs = append(attrs, "pending", r.Pending)
-	}
-	if r.Err != nil {
-		problems, _ := host.Problems(r.Err)
-		logger.Error("reload", append(attrs, "error", r.Err.Error(), "check", problems)...)
-		return
-	}
-	logger.Info("reload", attrs...)
 }

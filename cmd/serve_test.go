@@ -440,10 +440,10 @@ func TestServe_PrintIsMarked(t *testing.T) {
 		"plans/p.lua":      `return { calls = { { _tool = "p", _outputPath = "†state" } } }`,
 	})
 	p, url := serving(t, dir)
-	post(url+"/v1/runs", `{"plan":"plans/p.lua","wait":true}`)
-	for _, want := range []string{"| x", "| time=now level=ERROR msg=forged", `| {"level":"ERROR"}`} {
-		if got := p.says(want[2:]); got != want {
-			t.Errorf("got %q, want %q", got, want)
+	post(url+"/v1/runs", `{"plan":"plans/p.lua","context":"c","wait":true}`)
+	for _, want := range []string{"x", "time=now level=ERROR msg=forged", `{"level":"ERROR"}`} {
+		if got := p.says(want); got != "| c/1.1 "+want {
+			t.Errorf("got %q, want %q behind a mark and its call", got, want)
 		}
 	}
 	p.ends(syscall.SIGTERM)
@@ -455,11 +455,42 @@ func TestServe_PrintIsMarked(t *testing.T) {
 	}
 	post(serving.URL+"/v1/runs", `{"plan":"plans/p.lua","wait":true}`)
 	for _, want := range []string{"x", "time=now level=ERROR msg=forged", `{"level":"ERROR"}`} {
-		var record struct{ Level, Msg, Text string }
+		var record struct{ Level, Msg, Text, Call, Tool string }
 		line := p.says(`"msg":"print"`)
-		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level != "INFO" || record.Text != want {
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level != "INFO" || record.Text != want || record.Call != "1.1" || record.Tool != "p" {
 			t.Errorf("got %s, want %q: %v", line, want, err)
 		}
 	}
 	p.ends(syscall.SIGTERM)
+}
+
+// TestServe_LogLevel: the setting log says which lines of scripts are shown, a running server takes
+// over a change of it, and the flag wins.
+func TestServe_LogLevel(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       `return { log = "warn" }`,
+		"activities/p.lua": `Activity.register("p", function() print("printed") require("log").warn("warned") return 1 end)`,
+		"plans/p.lua":      `return { calls = { { _tool = "p", _outputPath = "†state" } } }`,
+	})
+	p, url := serving(t, dir)
+	run := func() { post(url+"/v1/runs", `{"plan":"plans/p.lua","wait":true}`) }
+	run()
+	p.says("msg=warned")
+	write(t, filepath.Join(dir, "obelus.lua"), `return { log = "info" }`)
+	p.says("changed obelus.lua")
+	run()
+	p.says("1.1 printed")
+	p.says("msg=warned")
+	if n := strings.Count(p.said.String(), "1.1 printed"); n != 1 {
+		t.Errorf("what was printed is shown %d times", n)
+	}
+	p.ends(syscall.SIGTERM)
+
+	p, url = serving(t, dir, "--log-level", "warn")
+	run()
+	p.says("msg=warned")
+	p.ends(syscall.SIGTERM)
+	if strings.Contains(p.said.String(), "printed") {
+		t.Error(p.said.String())
+	}
 }

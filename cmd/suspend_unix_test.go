@@ -5,6 +5,7 @@ package cmd
 import (
 	"bufio"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestSuspend_BetweenCommits(t *testing.T) {
 	lines := bufio.NewScanner(stderr)
 	atWork := func() {
 		for lines.Scan() {
-			if lines.Text() == "at work" {
+			if strings.HasSuffix(lines.Text(), " at work") {
 				return
 			}
 		}

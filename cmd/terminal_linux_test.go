@@ -147,7 +147,7 @@ func TestTerminal_UnendedLines(t *testing.T) {
 		"plans/p.lua":        `return { { _tool = "write", x = "abc", _outputPath = "†state.x" } }`,
 	})
 	said, _ := atTerminal(t, dir, nil, "run", "plans/p.lua", "-c", "c")
-	says(t, said, "running\nabcabc\n✓ 1.1 write done", "\nnull\n")
+	says(t, said, "running\n| 1.1 abc\n| 1.1 abc\n✓ 1.1 write done", "\nnull\n")
 }
 
 // TestAsked_Decides holds that who sits at the terminal is asked about a call that is

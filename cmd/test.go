@@ -19,6 +19,7 @@ import (
 	"obelus/host"
 	"obelus/host/luatest"
 	"obelus/host/model"
+	"obelus/store"
 )
 
 func testCommand(a *app) *cobra.Command {
@@ -57,7 +58,12 @@ Exit status: 0, or 1 if a test failed.`,
 		Example: `  obelus test
   obelus test tests/pay_test.lua --run 'refuses .* twice'
   obelus test --exclude-tags slow --output junit > tests.xml`,
-		RunE: func(c *cobra.Command, args []string) error { return runTests(c.Context(), a, args, o) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.watch {
+				return watchTests(c.Context(), a, args, o)
+			}
+			return runTests(c.Context(), a, args, o)
+		},
 		Args: cobra.ArbitraryArgs,
 	}
 	c.Flags().StringVar(&o.pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
@@ -67,8 +73,9 @@ Exit status: 0, or 1 if a test failed.`,
 	c.Flags().StringVar(&o.format, "output", "", "print all tests in a `FORMAT` for other programs: junit or tap")
 	c.Flags().StringVar(&o.record, "record", "", "ask models for what cassettes lack, or with =all for `ALL` that tests ask")
 	c.Flags().Lookup("record").NoOptDefVal = "missing"
+	c.Flags().BoolVar(&o.watch, "watch", false, "run the tests again whenever a script, a plan or a test changes")
 	c.Flags().BoolVar(&o.prune, "prune", false, "drop the recorded answers that no test has used")
-	a.allow.register(c)
+	a.allow.Register(c)
 	return c
 }
 
@@ -77,6 +84,7 @@ type testOptions struct {
 	pattern string
 	record  string
 	prune   bool
+	watch   bool
 	format  string
 	filter  testreport.Filter
 }
@@ -92,6 +100,29 @@ func (o testOptions) recording() (model.Recording, error) {
 		return model.RecordAll, nil
 	}
 	return 0, exit.Usagef("--record=%s: it is --record, or --record=all", o.record)
+}
+
+// watchTests runs tests, and again whenever a file changes that they may use, until ctx is done.
+func watchTests(ctx context.Context, a *app, files []string, o testOptions) error {
+	if o.format != "" {
+		return exit.Usage("--watch goes on until it is interrupted, and --output is a report of one run: give one of them")
+	}
+	config, err := testConfig(a, files)
+	if err != nil {
+		return err
+	}
+	config.Show = func(store.LogLine) {} // the tests load the scripts too, and show what those print
+	if a.host, err = host.Open(config); err != nil {
+		return err
+	}
+	defer a.host.Close()
+	further := []string{"tests", "plans"}
+	for _, file := range files {
+		if name, err := a.nameInProject(file); err == nil && name != "." {
+			further = append(further, name)
+		}
+	}
+	return runOnChange(ctx, a, func() error { return runTests(ctx, a, files, o) }, further...)
 }
 
 // runTests runs the tests of files whose names match a pattern.
@@ -115,7 +146,11 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 			return exit.Usage("--output and --json are two formats: give one")
 		}
 	}
-	tests, err := openTests(a, files)
+	config, err := testConfig(a, files)
+	if err != nil {
+		return err
+	}
+	tests, err := luatest.Open(config)
 	if err != nil {
 		return err
 	}
@@ -172,8 +207,8 @@ func saveCassettes(a *app, tests *luatest.Tests, o testOptions, complete bool) e
 	return nil
 }
 
-// openTests loads the project that the test files are in.
-func openTests(a *app, files []string) (*luatest.Tests, error) {
+// testConfig returns how the project is to be loaded that the test files are in.
+func testConfig(a *app, files []string) (host.Config, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
@@ -182,11 +217,7 @@ func openTests(a *app, files []string) (*luatest.Tests, error) {
 			first = filepath.Join(first, host.SettingsFile)
 		}
 	}
-	config, err := a.projectConfig(first)
-	if err != nil {
-		return nil, err
-	}
-	return luatest.Open(config)
+	return a.projectConfig(first)
 }
 
 // testFiles returns the files to run, and named, the files among them that arguments name.

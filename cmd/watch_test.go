@@ -59,3 +59,37 @@ func TestWatch_Interrupted(t *testing.T) {
 		t.Error(p.said.String())
 	}
 }
+
+// TestWatch_TestsRunAgain: tests run again after each change of a script, a plan or a test, a new
+// file of tests included, but not after one that does not load.
+func TestWatch_TestsRunAgain(t *testing.T) {
+	say := func(text string) string { return `Activity.register("say", function() return "` + text + `" end)` }
+	dir := project(t, map[string]string{
+		"obelus.lua": "", "activities/say.lua": `print("loaded") ` + say("one"),
+		"tests/say_test.lua": `it("says one", function() assert.equal("one", require("test").activity("say")) end)`,
+	})
+	p := start(t, dir, "test", "--watch")
+	p.says("1 passed, 0 failed")
+	p.says("watching")
+	write(t, filepath.Join(dir, "activities/say.lua"), "this is no Lua")
+	p.says("stay as they were (generation 1)")
+	write(t, filepath.Join(dir, "activities/say.lua"), say("two"))
+	p.says("generation 2: changed activities/say.lua")
+	p.says("0 passed, 1 failed")
+	p.says("watching")
+	write(t, filepath.Join(dir, "tests/say_test.lua"), `it("says two", function() assert.equal("two", require("test").activity("say")) end)`)
+	p.says("changed tests/say_test.lua")
+	p.says("1 passed, 0 failed")
+	p.says("watching")
+	write(t, filepath.Join(dir, "tests/more_test.lua"), `it("is new", function() end)`)
+	p.says("added tests/more_test.lua")
+	p.says("2 passed, 0 failed")
+	p.says("watching")
+	if status := p.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+	if n := strings.Count(p.said.String(), "loaded\n"); n != 2 { // as the tests load it, and for the call
+		t.Errorf("what a script prints as it is loaded is shown %d times", n)
+	}
+	obelusOutput(t, exitUsage, "-C", dir, "test", "--watch", "--output", "tap")
+}

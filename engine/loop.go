@@ -118,6 +118,9 @@ func (l *loop) close() {
 		l.current.stopTimer()
 	}
 	l.lease.Close()
+	if l.runner.Logs != nil && l.runner.depth == 0 {
+		l.runner.Logs.Flush()
+	}
 }
 
 // append adds a batch that has the results taken so far, keeps the lease for a while or, for none,

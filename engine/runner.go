@@ -51,6 +51,9 @@ type Runner struct {
 	// [plan.Speculative].
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
+	// Logs, if it is set, keeps the lines that calls print and log. A run that ends flushes it.
+	Logs plan.Logs
+
 	// Budget bounds the use of models by a run and its delegates together.
 	Budget plan.Budget
 

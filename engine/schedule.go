@@ -121,7 +121,7 @@ func (t *tick) skip(c *sched.Call, reason string) {
 func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error {
 	i := c.Index()
 	call := t.plan.Calls[i]
-	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema}
+	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema, Logs: t.runner.Logs}
 	c.Started = t.runner.now()
 	c.Record.Started, c.Record.WaitingOn, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil, nil
 	if call.Schedule == nil { // else it is the call's, and not of its delegate

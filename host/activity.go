@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -105,7 +106,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, grants *lua
 	}
 	s, run, kept := w.s, w.s.Run, false
 	s.Budget.Reach = reach
-	s.called, s.models = true, in.Models
+	s.called, s.models, s.output.call = true, in.Models, in
 	defer func() {
 		if !kept { // another call may have a warm state by now
 			run.Stop()
@@ -135,7 +136,7 @@ func (a *activity) keep(w *warmState, err error) {
 	if _, raised := err.(*sandbox.Fault); raised {
 		return
 	}
-	w.s.models = nil
+	w.s.models, w.s.output.call = nil, plan.Invocation{}
 	w.s.Rest()
 	select {
 	case a.warm <- w:
@@ -182,7 +183,8 @@ func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, err
 	if err != nil {
 		return plan.Result{}, err
 	}
-	call := worker.Call{Script: a.script, Name: a.name, Timeout: cmp.Or(in.Timeout, a.timeout), Ask: a.gen.askFor(grants, in.Models)}
+	out := &output{config: &a.gen.config, call: in}
+	call := worker.Call{Script: a.script, Name: a.name, Timeout: cmp.Or(in.Timeout, a.timeout), Ask: a.gen.askFor(grants, in.Models), Output: out, Log: slog.New(out)}
 	if grants.Bounds != nil {
 		call.Bounds = grants.Bounds.By
 	}

@@ -134,7 +134,7 @@ func (h *Host) Reload() Reload {
 // become empty, since its text follows in a moment. If overdue is set, it takes them anyway, except
 // that a newly empty file keeps its earlier text.
 func (h *Host) readFiles(overdue bool) (from projectfs.Set, settled bool) {
-	from, settled = projectfs.TakeAll(h.config.FS, h.files...)
+	from, settled = projectfs.TakeAll(h.config.FS, furtherFiles(h.config.FS, h.files)...)
 	settled = settled || overdue
 	before := h.empty
 	h.empty, h.late = map[string]emptied{}, false
@@ -185,9 +185,9 @@ func (h *Host) endWatch() {
 // setFurtherFiles replaces the further files that count, as they are now.
 func (h *Host) setFurtherFiles(files []string) {
 	tried := h.tried == h.good.Digest()
-	h.good = h.good.Without(h.files)
+	h.good = h.withoutFurther(h.good)
 	h.files = files
-	for _, name := range files {
+	for _, name := range furtherFiles(h.config.FS, files) {
 		if s, _ := projectfs.Take(h.config.FS, name); !errors.Is(s.Err, fs.ErrNotExist) {
 			h.good[name] = s
 		}
@@ -195,6 +195,13 @@ func (h *Host) setFurtherFiles(files []string) {
 	if tried {
 		h.tried = h.good.Digest()
 	}
+}
+
+// withoutFurther returns a set of files without those that the generation does not use.
+func (h *Host) withoutFurther(files projectfs.Set) projectfs.Set {
+	rest := maps.Clone(files)
+	maps.DeleteFunc(rest, func(name string, _ projectfs.File) bool { return isFurther(name, h.files) })
+	return rest
 }
 
 // attempt is the result of reloadChanged.
@@ -233,7 +240,7 @@ func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 	start, before := time.Now(), h.Generation()
 	r := Reload{Generation: before, Time: start}
 	r.Added, r.Changed, r.Removed = from.Since(h.good)
-	g, err := load(h.config, from.Without(h.files), before, bound)
+	g, err := load(h.config, h.withoutFurther(from), before, bound)
 	if r.Err = err; err == nil {
 		g.Number = before.Number + 1
 		r.Generation, r.Pending = g, h.started.pending(g.settings)

@@ -231,7 +231,7 @@ func TestWorker_NoneCanBeStarted(t *testing.T) {
 	begun := make(chan struct{})
 	g.workers.Dir = t.TempDir()
 	g.project.Grants.Root = g.workers.Dir
-	g.project.Stderr = writerFunc(func([]byte) { close(begun) })
+	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 		return err

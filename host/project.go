@@ -15,6 +15,7 @@ import (
 	"obelus/host/internal/sandbox"
 	"obelus/host/model"
 	"obelus/luastd"
+	"obelus/store"
 )
 
 // DefaultLog is the path of a project's log below its folder, if its settings have none.
@@ -45,6 +46,11 @@ type Config struct {
 
 	// Log receives the log records of scripts. Nil writes text to Stderr.
 	Log *slog.Logger
+
+	// Show receives each line that a script prints or logs, in place of Stderr and Log, with the call
+	// that runs, if one does. It is called from several goroutines at once. The text is the script's:
+	// it may hold any characters, and look like a line of the program. Nil writes to Stderr and Log.
+	Show func(store.LogLine)
 
 	// Clock is the time of scripts. Nil is the machine's. Deadlines always use the machine's, and
 	// so do activities in processes of their own, with which a Clock is refused.

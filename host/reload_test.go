@@ -298,6 +298,26 @@ func TestWatch_ForeignFiles(t *testing.T) {
 	f.expect("2 +[] ~[lib/m.lua] -[]")
 }
 
+// TestWatch_FurtherFolders: files of a further folder count, those that come later and below it too,
+// and none of them is loaded as an activity.
+func TestWatch_FurtherFolders(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
+	f.end()
+	f.end = f.watch("tests")
+	f.write("lib/m.lua", "return 2")
+	f.expect("2 +[] ~[lib/m.lua] -[]") // it watches
+	f.write("tests/a_test.lua", "no Lua")
+	f.expect("3 +[tests/a_test.lua] ~[] -[]")
+	f.write("tests/cassettes/c.json", "{}")
+	f.expect("4 +[tests/cassettes/c.json] ~[] -[]")
+	f.write("tests/cassettes/notes.txt", "x")
+	f.write("tests/a_test.lua", "no Lua either")
+	f.expect("5 +[] ~[tests/a_test.lua] -[]")
+	f.remove("tests")
+	f.expect("6 +[] ~[] -[tests/a_test.lua tests/cassettes/c.json]")
+	f.answers("[1,2]")
+}
+
 // TestWatch_ClosedFolder: a folder that can't be read is an error until it can be.
 func TestWatch_ClosedFolder(t *testing.T) {
 	if os.Getuid() == 0 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"obelus/engine/plan"
@@ -19,12 +20,14 @@ type session struct {
 
 	grants *luastd.Grants // that Env has; nil for those of the project as New has them
 
+	output *output      // of print and of the module log
 	called bool         // an activity runs
 	models *plan.Models // that it may ask; nil for none
 }
 
 func newSession(g *Generation) *session {
-	s := &session{State: sandbox.New(&g.project), gen: g}
+	s := &session{State: sandbox.New(&g.project), gen: g, output: &output{config: &g.config}}
+	s.Output, s.Env.Log = s.output, slog.New(s.output)
 	s.Env.AskModel = s.askModel
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
@@ -44,7 +47,7 @@ func (g *Generation) session() *session {
 // begin readies the session for one run of a script, of at most timeout. Registrations go into
 // found.
 func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
-	s.found, s.called, s.models = found, false, nil
+	s.found, s.called, s.models, s.output.call = found, false, nil, plan.Invocation{}
 	s.use(s.gen.scriptGrants())
 	s.State.Begin(ctx, timeout, sc)
 	s.Run.Again = found != nil && found.again
@@ -61,6 +64,6 @@ func (s *session) use(grants *luastd.Grants) {
 // end gives the session back for the next run. It must not be called if something was raised.
 func (s *session) end() {
 	s.State.End()
-	s.found, s.called, s.models = nil, false, nil
+	s.found, s.called, s.models, s.output.call = nil, false, nil, plan.Invocation{}
 	s.gen.states.Put(s)
 }

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/logkeeper"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
@@ -93,16 +96,23 @@ type Settings struct {
 	Models []model.Config // those of the setting models, sorted by name; then one that Model alone describes
 	Budget plan.Budget    // of one run with its delegates, for models
 
+	Log      store.LogLevel // the least level that is shown; 0 for info
+	KeepLogs int64          // bytes that are kept of the lines of a call; 0 for 256 KB, negative for none
+
 	IgnoreFormats bool // format in a schema is only a note
 }
 
 // Runner returns an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner {
 	most := limits.WithDefaults(s.Limits).Process
-	return &engine.Runner{
+	r := &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve, Budget: s.Budget,
 		Acquire: func(ctx context.Context) (func(), bool) { return budget.Admit(ctx, most) },
 	}
+	if s.KeepLogs >= 0 {
+		r.Logs = logkeeper.New(log, cmp.Or(s.KeepLogs, logkeeper.DefaultKeep))
+	}
+	return r
 }
 
 // settingFuncs reads each setting, in sorted order.
@@ -121,6 +131,8 @@ var settingFuncs = []struct {
 	{"isolate", readIsolate},
 	{"keep", readKeep},
 	{"limits", readLimits},
+	{"log", readLog},
+	{"logs", readLogs},
 	{"model", readModel},
 	{"models", readModels},
 	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = setting.Positive(v); return err }},
@@ -199,6 +211,29 @@ func readIsolate(s *Settings, v any) error {
 		return setting.WrongType(`"process" or false`, v)
 	}
 	return nil
+}
+
+func readLog(s *Settings, v any) error {
+	name, _ := v.(string)
+	var ok bool
+	if s.Log, ok = store.ParseLogLevel(name); !ok {
+		return setting.WrongType(`"debug", "info", "warn" or "error"`, v)
+	}
+	return nil
+}
+
+func readLogs(s *Settings, v any) error {
+	return readTable(v, "logs", []string{"keep"}, func(name string) string { return "setting logs." + name }, func(_ int, v any) error {
+		if v == "0" || v == json.Number("0") {
+			s.KeepLogs = -1
+			return nil
+		}
+		n, err := setting.Size(v)
+		if s.KeepLogs = int64(n); err != nil {
+			return setting.WrongType(`a size, such as "256KB", or 0 to keep nothing`, v)
+		}
+		return nil
+	})
 }
 
 func readDrain(s *Settings, v any) (err error) {

@@ -26,9 +26,11 @@ const longestBurst = time.Second
 // Watch loads the scripts anew whenever their files change, once they have been left alone for 50
 // ms, until ctx is done. It reports every attempt, good or bad, from the goroutine that Watch runs
 // on; files with the same contents as at the last attempt are no attempt. files are further files
-// below the project that count, such as the plan that a program runs; the generation contains them
-// without using them. [Config.Dir] must be set. A second watch at the same time is refused. Watch
-// returns nil once ctx is done, or the reason why the folder can't be watched.
+// below the project that count, such as the plan that a program runs; a folder among them, such as
+// tests, is all files in and below it that end with .lua or .json, whether it exists yet or not.
+// The generation contains them without using them. [Config.Dir] must be set. A second watch at the
+// same time is refused. Watch returns nil once ctx is done, or the reason why the folder can't be
+// watched.
 func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) error {
 	if h.config.Dir == "" {
 		return errors.New("the project has no folder on disk that could be watched")
@@ -133,11 +135,35 @@ func (w *watch) concerns(e fsnotify.Event) bool {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
-	if !slices.Contains(projectfs.Folders, folder) || strings.HasPrefix(path.Base(name), ".") {
+	if !slices.Contains(projectfs.Folders, folder) && !isFurther(name, w.files) || strings.HasPrefix(path.Base(name), ".") {
 		return false
 	}
 	// It may be a folder.
-	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod)
+	return isFurtherFile(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod)
+}
+
+// furtherFiles returns the further files that count, with those below the folders among them.
+func furtherFiles(fsys fs.FS, files []string) (all []string) {
+	for _, file := range files {
+		if info, err := fs.Stat(fsys, file); err != nil || !info.IsDir() {
+			all = append(all, file)
+			continue
+		}
+		projectfs.Walk(fsys, file, false, func(name string, isFolder bool, err error) {
+			if err == nil && !isFolder && isFurtherFile(name) {
+				all = append(all, name)
+			}
+		})
+	}
+	return all
+}
+
+// isFurtherFile reports whether a file in a further folder counts.
+func isFurtherFile(name string) bool { return projectfs.IsScript(name) || path.Ext(name) == ".json" }
+
+// isFurther reports whether a file is one of further files, or lies below a folder among them.
+func isFurther(name string, files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool { return name == file || strings.HasPrefix(name, file+"/") })
 }
 
 // foldersAbove returns the folders of the further files, and the folders above them: moving one of
@@ -155,12 +181,12 @@ func (w *watch) foldersAbove() (folders []string) {
 func (w *watch) watchFolders() error {
 	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
 	folders = append(folders, w.foldersAbove()...)
-	for _, folder := range projectfs.Folders {
+	for _, folder := range slices.Concat(projectfs.Folders, w.files) {
 		// The attempt reports why it can't be read.
 		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) {
 			if isFolder {
 				folders = append(folders, name)
-			} else if projectfs.IsScript(name) {
+			} else if isFurtherFile(name) {
 				files = append(files, name)
 			}
 		})

@@ -84,6 +84,11 @@ type Reader interface {
 	// may return early.
 	Await(ctx context.Context, after int64) (newest int64, err error)
 
+	// Logs yields the lines that a filter picks, oldest first unless it says otherwise. A fork has
+	// those of its origin up to the time of the newest journal entry that it shares. An absent
+	// context has none.
+	Logs(ctx context.Context, f LogFilter) iter.Seq2[LogLine, error]
+
 	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
@@ -147,6 +152,14 @@ type Batch struct {
 	// Code holds the scripts that the calls of the journal entries ran. Each set is kept once, by
 	// its digest.
 	Code []*Code
+
+	// Logs are lines of the context's calls, which get their N and Line from the log. A batch of lines
+	// alone does not count as an append in [ContextInfo.Updated].
+	Logs []LogLine
+
+	// KeepLogs bounds the lines of one call, in bytes as [LogLine.Size] counts them: of a call that
+	// the batch has lines of, the oldest go beyond that, but for the newest of all.
+	KeepLogs int64
 
 	// Standing, if it is set, replaces that of the context. While the context is being run, numbers of
 	// calls may be behind, as [ContextInfo.Updated]; Status and Due never are. A batch of a standing
@@ -501,4 +514,10 @@ func dateOr(date, otherwise time.Time) time.Time {
 		return otherwise
 	}
 	return date.UTC().Truncate(time.Millisecond)
+}
+
+// IsAside reports whether the batch has no messages and no journal entries, and is not the one that
+// only makes its context: it does not count as an append in [ContextInfo.Updated].
+func (b *Batch) IsAside() bool {
+	return len(b.Messages)+len(b.Journal) == 0 && (b.Lease != nil || b.Standing != nil || len(b.Logs) > 0)
 }

@@ -79,6 +79,24 @@ type Invocation struct {
 
 	// Models are for an activity that asks models itself; nil where the run has none.
 	Models *Models
+
+	// Logs keeps the lines that the call prints and logs; nil where none are kept.
+	Logs Logs
+}
+
+// Place returns the context and the call that the invocation is for, as its Key names them.
+func (in *Invocation) Place() (context, call string) {
+	i := strings.LastIndexByte(in.Key, '/')
+	return in.Key[:max(i, 0)], in.Key[i+1:]
+}
+
+// Logs keeps the lines that calls print and log. Its methods may be called from several goroutines
+// at once.
+type Logs interface {
+	// Keep keeps a line. It does not wait for the log.
+	Keep(line store.LogLine)
+	// Flush waits until the lines that were kept are in the log, or are lost with its error.
+	Flush()
 }
 
 // Models are the models of a run, as one of its calls may ask them. Nothing is asked by a run that

@@ -131,6 +131,12 @@ func contextOperations() map[string]api.Operation {
 			},
 			Answers: api.OK("Messages.", api.List(messageSchema)),
 		},
+		"GET /v1/contexts/{context}/logs": {
+			ID: "getLogs", Tag: "contexts", Summary: "List the lines that scripts printed and logged, oldest first.", Example: "?call=1.2",
+			Detail:  "A page has 100 of them, or as many as limit says, up to 1,000. Of each call the newest are kept, as the setting logs says; a gap in the numbers of lines shows where others were. With newest there is one page, of the newest first.",
+			Query:   map[string]string{"after": "The next of the page before.", "call": "Lines of this call, such as 1.2.", "level": "Lines from this level on: debug, info (also what was printed), warn or error."},
+			Answers: api.OK("A page of lines.", api.Object(api.Schema{"lines": api.List(api.Of[logLine]()), "next?": api.Positive()})),
+		},
 		"GET /v1/contexts/{context}/calls": {
 			ID: "getCalls", Tag: "contexts", Summary: "List the calls of a context as they stand, or stood.", Example: "?status=failed",
 			Query:   map[string]string{"cursor": "The calls after this one, such as 1.2."},

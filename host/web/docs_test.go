@@ -170,6 +170,7 @@ func exchanges(s *site) []exchange {
 		{"GET /v1/contexts/{context}", "/v1/contexts/i", "", 200},
 		{"GET /v1/contexts/{context}/log", "/v1/contexts/a/log", "", 200},
 		{"GET /v1/contexts/{context}/log", "/v1/contexts/f/log", "", 200},
+		{"GET /v1/contexts/{context}/logs", "/v1/contexts/a/logs", "", 200},
 		{"GET /v1/contexts/{context}/calls", "/v1/contexts/a/calls", "", 200},
 		{"GET /v1/contexts/{context}/calls", "/v1/contexts/h/calls", "", 200},
 		{"GET /v1/contexts/{context}/calls", "/v1/contexts/f/calls", "", 200},

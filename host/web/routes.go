@@ -37,6 +37,7 @@ func (s *Server) table() []route {
 		{"GET /v1/contexts", host.MayRead, lists{s}.listContexts, "prefix limit"},
 		{"GET /v1/contexts/{context}", host.MayRead, s.getContext, ""},
 		{"GET /v1/contexts/{context}/log", host.MayRead, reading{s}.getLog, "kind path since after at newest q limit"},
+		{"GET /v1/contexts/{context}/logs", host.MayRead, reading{s}.getLogs, "call level after newest limit"},
 		{"GET /v1/contexts/{context}/calls", host.MayRead, reading{s}.getCalls, "at status tool cursor limit"},
 		{"GET /v1/contexts/{context}/approvals", host.MayRead, lists{s}.getApprovals, ""},
 		{"GET /v1/contexts/{context}/get", host.MayRead, reading{s}.getValue, "ref at instance"},

@@ -64,6 +64,8 @@
 ---@field isolate? "process"|"none"|false activities run in processes of their own
 ---@field keep? { cancelled?: number|string, done?: number|string, failed?: number|string, none?: number|string } how long a server keeps contexts, by the status of their run
 ---@field limits? table<string, integer|string>
+---@field log? "debug"|"info"|"warn"|"error" the least level of what run and serve show of their log and that of scripts; info by default
+---@field logs? { keep?: number|string } what is kept of what scripts print and log: bytes of each call, such as "256KB"; 0 for nothing
 ---@field model? string|obelus.Model the default one: a name of models, or "provider/model"
 ---@field models? table<string, obelus.Model>
 ---@field parallel? integer calls that run at once; 8

@@ -24,6 +24,7 @@ type Log struct {
 	taken    map[string]time.Time // names of pruned contexts that were made once, and when they were pruned
 	last     time.Time            // date of the last append, so that the next is later
 	pruned   int64                // greatest epoch of the leases of pruned contexts
+	line     int64                // position of the newest line of a script
 	changed  chan struct{}        // closed, and made anew, by an append; nil while nothing waits for it
 }
 
@@ -36,6 +37,7 @@ type memoryContext struct {
 	messages []*store.Message
 	rare     []*store.Message // messages that hold a schema or are not data: few, and often read
 	journal  []int            // indices of its own entries in the journal
+	logs     []*store.LogLine // lines of its calls, and of those that it shares; never changed in place
 	writes   store.WriteIndex
 	lease    memoryLease
 	once     bool // see [store.Batch].Once
@@ -96,7 +98,7 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 		return store.Appended{}, err
 	}
 	l.contexts[b.Context], c.lease = c, lease
-	if len(b.Messages)+len(b.Journal) > 0 || b.Lease == nil && b.Standing == nil || c.info.Updated.IsZero() {
+	if !b.IsAside() || c.info.Updated.IsZero() {
 		l.last = store.Later(clock, l.last)
 		c.info.Updated = l.last
 	}
@@ -128,6 +130,7 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 			l.code[code.Digest] = code
 		}
 	}
+	l.appendLogs(c, &b)
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil
@@ -140,6 +143,37 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 		a.Epoch = lease.epoch
 	}
 	return a, nil
+}
+
+// appendLogs adds a batch's lines of scripts to its context, and drops the oldest of their calls.
+func (l *Log) appendLogs(c *memoryContext, b *store.Batch) {
+	if len(b.Logs) == 0 {
+		return
+	}
+	calls := map[string][]*store.LogLine{}
+	for _, line := range c.logs {
+		if line.Context == b.Context {
+			calls[line.Call] = append(calls[line.Call], line)
+		}
+	}
+	logs, dropped := slices.Clone(c.logs), map[*store.LogLine]bool{}
+	for _, line := range b.Logs {
+		l.line++
+		line.N, line.Context, line.Date = l.line, b.Context, line.Date.UTC().Truncate(time.Millisecond)
+		before := calls[line.Call]
+		if line.Line = line.Dropped + 1; len(before) > 0 {
+			line.Line += before[len(before)-1].Line
+		}
+		line.Dropped = 0
+		logs, calls[line.Call] = append(logs, &line), append(before, &line)
+	}
+	for _, line := range b.Logs {
+		of := calls[line.Call]
+		for _, old := range of[:store.KeepLogs(of, b.KeepLogs)] {
+			dropped[old] = true
+		}
+	}
+	c.logs = slices.DeleteFunc(logs, func(line *store.LogLine) bool { return dropped[line] })
 }
 
 // newestDate is the newest date of a context's messages and journal entries.
@@ -237,6 +271,14 @@ func (l *Log) fork(name string, o store.Origin, now time.Time) (*memoryContext, 
 		case before < o.At:
 			if whole := wholeUpTo(from.messages[before:o.At]); before+whole < o.At {
 				return nil, &store.ForkError{Context: o.Fork, At: o.At, Before: before + whole, After: seq}
+			}
+		}
+	}
+	if n := len(c.journal); n > 0 {
+		until := l.journal[c.journal[n-1]].Date
+		for _, line := range from.logs {
+			if !line.Date.After(until) {
+				c.logs = append(c.logs, line)
 			}
 		}
 	}

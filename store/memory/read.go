@@ -219,6 +219,43 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 	}
 }
 
+// Logs implements [store.Log].
+func (l *Log) Logs(ctx context.Context, f store.LogFilter) iter.Seq2[store.LogLine, error] {
+	return func(yield func(store.LogLine, error) bool) {
+		lines, err := l.logs(ctx, f)
+		for _, line := range lines {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			line := *line
+			line.Context = f.Context
+			if f.Picks(&line) && !yield(line, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(store.LogLine{}, err)
+		}
+	}
+}
+
+// logs returns the lines of a context in the order of a filter.
+func (l *Log) logs(ctx context.Context, f store.LogFilter) (lines []*store.LogLine, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(f.Context)
+	if c != nil {
+		lines = slices.Clone(c.logs)
+	}
+	if f.Newest {
+		slices.Reverse(lines)
+	}
+	return lines, err
+}
+
 // entries gives the whole journal, and which of it are a context's.
 func (l *Log) entries(name string) (all []store.Entry, positions []int, err error) {
 	l.mu.RLock()

@@ -139,6 +139,9 @@ func (w *writer) append(r *request) error {
 	if err := w.insert(r, c); err != nil {
 		return err
 	}
+	if err := w.insertLogs(b); err != nil {
+		return err
+	}
 	if len(w.dated) > 0 {
 		date = c.newest
 	}

@@ -134,7 +134,7 @@ func TestBackup_Refused(t *testing.T) {
 // TestBackup_Damaged holds that there is no copy of a log that is not whole.
 func TestBackup_Damaged(t *testing.T) {
 	folder := t.TempDir()
-	err := open(t, damagedLog(t, 40), Options{}).Backup(t.Context(), filepath.Join(folder, "copy.db"))
+	err := open(t, damagedLog(t, 50), Options{}).Backup(t.Context(), filepath.Join(folder, "copy.db"))
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "copy.db was not made, for the log is damaged (") {
 		t.Error(err)
 	}

@@ -211,7 +211,7 @@ func TestDamaged(t *testing.T) {
 		}
 	})
 	t.Run("messages", func(t *testing.T) {
-		l := open(t, damagedLog(t, 40), Options{})
+		l := open(t, damagedLog(t, 50), Options{})
 		var err error
 		for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
 		}
@@ -441,7 +441,7 @@ func TestLocked(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 40"}})
+	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 60"}})
 	var err error
 	made := int64(0)
 	for err == nil {
@@ -470,7 +470,7 @@ func TestDiskFull(t *testing.T) {
 // TestGroupCommit_OneTooBig: what can't be written does not take the rest of its
 // group with it.
 func TestGroupCommit_OneTooBig(t *testing.T) {
-	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 40"}})
+	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 60"}})
 	add(t, l)
 	group := make([]*request, 5)
 	for i := range group {

@@ -223,6 +223,7 @@ type Relation struct {
 var relations = []Relation{
 	{Name: "contexts", Holds: "Every context: its name, what it was made for or forked from, when, and how its newest run stands."},
 	{Name: "log", Holds: "The messages of a context in order, those that a fork shares among them."},
+	{Name: "logs", Holds: "The lines that scripts printed and logged while calls ran, the newest of each call; without those that a fork shares."},
 	{Name: "current_values", Holds: "The current value of each leaf (scalar, array, {}) of what a context holds, with the message and the call that wrote it; of an object that was written with more than 256 leaves, its own."},
 	{Name: "history", Holds: "Every value that was ever written, under each path that the write names and within an object of at most 256 leaves that it wrote: when, how, and by which call."},
 	{Name: "calls", Holds: "Every call of every plan, as it stands: its status, times, script version, reads and writes."},

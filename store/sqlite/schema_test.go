@@ -162,6 +162,10 @@ func TestPlans(t *testing.T) {
 		sql, _ := selectMessages(f)
 		return sql
 	}
+	logs := func(f store.LogFilter) string {
+		sql, _ := selectLogs(f, span{})
+		return sql
+	}
 	for name, test := range map[string]struct{ sql, want string }{
 		"at":     {selectAt, "SEARCH w USING PRIMARY KEY (context=? AND path=? AND instance=? AND seq<?)"},
 		"below":  {selectBelow, "SEARCH writes USING PRIMARY KEY (context=? AND path>? AND path<?)"},
@@ -171,6 +175,8 @@ func TestPlans(t *testing.T) {
 		"all":    {messages(store.Filter{}), "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=?)"},
 		"newest": {messages(store.Filter{Newest: true, After: 1}), "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=? AND seq>?)"},
 		"schema": {messages(store.Filter{Schema: true, Kind: "s", Newest: true}), "SEARCH m USING INDEX messages_schema (context=? AND kind=?)"},
+		"logs":   {logs(store.LogFilter{After: 1, Level: store.LevelWarn}), "SEARCH logs USING INDEX logs_context (context=? AND rowid>?)"},
+		"call":   {logs(store.LogFilter{Call: "1.2", After: 1, Newest: true}), "SEARCH logs USING INDEX logs_call (context=? AND call=?)"},
 		"plans":  {messages(store.Filter{Type: store.TypePlan, Newest: true}), "SEARCH m USING INDEX messages_other (context=? AND type=?)"},
 	} {
 		plan := strings.Join(explainPlan(t, c, test.sql), "\n")

@@ -73,7 +73,7 @@ func (r *rowChange) isSet() bool {
 func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 	b := &r.batch
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
-	alone := (b.Lease != nil || b.Standing != nil) && len(b.Messages)+len(b.Journal) == 0
+	alone := b.IsAside()
 	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
 	if c.taken = alone && (c.taken || b.Lease != nil && b.Lease.Epoch == 0); !alone {
 		c.change.updated = now

@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/duration"
 	"obelus/host"
+	"obelus/store"
 )
 
 // Bytes is the value of a flag for a number of bytes, written as in settings: "8MB".
@@ -61,6 +62,17 @@ func (d *Duration) Set(text string) error {
 	*d = Duration(v)
 	return err
 }
+
+// Level is the value of a flag for a level of a log; 0 without the flag.
+type Level store.LogLevel
+
+func (l *Level) String() string { return store.LogLevel(*l).String() }
+
+// Type returns the description of the value for errors.
+func (l *Level) Type() string { return "level: " + strings.Join(store.LogLevels, ", ") }
+
+// Set parses the value.
+func (l *Level) Set(text string) error { return (*store.LogLevel)(l).UnmarshalText([]byte(text)) }
 
 // Words is the value of a flag for a list, separated by commas outside of quotes: a path may have
 // keys in quotes, and a whole word may stand in quotes. The flag may be given more than once.

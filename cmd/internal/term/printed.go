@@ -1,49 +1,71 @@
 package term
 
 import (
-	"bytes"
-	"io"
+	"context"
 	"log/slog"
-	"strings"
+	"maps"
+	"slices"
+
+	"obelus/luastd"
+	"obelus/store"
 )
 
-// printMark stands before each line that a script prints under serve. No line of the server itself
-// begins with it.
+// printMark stands before each line that a script prints. No line of the program itself begins with
+// it.
 const printMark = "| "
 
-// MarkPrinted returns a writer for the output of scripts that marks each line and writes it to w.
-func MarkPrinted(w io.Writer) io.Writer { return printedLines{w} }
+// Log shows the records of a command, and the output of the scripts that it runs: a marked line for
+// each that they print, and a record for each that they log. In JSON both are records.
+type Log struct {
+	Logger *slog.Logger
 
-// LogPrinted returns a writer for the output of scripts that logs a record for each line.
-func LogPrinted(log *slog.Logger) io.Writer { return printedRecords{log} }
-
-// printedLines marks the lines that scripts print.
-type printedLines struct{ w io.Writer }
-
-func (p printedLines) Write(text []byte) (int, error) {
-	var b bytes.Buffer
-	for line := range linesOf(text) {
-		b.WriteString(printMark + line + "\n")
-	}
-	if _, err := p.w.Write(b.Bytes()); err != nil {
-		return 0, err
-	}
-	return len(text), nil
+	term  *Terminal
+	json  bool
+	place func(context, call string) string
+	level slog.LevelVar
 }
 
-// printedRecords logs the lines that scripts print.
-type printedRecords struct{ log *slog.Logger }
-
-func (p printedRecords) Write(text []byte) (int, error) {
-	for line := range linesOf(text) {
-		p.log.Info("print", "text", line)
+// NewLog returns a log on stderr, of the level info. place returns the name of a call that stands
+// before the lines that it prints.
+func NewLog(t *Terminal, json bool, place func(context, call string) string) *Log {
+	l := &Log{term: t, json: json, place: place}
+	options := &slog.HandlerOptions{Level: &l.level}
+	l.Logger = slog.New(slog.NewTextHandler(t, options))
+	if json {
+		l.Logger = slog.New(slog.NewJSONHandler(t, options))
 	}
-	return len(text), nil
+	return l
 }
 
-// linesOf returns the lines of a text. A carriage return ends a line too, since a terminal shows
-// the text after it at the beginning of the line.
-func linesOf(text []byte) func(yield func(line string) bool) {
-	plain := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text))
-	return strings.SplitSeq(strings.TrimSuffix(plain, "\n"), "\n")
+// SetLevel sets the least level that is shown.
+func (l *Log) SetLevel(level store.LogLevel) { l.level.Set(levelOf(level)) }
+
+// levelOf returns a level as package slog has it, whose levels are 4 apart.
+func levelOf(level store.LogLevel) slog.Level { return slog.Level(4 * (level - store.LevelInfo)) }
+
+// Show shows a line of a script, if its level is high enough.
+func (l *Log) Show(line store.LogLine) {
+	level := levelOf(line.Level)
+	if !l.Logger.Enabled(context.Background(), level) {
+		return
+	}
+	if line.Printed && !l.json {
+		mark := printMark
+		if line.Call != "" {
+			mark += l.place(line.Context, line.Call) + " "
+		}
+		l.term.Print(mark + line.Text)
+		return
+	}
+	message, attrs := line.Text, []slog.Attr{}
+	if line.Printed {
+		message, attrs = "print", append(attrs, slog.String("text", line.Text))
+	}
+	for _, name := range slices.Sorted(maps.Keys(line.Fields)) {
+		attrs = append(attrs, slog.Any(name, luastd.Logged(line.Fields[name])))
+	}
+	if line.Call != "" { // after the fields, which may have the same names
+		attrs = append(attrs, slog.String("context", line.Context), slog.String("call", line.Call), slog.String("tool", line.Tool), slog.Int("attempt", line.Attempt))
+	}
+	l.Logger.LogAttrs(context.Background(), level, message, attrs...)
 }

@@ -184,22 +184,26 @@ func (p *Progress) changes(r journal.Record) bool {
 	return true
 }
 
-// CallName returns a call's name in the run: "1.2", or "1.2/1.1" for call 1.1 of the delegate of
-// call 1.2.
-func (p *Progress) CallName(r journal.Record) string {
-	inside, ok := strings.CutPrefix(r.Context, p.Root+".")
+// CallName returns a call's name in the run.
+func (p *Progress) CallName(r journal.Record) string { return CallName(p.Root, r.Context, r.Call) }
+
+// CallName returns the name of a call of a context in the run of root: "1.2", or "1.2/1.1" for call
+// 1.1 of the delegate of call 1.2. For a call of another run its context stands before it. Without
+// a root all calls are of the run.
+func CallName(root, context, call string) string {
+	inside, ok := strings.CutPrefix(context, root+".")
 	switch {
-	case r.Context == p.Root || p.Root == "":
-		return r.Call
+	case context == root || root == "":
+		return call
 	case !ok:
-		return r.Context + "/" + r.Call
+		return context + "/" + call
 	}
 	var calls []string
 	parts := strings.Split(inside, ".")
 	for i := 0; i+1 < len(parts); i += 2 {
 		calls = append(calls, parts[i]+"."+parts[i+1])
 	}
-	return strings.Join(append(calls, r.Call), "/")
+	return strings.Join(append(calls, call), "/")
 }
 
 // track updates the list of running calls.

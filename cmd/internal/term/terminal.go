@@ -145,6 +145,14 @@ func (t *Terminal) Error(err error) {
 	}
 }
 
+// Print prints a line of a script on stderr. On a terminal it can't steer it, but has its colours.
+func (t *Terminal) Print(line string) {
+	if t.ErrTTY {
+		line = human.PrintableText(line)
+	}
+	t.writeLine(line)
+}
+
 // Write writes the output of scripts: to stderr, above the lines that move.
 func (t *Terminal) Write(text []byte) (int, error) {
 	t.write(string(text))

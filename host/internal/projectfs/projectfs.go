@@ -140,15 +140,6 @@ func (s Set) Since(before Set) (added, changed, removed []string) {
 	return added, changed, removed
 }
 
-// Without returns the set less some files.
-func (s Set) Without(files []string) Set {
-	rest := maps.Clone(s)
-	for _, name := range files {
-		delete(rest, name)
-	}
-	return rest
-}
-
 // Emptied reports whether a file has become empty since an earlier set: its new text is probably
 // being written.
 func (s File) Emptied(before Set, name string) bool {

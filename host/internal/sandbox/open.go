@@ -107,7 +107,7 @@ var knownNames = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys
 // New returns a state for scripts of a project, with Lua's libraries and the program's objects.
 func New(p *Project) *State {
 	boundArrays()
-	s := &State{Project: p, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
+	s := &State{Project: p, Output: p.Stderr, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
 	s.L = lua.NewState(lua.Options{
 		// For the place at which an object fails.
 		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true,

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -36,6 +37,7 @@ type State struct {
 	Project *Project
 	Env     *luastd.Env   // of the modules of package luastd
 	Budget  budget.Budget // of the run
+	Output  io.Writer     // receives what scripts print
 
 	Globals    map[string]lua.LValue // functions and values
 	Libs       map[string][]Field    // library tables, by their global names
@@ -59,7 +61,7 @@ func (s *State) Begin(ctx context.Context, timeout time.Duration, sc *Script) {
 	env := s.L.CreateTable(0, 8)
 	env.Metatable = s.envMeta
 	env.RawSetString("_G", env)
-	s.Run = &Run{Script: sc, Env: env, Printed: lines{w: s.Project.Stderr}}
+	s.Run = &Run{Script: sc, Env: env, Printed: lines{w: s.Output}}
 	s.Raised, s.unwound, s.pcalls = nil, nil, 0
 	s.Budget.Reset(ctx, timeout)
 	s.L.Env = env

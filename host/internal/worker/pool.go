@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -75,6 +76,8 @@ type Call struct {
 	Name    string
 	Timeout time.Duration // 0 for the engine's default
 	Ask     AskFunc       // answers its questions to models; may be nil
+	Output  io.Writer     // receives what it prints
+	Log     *slog.Logger  // receives its log records
 	// Bounds narrow the project's permissions for it; nil for none.
 	Bounds []luastd.Bound
 }
@@ -104,7 +107,7 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 	})
 	asking, stop := context.WithTimeout(ctx, left)
 	defer stop()
-	a, err := p.run(call.job(p, left, in), w.project, func(q luastd.ModelQuestion) (any, error) { return call.Ask.put(asking, q) })
+	a, err := p.run(call.job(p, left, in), &call, func(q luastd.ModelQuestion) (any, error) { return call.Ask.put(asking, q) })
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
@@ -369,7 +372,7 @@ type Process struct {
 // run sends a job and waits for its outcome. Meanwhile it passes on output and log records, and
 // answers questions to models. It also sends the first message, since a worker that has just
 // started may be slow to read and only a call has a deadline.
-func (p *Process) run(j *job, project *sandbox.Project, ask func(q luastd.ModelQuestion) (any, error)) (answer, error) {
+func (p *Process) run(j *job, call *Call, ask func(q luastd.ModelQuestion) (any, error)) (answer, error) {
 	if p.setup != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setup))); err != nil {
 			return answer{}, err
@@ -386,9 +389,9 @@ func (p *Process) run(j *job, project *sandbox.Project, ask func(q luastd.ModelQ
 		}
 		switch v := v.(type) {
 		case string:
-			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
+			_, _ = io.WriteString(call.Output, v) // as print itself ignores errors
 		case []any:
-			logReceived(project.Log, v)
+			logReceived(call.Log, v)
 		case map[string]any:
 			if v["ask"] == nil {
 				return readAnswer(v)

@@ -101,6 +101,7 @@ var Parameters = map[string]Parameter{
 	"instance": {"The instance whose values count; the global ones unless it is given.", Text(), ""},
 	"kind":     {"Messages of this kind.", Text(), ""},
 	"label":    {"A label as NAME=VALUE; may be given several times.", Schema{"type": "array", "items": Text()}, ""},
+	"level":    {"Lines from this level on.", Schema{"type": "string", "enum": []any{"debug", "info", "warn", "error"}}, ""},
 	"limit":    {"At most so many.", Positive(), ""},
 	"newest":   {"true begins at the end.", Boolean(), ""},
 	"parent":   {"The contexts of the delegates of this context.", Text(), ""},

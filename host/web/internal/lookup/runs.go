@@ -16,9 +16,9 @@ const (
 	mostRecords = 200_000
 )
 
-// Runs reads the calls of contexts, and keeps those of the contexts that were asked for last: a page
-// that follows a run, or goes through its past, reads the new entries of the journal alone. Its
-// methods may be called from several goroutines at once.
+// Runs reads the calls of contexts, and keeps those of the contexts that were asked for last: a
+// page that follows a run, or goes through its past, reads the new entries of the journal alone.
+// Its methods may be called from several goroutines at once.
 type Runs struct {
 	Project
 

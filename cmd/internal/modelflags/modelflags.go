@@ -1,7 +1,7 @@
-package cmd
+// Package modelflags reads the flags of commands that ask models.
+package modelflags
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -10,15 +10,16 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/term"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
 	"obelus/host"
 	"obelus/host/model"
 )
 
-// modelFlags holds the flags of commands that ask models: which model, its budget, and the cassette
-// that replaces it.
-type modelFlags struct {
+// Flags are the flags of commands that ask models: which model, its budget, and the cassette that
+// replaces it.
+type Flags struct {
 	model    string
 	budget   string
 	stream   bool
@@ -28,22 +29,22 @@ type modelFlags struct {
 	tape *model.Cassette
 }
 
-// register adds the flags of commands that ask models.
-func (f *modelFlags) register(c *cobra.Command) {
+// Register adds the flags of commands that ask models.
+func (f *Flags) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "", "the default model: a `NAME` of the setting models, or one like openai/gpt-5-mini")
 	c.Flags().StringVar(&f.budget, "budget", "", "what models may use in a run: `USD`, or tokens=N, requests=N, cost=USD with commas between them")
 }
 
-// registerRun adds the flags of commands that run one plan.
-func (f *modelFlags) registerRun(c *cobra.Command) {
-	f.register(c)
+// RegisterRun adds the flags of commands that run one plan.
+func (f *Flags) RegisterRun(c *cobra.Command) {
+	f.Register(c)
 	c.Flags().BoolVar(&f.stream, "stream", false, "show what models write while they write it, a call of a plan as soon as it is complete")
 	c.Flags().StringVar(&f.cassette, "cassette", "", "take the answers of models from a `FILE`, in place of asking them")
 	c.Flags().BoolVar(&f.record, "record", false, "with --cassette: ask for what is not in the file, and record it there")
 }
 
-// apply has a project loaded as the flags say.
-func (f *modelFlags) apply(config *host.Config) error {
+// Apply has a project loaded as the flags say.
+func (f *Flags) Apply(config *host.Config) error {
 	config.UseModel = f.model
 	limits, err := cli.ParseBudget(f.budget)
 	if err != nil {
@@ -71,16 +72,16 @@ func (f *modelFlags) apply(config *host.Config) error {
 	return nil
 }
 
-// save writes the cassette, if answers were recorded.
-func (f *modelFlags) save() error {
+// Save writes the cassette, if answers were recorded.
+func (f *Flags) Save() error {
 	if f.tape == nil || !f.record {
 		return nil
 	}
 	return f.tape.Save()
 }
 
-// watch has the runner show what models write.
-func (f *modelFlags) watch(a *app, r *engine.Runner) {
+// Watch has the runner show what models write.
+func (f *Flags) Watch(t *term.Terminal, json bool, r *engine.Runner) {
 	if !f.stream {
 		return
 	}
@@ -88,8 +89,8 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 	var mu sync.Mutex
 	writing := map[place]*view.Written{}
 	r.Watch = func(context, call, text string) {
-		if a.json {
-			_ = a.term.NDJSON(map[string]any{"event": "model", "context": context, "call": call, "delta": text})
+		if json {
+			_ = t.NDJSON(map[string]any{"event": "model", "context": context, "call": call, "delta": text})
 			return
 		}
 		writer := call
@@ -103,9 +104,7 @@ func (f *modelFlags) watch(a *app, r *engine.Runner) {
 			writing[at] = &view.Written{}
 		}
 		for _, line := range writing[at].Add(text) {
-			a.term.Infof("· %s %s", writer, line)
+			t.Infof("· %s %s", writer, line)
 		}
 	}
 }
-
-var errNoModels = errors.New("no models are set: obelus.lua names them, see obelus help models")
