@@ -99,6 +99,10 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 		if c.Record.If = record.If; call.Schedule != nil {
 			c.Record.Due = record.Due
 		}
+		if record.Rests {
+			c.Record.Rests, c.Record.RetryAt, c.Record.Failures, c.Record.MaxTries = true, record.RetryAt, record.Failures, record.MaxTries
+			c.Record.Started, c.Record.Error = record.Started, record.Error
+		}
 		c.Before = record.Status
 		if cut || record.Rests || record.Child != "" || record.Status == journal.Blocked {
 			c.Record.At = record.At

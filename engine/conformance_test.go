@@ -187,7 +187,8 @@ func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *co
 	c.addDelegates()
 	c.addModel()
 	c.log = datingLog{c.log}
-	c.runner = &engine.Runner{Log: c.log, Registry: c.registry, Parallel: parallel, Ticks: 5, Now: conformanceDate}
+	c.runner = &engine.Runner{Log: c.log, Registry: c.registry, Parallel: parallel, Ticks: 5, Now: conformanceDate, Rest: 10 * time.Second}
+	c.runner.WithoutChance()
 	return c
 }
 

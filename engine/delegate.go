@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/capture"
+	"obelus/engine/internal/failure"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -120,7 +121,7 @@ func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result 
 		res.due, _ = journal.EarliestDue(outcome.Calls)
 		return res
 	case outcome.Status == journal.RunFailed && name == plan.Anonymous:
-		return result{err: &insideError{fail("failed: " + r.failureReason(ctx, outcome))}}
+		return result{err: &failure.Inside{Fields: fail("failed: " + r.failureReason(ctx, outcome))}}
 	case outcome.Status == journal.RunFailed:
 		return result{err: &plan.Failure{Fields: fail("failed: " + r.failureReason(ctx, outcome))}}
 	case name == plan.Anonymous && len(outcome.Calls) == 1 && outcome.Calls[0].Status == journal.Done:
@@ -176,12 +177,6 @@ func givenResult(object plan.Values) (res result) {
 	res.value, res.err = capture.Unpack(object)
 	return res
 }
-
-// insideError is an anonymous delegate that failed though its call has
-// alternatives: a fault, not an outcome.
-type insideError struct{ fields map[string]any }
-
-func (e *insideError) Error() string { return (&plan.Failure{Fields: e.fields}).Error() }
 
 // childOf names the context of a delegate.
 func childOf(context, call string, attempt int) string {

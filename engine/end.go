@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"obelus/engine/internal/failure"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -180,7 +181,7 @@ func (e *ending) reportProblem(problem error) {
 			e.report(data)
 		}
 	case problem != nil:
-		e.report(map[string]any{"error": failureOf(problem)})
+		e.report(map[string]any{"error": failure.Fields(problem)})
 	}
 }
 

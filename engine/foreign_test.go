@@ -8,11 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/internal/listen"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
@@ -213,6 +215,79 @@ func TestForeign_BesideWaitingDelegate(t *testing.T) {
 			t.Errorf("what came in between is %s", got)
 		}
 	})
+}
+
+// lookLog counts the reads of what others have appended.
+type lookLog struct {
+	store.Log
+	looks atomic.Int64
+}
+
+func (l *lookLog) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
+	l.looks.Add(1)
+	return l.Log.Messages(ctx, f)
+}
+
+// TestForeign_HeardAtOnce: while others run, a call goes on at the moment in which somebody appends
+// what it waits for, or decides about it; and the run looks at the log seldom meanwhile, however much
+// is appended to other contexts.
+func TestForeign_HeardAtOnce(t *testing.T) {
+	const quiet, busy = 30*time.Second + 50*time.Millisecond, 10 * time.Second
+	for _, c := range []struct {
+		name  string
+		looks int64 // at most
+		meet  func(t *testing.T, r *engine.Runner)
+	}{
+		{"an append", 20, func(t *testing.T, r *engine.Runner) {
+			time.Sleep(quiet)
+			strangerAppends(t, r.Log, `{"type": "input", "x": 1}`)
+		}},
+		{"a decision", 20, func(t *testing.T, r *engine.Runner) {
+			time.Sleep(quiet)
+			if err := r.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.2"}); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"appends to other contexts", 20 + int64(busy/listen.Gathering), func(t *testing.T, r *engine.Runner) {
+			for range busy / (10 * time.Millisecond) {
+				time.Sleep(10 * time.Millisecond)
+				if _, err := engine.Append(t.Context(), r.Log.(*lookLog).Log, "other", messages(t, `{"type": "state", "n": 1}`)); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(quiet - busy)
+			strangerAppends(t, r.Log, `{"type": "input", "x": 1}`)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, began, ended := &lookLog{Log: memory.New()}, time.Now(), time.Duration(0)
+				r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "ask": value})
+				r.Registry.Activities["sleep"].Timeout = time.Hour
+				r.Observe = func(record journal.Record) {
+					if record.Status == journal.Done && ended == 0 {
+						ended = time.Since(began)
+					}
+				}
+				s := start(t, `[{"_tool": "sleep", "seconds": 60, "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "value": "†input.x", "_outputPath": "†state.b"}]`)
+				if c.name == "a decision" {
+					s = start(t, `[{"_tool": "sleep", "seconds": 60, "value": 1, "_outputPath": "†state.a"}, {"_tool": "ask", "value": 1, "_outputPath": "†state.b"}]`)
+					s.Approve = plan.Policy{Tools: []string{"ask"}}
+				}
+				go c.meet(t, r)
+				outcome, err := r.Run(t.Context(), s)
+				if err != nil || outcome.Status != journal.RunDone {
+					t.Fatal(outcome, err)
+				}
+				if ended != quiet {
+					t.Errorf("it goes on after %s, not %s", ended, quiet)
+				}
+				if n := log.looks.Load(); n > c.looks {
+					t.Errorf("it has looked at the log %d times in a minute", n)
+				}
+			})
+		})
+	}
 }
 
 // TestForeign_BeforeThePlan appends while a run begins: what is judged to

@@ -115,7 +115,7 @@ func (l *loop) close() {
 	l.dropResults()
 	l.releaseAll()
 	if l.current != nil {
-		l.current.stopTimer()
+		l.current.pauseEnd.stop()
 	}
 	l.lease.Close()
 	if l.runner.Logs != nil && l.runner.depth == 0 {
@@ -180,9 +180,9 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 }
 
 // wait gives the lock away until a result comes that no worker could take itself, the tick needs
-// this goroutine, it is time, or the run is to end. A result and the time may come together. An
-// error is a worker's step's.
-func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
+// this goroutine, something was heard of the log, or the run is to end. A result and news may come
+// together. An error is a worker's step's.
+func (l *loop) wait(heard <-chan struct{}) (res *result, news bool, err error) {
 	select {
 	case res = <-l.results:
 		return res, false, nil
@@ -191,8 +191,8 @@ func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
 	<-l.lock
 	select {
 	case res = <-l.results:
-	case <-until:
-		due = true
+	case <-heard:
+		news = true
 	case <-l.interrupt.Done():
 	case err = <-l.unlocked:
 		return nil, false, err
@@ -205,8 +205,8 @@ func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
 		}
 	} else {
 		select {
-		case <-until:
-			due = true
+		case <-heard:
+			news = true
 		default:
 		}
 	}
@@ -218,7 +218,7 @@ func (l *loop) wait(until <-chan time.Time) (res *result, due bool, err error) {
 		res.drop()
 		res = nil
 	}
-	return res, due, err
+	return res, news, err
 }
 
 // drainResults returns the results of a tick that have come, first among them, so that one append

@@ -44,12 +44,21 @@ func (rt *recordedTick) record(call string) journal.Record {
 	return record
 }
 
-// inject stages the foreign messages that were there at a position.
+// inject stages the foreign messages that were there at a position, and the writes of calls of the
+// tick that are superseded.
 func (rt *recordedTick) inject(ctx context.Context, at journal.Position) error {
 	if rt.err != nil {
 		return rt.err
 	}
-	return rt.script.Inject(ctx, rt.values.view, rt.values.context, at)
+	vs := rt.values
+	before := len(vs.view.Staged())
+	err := rt.script.Inject(ctx, vs.view, vs.context, at)
+	for _, m := range vs.view.Staged()[before:] {
+		if i, ok := journal.IndexInTick(vs.event.Tick, m.Call); ok && i < len(vs.state.Calls) {
+			vs.writers[m.Seq] = i
+		}
+	}
+	return err
 }
 
 // takeDecisions takes people's decisions about calls, and of calls that ran again, as of when they

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"obelus/engine/internal/failure"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -88,7 +89,7 @@ func (j *task) recordedResult(ctx context.Context) result {
 		given := givenResult(record.Given)
 		res.value, res.err = given.value, given.err
 	case record.Status == journal.Failed:
-		res.err = &insideError{record.Error}
+		res.err = &failure.Inside{Fields: record.Error}
 	case len(record.Writes) == 0:
 		res.value, res.paths = plan.Result{Value: record.Thought["output"]}, []store.Path{}
 	default:

@@ -488,6 +488,50 @@ func TestRerun_AsAtFirst(t *testing.T) {
 	}
 }
 
+// TestRerun_OfAnOverwriter: a call that was cut off and ran again has written to what a call after it
+// had made of the value, which a replay knows once that has run again too.
+func TestRerun_OfAnOverwriter(t *testing.T) {
+	log := memory.New()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began := make(chan struct{})
+	r := newRunner(log, map[string]activity{"value": value, "slow": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		close(began)
+		<-ctx.Done()
+		return plan.Result{}, ctx.Err()
+	}})
+	r.Drain = -1
+	r.Observe = func(record journal.Record) {
+		if record.Call == "1.3" && record.Status == journal.Done {
+			<-began
+			cancel()
+		}
+	}
+	s := start(t, `{"calls": [
+		{"_tool": "slow", "value": "†state.x", "_outputPath": "†out.d.y"},
+		{"_tool": "value", "value": 3, "_outputPath": "†state.x"},
+		{"_tool": "value", "value": ["†state.x"], "_outputPath": "†out.d"}]}`)
+	s.Request.Context = messages(t, `{"type": "state", "x": 2}`)
+	outcome, err := r.Run(ctx, s)
+	expect(t, outcome, err, journal.RunInterrupted, "1.1 slow interrupted", "1.2 value done → †state.x", "1.3 value done → †out.d")
+	r.Observe, r.Registry.Activities["slow"] = nil, r.Registry.Activities["value"]
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, journal.RunDone, "1.1 slow done → †out.d.y", "1.2 value done → †state.x", "1.3 value done → †out.d")
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []engine.Resume{{Context: "f"}, {Context: "f", From: "1.3"}} {
+		if again.From != "" {
+			outcome, err = r.Resume(t.Context(), again)
+			expect(t, outcome, err, journal.RunDone, "1.1 slow done → †out.d.y", "1.2 value done → †state.x", "1.3 value done → †out.d")
+		}
+		replayed, err := replay.Run(t.Context(), r, "f", nil)
+		if err != nil || len(replayed.Differences) > 0 {
+			t.Errorf("from %q: replayed, %+v, %v", again.From, replayed, err)
+		}
+	}
+}
+
 // TestRetry_AfterItsOverwriter: a retry that is cut off reads what it does where it is not.
 func TestRetry_AfterItsOverwriter(t *testing.T) {
 	for n, crashed := 1, true; crashed; n++ {

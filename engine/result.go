@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/capture"
+	"obelus/engine/internal/failure"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -107,7 +108,7 @@ func (t *tick) waitForChild(c *sched.Call, res *result) {
 // conclude records how a call ended.
 func (t *tick) conclude(c *sched.Call, err error) {
 	if err != nil {
-		t.settle(c, journal.Failed, failureOf(err))
+		t.settle(c, journal.Failed, failure.Fields(err))
 		return
 	}
 	t.settle(c, journal.Done, nil)
@@ -126,57 +127,14 @@ func (t *tick) record(c *sched.Call, e sched.Event) {
 	t.recordCall(e.Call)
 }
 
-// failureOf gives an error the form that the journal and error messages have.
-func failureOf(err error) map[string]any {
-	var failure *plan.Failure
-	if errors.As(err, &failure) {
-		return readable(failure.Fields)
-	}
-	var inside *insideError
-	if errors.As(err, &inside) {
-		return inside.fields
-	}
-	code := "runtime"
-	var structural *plan.Fault
-	if errors.As(err, &structural) {
-		code = structural.Code
-	}
-	fields := map[string]any{"message": plan.ValidText(err.Error()), "code": code}
-	var traced interface{ Trace() string }
-	if errors.As(err, &traced) && traced.Trace() != "" {
-		fields["traceback"] = traced.Trace()
-	}
-	return fields
-}
-
-// readable are the fields of a failure, as far as an error message can hold them.
-func readable(fields map[string]any) map[string]any {
-	if store.CheckDepth(map[string]any{"error": fields}) == nil {
-		return fields
-	}
-	kept := map[string]any{}
-	for key, v := range fields {
-		switch v.(type) {
-		case map[string]any, []any:
-		default:
-			kept[key] = v
-		}
-	}
-	return kept
-}
-
 // handledFailure is the record of a failure that goes to the call's last alternative; nil for any
 // other result.
 func handledFailure(c *plan.Call, res *result) plan.Values {
-	failure, failed := errors.AsType[*plan.Failure](res.err)
+	err, failed := errors.AsType[*plan.Failure](res.err)
 	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
 		return nil
 	}
-	handled := plan.Values{"message": failure.Error()}
-	if code, ok := failure.Fields["code"].(string); ok {
-		handled["code"] = code
-	}
-	return handled
+	return failure.Handled(err)
 }
 
 // write stages the messages of a result, all or none.
@@ -239,24 +197,34 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	return m, err
 }
 
-// backOff records that a call failed and is retried after a pause. During the pause it takes no
-// slot; where the run is to end, the retry is left to the next resume.
+// backOff records that a call failed and is retried after a pause; where the run is to end, the
+// retry is left to the next resume. The bound on its attempts counts those of earlier runs too.
 func (t *tick) backOff(res *result) {
 	i := res.index
 	c := t.state.Change(i)
 	c.Record.Attempts += res.attempts
-	c.Record.Error = failureOf(res.err)
+	c.Record.Error = failure.Fields(res.err)
 	if t.stopping {
 		t.requeue(i)
 		return
 	}
 	c.Record.RetryAt = store.FormatDate(t.runner.now().Add(res.retry.after))
-	c.Record.MaxTries = 1 + res.retry.activity.AttemptsOf(t.plan.Calls[i]).Retries
+	c.Record.Failures = res.retry.invocation.Attempt
+	c.Record.MaxTries = c.Record.Attempts - c.Record.Failures + 1 + res.retry.activity.AttemptsOf(t.plan.Calls[i]).Retries
 	if t.attempts == nil {
 		t.attempts = map[int]start{}
 	}
 	t.attempts[i] = res.retry.start
-	t.record(c, sched.Event{Kind: sched.AttemptFailed, Due: time.Since(t.loop.opened) + res.retry.after})
+	pause(t, c, res.retry.after)
+}
+
+// pause has a call pause before its next attempt. Meanwhile it takes no slot.
+func pause(t *tick, c *sched.Call, left time.Duration) {
+	e := sched.Event{Kind: sched.AttemptFailed, Due: time.Since(t.loop.opened) + left}
+	if rest := t.runner.Rest; rest > 0 && left >= rest {
+		e.Kind, c.Record.Rests = sched.Missing, true
+	}
+	t.record(c, e)
 	t.pauses = true
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,5 +230,236 @@ func TestRetry_StopWhileActivityIsFull(t *testing.T) {
 		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
+	})
+}
+
+// TestRetry_LongPauseRests: a run with nothing to do but such a pause ends, and holds nothing. Over
+// any number of resumptions the call has the attempts, the pauses, the key and the arguments that it
+// would have had in one run.
+func TestRetry_LongPauseRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, tried := memory.New(), []string{}
+		r := newRunner(log, map[string]activity{"flaky": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			tried = append(tried, fmt.Sprint(in.Attempt, " ", in.Key, " ", in.Call["value"]))
+			return plan.Result{}, plan.NewFailure("down")
+		}}).WithoutChance()
+		r.Rest = 10 * time.Second
+		flaky := r.Registry.Activities["flaky"]
+		flaky.Retries, flaky.Backoff = 3, 20*time.Second
+		s := start(t, `[{"_tool": "flaky", "value": "†input.v", "_outputPath": "†state.a"}]`)
+		s.Input = store.Some(map[string]any{"v": "first"})
+		outcome, err := r.Run(t.Context(), s)
+		if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "v": "another"}`)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for n, pause := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second} {
+			call := outcome.Calls[0]
+			expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until "+call.RetryAt)
+			due, ok := call.WaitsUntil()
+			if !ok || !call.Rests || call.Attempts != n+1 || call.MaxTries != 4 || call.Failures != n+1 || call.Started == "" {
+				t.Errorf("rest %d: %+v", n, call)
+			}
+			between(t, fmt.Sprint("pause ", n), due.Sub(began), pause-time.Millisecond, pause)
+			holder, err := log.Holder(t.Context(), "c")
+			standing, wrong := journal.ReadStanding(t.Context(), journal.In(log, "c"))
+			if err != nil || wrong != nil || holder != "" || !standing.Due.Equal(due) || standing.Status != "waiting" || standing.Waiting != 1 {
+				t.Errorf("rest %d: held by %q, %+v, %v, %v", n, holder, standing, err, wrong)
+			}
+			time.Sleep(pause - 5*time.Second)
+			if early, err := journal.In(log, "c").HasInput(t.Context()); early && n > 0 || err != nil {
+				t.Errorf("rest %d: it goes on before it is due: %v", n, err)
+			}
+			time.Sleep(5 * time.Second)
+			if goesOn, err := journal.In(log, "c").HasInput(t.Context()); !goesOn || err != nil {
+				t.Errorf("rest %d: it does not go on when it is due: %v", n, err)
+			}
+			began = time.Now()
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Unasked: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! down")
+		if call := outcome.Calls[0]; call.Attempts != 4 || call.Rests || call.RetryAt != "" || call.Failures != 0 {
+			t.Errorf("in the end: %+v", call)
+		}
+		if want := []string{"1 c/1.1 first", "2 c/1.1 first", "3 c/1.1 first", "4 c/1.1 first"}; !slices.Equal(tried, want) {
+			t.Errorf("tried %q", tried)
+		}
+		replayed, err := replay.Run(t.Context(), r, "c", nil)
+		if err != nil || len(replayed.Differences) > 0 {
+			t.Errorf("replayed: %v, %+v", err, replayed)
+		}
+	})
+}
+
+// TestRetry_RestResumedEarly: a resumption before the time leaves the call as it is, or, where runs
+// wait by themselves, waits for the rest of the pause.
+func TestRetry_RestResumedEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, began := memory.New(), time.Now()
+		var tried []time.Duration
+		r := newRunner(log, map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			if tried = append(tried, time.Since(began)); in.Attempt <= 2 {
+				return plan.Result{}, plan.NewFailure("down")
+			}
+			return value(ctx, in)
+		}}).WithoutChance()
+		r.Rest = 10 * time.Second
+		r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 2, time.Minute
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"}]`))
+		expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until 2000-01-01T00:01:00.000Z")
+		time.Sleep(20 * time.Second)
+		again, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, again, err, journal.RunWaiting, "1.1 flaky waiting ! down … until 2000-01-01T00:01:00.000Z")
+		if again.Calls[0].RetryAt != outcome.Calls[0].RetryAt || again.Calls[0].Failures != 1 {
+			t.Errorf("it was to be tried again at %s, and is at %s", outcome.Calls[0].RetryAt, again.Calls[0].RetryAt)
+		}
+		r.Rest = 0
+		var pauses []string
+		r.Observe = func(record journal.Record) {
+			if record.Rests {
+				pauses = append(pauses, fmt.Sprint(record.Status, " ", record.Attempts, " of ", record.MaxTries, " ", record.Error["message"]))
+			}
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a")
+		if want := []time.Duration{0, time.Minute, 3 * time.Minute}; !slices.Equal(tried, want) {
+			t.Errorf("tried at %s", tried)
+		}
+		if want := []string{"running 1 of 3 down", "running 2 of 3 down"}; !slices.Equal(pauses, want) {
+			t.Errorf("observed %q", pauses)
+		}
+	})
+}
+
+// TestRetry_RestTakenOver: a call that rests in the log rests on where a run that waits for it by
+// itself is stopped, or its process dies.
+func TestRetry_RestTakenOver(t *testing.T) {
+	for name, end := range map[string]func(r *engine.Runner, stop func()){
+		"stopped": func(_ *engine.Runner, stop func()) { time.Sleep(5 * time.Second); stop() },
+		"died":    func(r *engine.Runner, _ func()) { time.Sleep(5 * time.Second); r.Log.(*dyingLog).dead.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, began := memory.New(), time.Now()
+				var tried []string
+				r := newRunner(log, map[string]activity{"flaky": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+					tried = append(tried, fmt.Sprint(in.Attempt, " after ", time.Since(began)))
+					return plan.Result{}, plan.NewFailure("down")
+				}}).WithoutChance()
+				r.Rest = 10 * time.Second
+				r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 1, 2*time.Minute
+				outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"}]`))
+				expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until 2000-01-01T00:02:00.000Z")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				other := *r
+				other.Log, other.Rest = &dyingLog{Log: log}, 0
+				go func() {
+					if outcome, err := other.Resume(ctx, engine.Resume{Context: "c"}); err == nil {
+						expect(t, outcome, err, journal.RunInterrupted, "1.1 flaky blocked ! down")
+					}
+				}()
+				end(&other, cancel)
+				time.Sleep(time.Minute)
+				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+				expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until 2000-01-01T00:02:00.000Z")
+				time.Sleep(time.Until(began.Add(2 * time.Minute)))
+				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+				expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! down")
+				if want := []string{"1 after 0s", "2 after 2m0s"}; !slices.Equal(tried, want) {
+					t.Errorf("tried %q", tried)
+				}
+			})
+		})
+	}
+}
+
+// dyingLog is the log of a process that dies: it takes no more appends then.
+type dyingLog struct {
+	store.Log
+	dead atomic.Bool
+}
+
+func (l *dyingLog) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if l.dead.Load() {
+		return store.Appended{}, store.ErrClosed
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// TestRetry_RestBesideOthers: while other calls run, a call that rests is tried again as soon as it
+// is due, also where the run has been cut off meanwhile; one in a delegate has the whole run rest;
+// a short pause does not rest, nor does a fire-and-forget call.
+func TestRetry_RestBesideOthers(t *testing.T) {
+	setUp := func(t *testing.T, log store.Log) *engine.Runner {
+		r := newRunner(log, map[string]activity{"flaky": failingFirst(1, value), "sleep": sleep}).WithoutChance()
+		r.Rest, r.Drain = 10*time.Second, -1
+		r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 1, 10*time.Second
+		r.Registry.Activities["sleep"].Timeout = time.Hour
+		r.Registry.Delegates["room"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "flaky", "value": 7, "_outputPath": "†state.x"}], "output": "†state.x"}`)}
+		r.Registry.Tools["work"] = &plan.Tool{Name: "work"}
+		return r
+	}
+	const flaky, long = `{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"}`, `{"_tool": "sleep", "seconds": 25, "value": 2, "_outputPath": "†state.b"}`
+	t.Run("in one run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began, ended := time.Now(), time.Duration(0)
+			r := setUp(t, memory.New())
+			r.Observe = func(record journal.Record) {
+				if record.Status == journal.Done && record.Call == "1.1" {
+					ended = time.Since(began)
+				}
+			}
+			outcome, err := r.Run(t.Context(), start(t, `[`+flaky+`, `+long+`]`))
+			expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a", "1.2 sleep done → †state.b")
+			between(t, "the retry", ended, 10*time.Second, 10*time.Second+time.Millisecond)
+		})
+	})
+	t.Run("cut off", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			log := memory.New()
+			r := setUp(t, log)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			outcome, err := r.Run(ctx, start(t, `[`+flaky+`, `+long+`]`))
+			expect(t, outcome, err, journal.RunInterrupted, "1.1 flaky waiting ! down … until 2000-01-01T00:00:10.000Z", "1.2 sleep interrupted")
+			due, began := outcome.Calls[0].RetryAt, time.Now()
+			r.Observe = func(record journal.Record) {
+				if record.Call == "1.1" && record.Status == journal.Running && !record.Rests {
+					at, _ := time.Parse(time.RFC3339, due)
+					between(t, "the retry", time.Since(at), 0, time.Millisecond)
+				}
+			}
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+			expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a", "1.2 sleep done → †state.b")
+			between(t, "all", time.Since(began), 25*time.Second, 26*time.Second)
+		})
+	})
+	t.Run("in a delegate", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			log := memory.New()
+			r := setUp(t, log)
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "work", "_delegate": "room", "_outputPath": "†state.a"}]`))
+			if err != nil || outcome.Status != journal.RunWaiting {
+				t.Fatal(outcome, err)
+			}
+			if due, ok := outcome.Calls[0].WaitsUntil(); !ok || time.Until(due) > 10*time.Second {
+				t.Errorf("the call waits until %s: %+v", due, outcome.Calls[0])
+			}
+			time.Sleep(10 * time.Second)
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Unasked: true})
+			expect(t, outcome, err, journal.RunDone, "1.1 work done → †state.a")
+		})
+	})
+	t.Run("not at all", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := setUp(t, memory.New())
+			r.Registry.Activities["flaky"].Backoff, r.Drain = 9*time.Second, time.Minute
+			outcome, err := r.Run(t.Context(), start(t, `[`+flaky+`, {"_tool": "flaky", "value": 3, "_backoff": "20s"}]`))
+			expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a", "1.2 flaky done")
+		})
 	})
 }

@@ -54,6 +54,11 @@ type Runner struct {
 	// Logs, if it is set, keeps the lines that calls print and log. A run that ends flushes it.
 	Logs plan.Logs
 
+	// Rest is the length from which on a pause between two attempts rests in the log: the call waits,
+	// and a run with nothing else to do ends waiting, to be resumed when the call is due. 0 has every
+	// run wait by itself. Fire-and-forget calls always pause in their run.
+	Rest time.Duration
+
 	// Budget bounds the use of models by a run and its delegates together.
 	Budget plan.Budget
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
+	"obelus/engine/internal/failure"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -77,7 +79,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		t.skip(c, d.Reason)
 	case sched.Reject:
 		c.Record.At = t.view.Seq() // if it runs again, it reads as of here
-		t.settle(c, journal.Failed, failureOf(d.Err))
+		t.settle(c, journal.Failed, failure.Fields(d.Err))
 	case sched.Fail:
 		c.Started = t.runner.now()
 		return t.complete(ctx, &result{index: i, err: d.Err})
@@ -87,6 +89,10 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 
 // wait records that a call waits, for values or for a time.
 func (t *tick) wait(c *sched.Call, d sched.Decision) {
+	if c.Record.Rests && !d.Due.IsZero() {
+		pause(t, c, max(d.Due.Sub(t.runner.now()), 1))
+		return
+	}
 	c.Record.WaitingOn = d.WaitsFor
 	e := sched.Event{Kind: sched.Missing}
 	if !d.Due.IsZero() {
@@ -122,8 +128,15 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	i := c.Index()
 	call := t.plan.Calls[i]
 	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema, Logs: t.runner.Logs}
-	c.Started = t.runner.now()
-	c.Record.Started, c.Record.WaitingOn, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil, nil
+	c.Started, c.Record.WaitingOn = t.runner.now(), nil
+	if c.Record.Rests { // it goes on with the attempts of an earlier run
+		in.Attempt = c.Record.Failures
+		if began, err := time.Parse(time.RFC3339, c.Record.Started); err == nil {
+			c.Started = began
+		}
+	} else {
+		c.Record.Started, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil
+	}
 	if call.Schedule == nil { // else it is the call's, and not of its delegate
 		c.Record.Due = ""
 	}

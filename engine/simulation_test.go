@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 	if len(all) < 100 {
 		return
 	}
-	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused", "ahead", "due"} {
+	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused", "ahead", "due", "rests"} {
 		if told[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
 		}
@@ -333,6 +333,9 @@ func (w *world) live(request *plan.Request, life int) (more bool) {
 	r := &engine.Runner{Log: log, Registry: w.registry(), Parallel: 1 + w.some(8), Drain: time.Duration(w.some(2)*6007-1000) * time.Millisecond}
 	r.WithoutChance()
 	r.Acquire = w.acquire
+	if w.chance != nil && life%2 == 0 {
+		r.Rest = 1500 * time.Millisecond // the first pause of a call is shorter
+	}
 	w.remember()
 	retry := w.inDoubt()
 	var outcome *journal.Outcome
@@ -372,6 +375,9 @@ func (w *world) live(request *plan.Request, life int) (more bool) {
 	_, due := journal.EarliestDue(outcome.Calls)
 	if due {
 		w.tell("due")
+	}
+	if slices.ContainsFunc(outcome.Calls, func(r journal.Record) bool { return r.Rests }) {
+		w.tell("rests")
 	}
 	return outcome.Status == journal.RunWaiting && (due || w.decide() || w.decided() || len(w.inDoubt()) > 0)
 }

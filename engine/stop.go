@@ -29,7 +29,7 @@ func (t *tickRun) interrupted() (*journal.Outcome, error) {
 		if drains && !end.Stopped {
 			appendRunEvent(t.tick, end.Draining())
 		}
-		t.stopTimer()
+		t.pauseEnd.stop()
 		t.requeuePaused()
 		return nil
 	})

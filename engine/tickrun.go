@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"obelus/engine/internal/listen"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -30,11 +31,10 @@ type tickRun struct {
 	unreleased bool            // it has halted, since its plan waits to be released
 	sent       *store.Standing // with the batch that is being appended; nil where it is unchanged
 
-	polling    bool           // the goroutine of the loop polls the log
-	pollTicker *time.Ticker   // for that; nil before it first does
-	journalled int64          // the journal's position up to which decisions were read
-	pending    *pendingCommit // the step before, while it is being written
-	pauseTimer *time.Timer    // brings the end of the first pause; nil before there was one
+	listener   *listen.Listener // while calls wait for appends of others, and some are at work; else nil
+	journalled int64            // the journal's position up to which decisions were read
+	pending    *pendingCommit   // the step before, while it is being written
+	pauseEnd   pauseTimer       // brings the end of the first pause; nil before there was one
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
@@ -68,11 +68,7 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 	}
 	t.state.Restore()
 	t.loop.current = t
-	defer func() {
-		if t.pollTicker != nil {
-			t.pollTicker.Stop()
-		}
-	}()
+	defer func() { t.listener.Stop() }()
 	for {
 		tasks, err := t.step(ctx, t.givenResults, false)
 		if err != nil {
@@ -122,25 +118,19 @@ func (t *tickRun) await(ctx context.Context) error {
 	if t.recorded != nil {
 		t.deliverRecorded()
 	}
-	var polls <-chan time.Time
-	if t.polling = t.state.AwaitsOutside(); t.polling {
-		if t.pollTicker == nil {
-			t.pollTicker = time.NewTicker(pollInterval)
-		}
-		polls = t.pollTicker.C
-	}
+	t.listen(ctx)
 	var res *result
-	due := false
+	news := false
 	if !isDue(t.state, t.loop.opened) {
 		var err error
-		if res, due, err = t.loop.wait(polls); err != nil {
+		if res, news, err = t.loop.wait(t.listener.Heard()); err != nil {
 			return err
 		}
 	}
 	if res == nil && isDue(t.state, t.loop.opened) { // also if its timer is about to tell so
 		res = &result{tick: t, retryDue: true}
 	}
-	polled := (due || res == nil) && !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside()
+	polled := (news || res == nil) && !t.loop.isInterrupted() && t.isActive() && t.state.AwaitsOutside()
 	if polled {
 		if err := t.poll(ctx); err != nil {
 			if res != nil {
@@ -184,9 +174,24 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
 
-// pollInterval is the time between polls of the log for foreign messages, while calls wait for them
-// and others run.
-const pollInterval = 100 * time.Millisecond
+// lookEvery is how often the log is looked at for foreign messages and decisions though nothing was
+// appended, while calls wait for them and others run.
+const lookEvery = 5 * time.Second
+
+// listen begins or ends listening for appends of others.
+func (t *tickRun) listen(ctx context.Context) {
+	switch waits := t.state.AwaitsOutside(); {
+	case waits && t.listener == nil:
+		every := lookEvery
+		if t.runner.Attend != nil { // a person who leaves a call held appends nothing
+			every = listen.Gathering
+		}
+		t.listener = listen.New(ctx, t.runner.Log, every)
+	case !waits:
+		t.listener.Stop()
+		t.listener = nil
+	}
+}
 
 // poll reads foreign messages and decisions, and requeues the calls that wait for them.
 func (t *tickRun) poll(ctx context.Context) error {
@@ -294,9 +299,9 @@ func (t *tickRun) setTimer() {
 	if !ok {
 		return
 	}
-	t.stopTimer()
+	t.pauseEnd.stop()
 	if left := due - time.Since(t.loop.opened); left > 0 { // else the loop knows
-		t.pauseTimer = time.AfterFunc(left, func() { t.loop.send(&result{tick: t, retryDue: true}) })
+		t.pauseEnd.timer = time.AfterFunc(left, func() { t.loop.send(&result{tick: t, retryDue: true}) })
 	}
 }
 
@@ -311,9 +316,11 @@ func (l *loop) untilDue(due time.Time) time.Duration {
 	return time.Since(l.opened) + max(due.Sub(l.runner.now()), 1)
 }
 
-// stopTimer stops the timer of pauses.
-func (t *tickRun) stopTimer() {
-	if t.pauseTimer != nil {
-		t.pauseTimer.Stop()
+// pauseTimer is the timer of the first pause that ends; its zero value has none.
+type pauseTimer struct{ timer *time.Timer }
+
+func (p pauseTimer) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
 	}
 }

@@ -147,7 +147,7 @@ func (l *loop) stepWithLock(res *result) (tasks []task) {
 		}
 	}()
 	tasks, err = t.stepWith(context.WithoutCancel(l.interrupt), res, false)
-	loopActs = err != nil || !t.isActive() || isDue(t.state, l.opened) || t.state.AwaitsOutside() && !t.polling
+	loopActs = err != nil || !t.isActive() || isDue(t.state, l.opened) || t.state.AwaitsOutside() && t.listener == nil
 	return tasks
 }
 

@@ -45,8 +45,10 @@ type OpReader interface {
 
 // Reader reads contexts.
 //
-// Iterators hold their resources until the loop over them ends. They yield at
-// most one error, last.
+// Iterators yield at most one error, last. While the body of a loop over messages, entries or
+// contexts is at work, nothing of the log is held for it, however long that takes: they are read in
+// pages, as the log was when the first was read, or as it grows. That of Touching holds its
+// resources until the loop ends.
 type Reader interface {
 	OpReader
 

@@ -96,9 +96,11 @@ type Record struct {
 	// Of a call that is done though it failed: code and message of the failure, which went to its
 	// last alternative.
 	Handled plan.Values `json:"handled,omitempty"`
-	// It pauses before the next attempt.
-	Rests   bool   `json:"rests,omitempty"`
-	RetryAt string `json:"retry_at,omitempty"` // time of the next attempt
+	// It pauses before the next attempt: it is running where the run waits for that, and waiting
+	// where the pause is one that the run may end in (see [obelus/engine.Runner].Rest).
+	Rests    bool   `json:"rests,omitempty"`
+	RetryAt  string `json:"retry_at,omitempty"` // time of the next attempt
+	Failures int    `json:"failures,omitempty"` // of a call that pauses: its failed attempts in a row
 	// Of a call that has been retried: the bound on its attempts.
 	MaxTries  int      `json:"max_attempts,omitempty"`
 	WaitingOn []string `json:"waiting_on,omitempty"`
@@ -140,12 +142,17 @@ type Condition struct {
 	Reads map[string]int64 `json:"reads,omitempty"`
 }
 
-// WaitsUntil returns the time for which the call waits; ok is false if it waits for none.
+// WaitsUntil returns the time for which the call waits, of its next attempt too; ok is false if it
+// waits for none.
 func (r *Record) WaitsUntil() (due time.Time, ok bool) {
 	if r.Status != Waiting || len(r.WaitingOn) > 0 && r.Child == "" {
 		return due, false
 	}
-	due, err := time.Parse(time.RFC3339, r.Due)
+	text := r.Due
+	if r.Rests {
+		text = r.RetryAt
+	}
+	due, err := time.Parse(time.RFC3339, text)
 	return due, err == nil
 }
 
@@ -197,6 +204,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	w.Object("handled", r.Handled)
 	w.True("rests", r.Rests)
 	w.NonEmpty("retry_at", r.RetryAt)
+	w.NonZero("failures", int64(r.Failures))
 	w.NonZero("max_attempts", int64(r.MaxTries))
 	if len(r.WaitingOn) > 0 {
 		w.Value("waiting_on", r.WaitingOn)

@@ -37,7 +37,8 @@
 // [Supervisor.Decide] and [Supervisor.Release] wake it at once. Of what other processes append the
 // supervisor hears by [store.Reader].Await, within milliseconds or a second. Each second
 // ([Config].Poll) it looks besides at what is due in the log, so that it also goes on with waiting
-// runs whose time has come and with orphans, runs that no process holds:
+// runs whose time has come, that of the next attempt of a call after a long pause ([Config].Rest)
+// too, and with orphans, runs that no process holds:
 //
 //   - those that a process left when it was shut down or died before New;
 //   - those of a process that dies later, within a minute from then;

@@ -80,6 +80,69 @@ func TestTimes_DueWhileNothingRan(t *testing.T) {
 	}
 }
 
+// TestRetries_RestInTheLog: between two attempts of a call with a long pause its run is not at work,
+// holds nothing and goes on by itself when the call is due, also by a server that begins later.
+func TestRetries_RestInTheLog(t *testing.T) {
+	for name, away := range map[string]time.Duration{"there": 0, "away": 4 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, w *worker) {
+				run := w.start("a", "flaky", nil)
+				w.expect(run, journal.RunWaiting, "null")
+				due := w.expectRest("a", 1)
+				if away > 0 {
+					if err := w.Shutdown(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(away)
+					w.open(nil)
+				}
+				for {
+					time.Sleep(time.Second)
+					if records, err := journal.In(w.log, "a").Records(t.Context()); err != nil {
+						t.Fatal(err)
+					} else if records[0].Attempts == 2 {
+						break
+					}
+				}
+				if late := time.Since(due) - away; late > 2*DefaultPoll {
+					t.Errorf("it is tried again %s after it was due", late)
+				}
+				w.expectRest("a", 2)
+				outcome, err := w.Wait(t.Context(), "a")
+				if err != nil || outcome.Status != journal.RunDone || outcome.Output != "attempt 3" {
+					t.Errorf("%+v, %v", outcome, err)
+				}
+			})
+		})
+	}
+}
+
+// expectRest checks that the only call of a run rests after some attempts, and returns when it is
+// due.
+func (w *worker) expectRest(name string, attempts int) time.Time {
+	w.t.Helper()
+	synctest.Wait()
+	records, err := journal.In(w.log, name).CurrentRecords(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	call := records[0]
+	due, ok := call.WaitsUntil()
+	if !ok || !call.Rests || call.Status != journal.Waiting || call.Attempts != attempts || call.MaxTries != 3 || call.Error["message"] != "down" {
+		w.t.Fatalf("it does not rest: %+v", call)
+	}
+	holder, err := w.log.Holder(w.t.Context(), name)
+	if err != nil || holder != "" || len(w.Runs()) != 0 {
+		w.t.Errorf("it is held by %q, and %d runs are at work: %v", holder, len(w.Runs()), err)
+	}
+	for info, err := range w.log.Contexts(w.t.Context(), store.ContextFilter{}) {
+		if err != nil || info.Standing.Status != string(journal.RunWaiting) || info.Standing.Waiting != 1 || !info.Standing.Due.Equal(due) {
+			w.t.Errorf("in lists: %+v, %v, not due at %s", info.Standing, err, due)
+		}
+	}
+	return due
+}
+
 // TestOrphans_ParentOfAnEndedDelegate: a delegate's run that was resumed by itself, and ended while no
 // server was there, has the run go on that waits for it.
 func TestOrphans_ParentOfAnEndedDelegate(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
 // newRunner returns an engine with the settings as they are now.
 func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
 	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	r.Observe, r.Spent, r.Watch = s.config.Observe, s.config.Spent, s.config.Watch
+	r.Observe, r.Spent, r.Watch, r.Rest = s.config.Observe, s.config.Spent, s.config.Watch, s.config.Rest
 	return r
 }
 

@@ -37,6 +37,10 @@ type Config struct {
 	// has not announced; 0 for DefaultPoll.
 	Poll time.Duration
 
+	// Rest is the length from which on a pause between two attempts of a call rests in the log, see
+	// [engine.Runner]; 0 for DefaultRest.
+	Rest time.Duration
+
 	// Logger receives a record of each run. Nil discards them.
 	Logger *slog.Logger
 
@@ -65,6 +69,7 @@ const (
 	DefaultQueue   = 256
 	DefaultTimeout = time.Hour
 	DefaultPoll    = time.Second
+	DefaultRest    = 10 * time.Second
 )
 
 // withDefaults returns the configuration with a value for each field.
@@ -75,6 +80,7 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(max(c.Timeout, 0), serve.Timeout, DefaultTimeout)
 	c.NoResume = c.NoResume || serve.NoResume
 	c.Poll = cmp.Or(max(c.Poll, 0), DefaultPoll)
+	c.Rest = cmp.Or(max(c.Rest, 0), DefaultRest)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -27,7 +28,8 @@ type worker struct {
 }
 
 // newWorker returns a worker with the activities double, which returns twice its n, stop, which
-// waits for the test or until its run is over, and hold, which waits for the test alone.
+// waits for the test or until its run is over, hold, which waits for the test alone, and flaky, whose
+// first two attempts fail.
 func newWorker(t *testing.T, configure func(*Config)) *worker {
 	t.Helper()
 	return newWorkerOf(t, fstest.MapFS{"obelus.lua": {Data: []byte(`return { drain = "1s" }`)}}, memory.New(), configure)
@@ -55,6 +57,12 @@ func newWorkerOf(t *testing.T, files fs.FS, log store.Log, configure func(*Confi
 	}) (float64, error) {
 		return 2 * in.N, nil
 	}
+	flaky := func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+		if in.Attempt < 3 {
+			return plan.Result{}, plan.NewFailure("down")
+		}
+		return plan.Result{Value: fmt.Sprint("attempt ", in.Attempt)}, nil
+	}
 	var err error
 	w.host, err = host.Open(host.Config{
 		FS: files,
@@ -62,8 +70,9 @@ func newWorkerOf(t *testing.T, files fs.FS, log store.Log, configure func(*Confi
 			{Name: "double", Activity: engine.Typed(double)},
 			{Name: "stop", Activity: plan.ActivityFunc(stop)},
 			{Name: "hold", Activity: plan.ActivityFunc(hold)},
+			{Name: "flaky", Activity: plan.ActivityFunc(flaky), Retries: 2, Backoff: 20 * time.Second},
 		},
-		Tools: map[string]any{"stop": map[string]any{}, "hold": map[string]any{}},
+		Tools: map[string]any{"stop": map[string]any{}, "hold": map[string]any{}, "flaky": map[string]any{}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@
 //	GET    /v1/contexts/{context}/logs             ?call= &level= &after= &newest= &limit=
 //	GET    /v1/contexts/{context}/calls            ?at= &status= &tool= &cursor= &limit=
 //	GET    /v1/contexts/{context}/approvals
-//	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
+//	GET    /v1/contexts/{context}/get              ?ref= &at= &instance= &depth=
 //	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/events           ?after= server-sent events
 //	GET    /v1/contexts/{context}/graph            ?tick= &at= calls, and which reads what of which
@@ -72,18 +72,19 @@
 // without all=true, and parent=CONTEXT lists those of one context. Counts are
 // {"total","status":{"done":12,…}}.
 //
-// In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds
-// the number of messages; cursor=1.2 is for the calls after that one. get without ref has all
-// kinds. Steps are {"steps","next"}, 64 of them or as many as limit says, and next is the after of
-// the next page. Logs are the lines that scripts printed and logged, {"lines","next"}, 100 of them
-// or as many as limit says; next is the after of the next page. A graph is
-// {"ticks":[{"nodes","wires"}]}, as obelus graph --json has them, of the newest run; with at, of
-// the calls as they stood then. A diff compares context a as of a_at with b as of b_at: b is the
-// same context unless it is given. The calls of downstream are those that resume with from runs
-// again in a fork. GET /v1/plans/refund.lua is about plans/refund.lua, whose "kind" says where its
-// calls come from: calls (they stand there), function or model. A check of no plan is one of all;
-// {"calls","output"} is a plan itself; the values of "context" count if it is given. It answers
-// with an array of problems.
+// In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds the
+// number of messages; cursor=1.2 is for the calls after that one. get without ref has all kinds;
+// with depth=2, instead of an object or array below the second level, unless it is empty, stands
+// {"…":"array","entries":12}, which says "object" of an object. Steps are {"steps","next"}, 64 of
+// them or as many as limit says, and next is the after of the next page. Logs are the lines that
+// scripts printed and logged, {"lines","next"}, 100 of them or as many as limit says; next is the
+// after of the next page. A graph is {"ticks":[{"nodes","wires"}]}, as obelus graph --json has
+// them, of the newest run; with at, of the calls as they stood then. A diff compares context a as
+// of a_at with b as of b_at: b is the same context unless it is given. The calls of downstream are
+// those that resume with from runs again in a fork. GET /v1/plans/refund.lua is about
+// plans/refund.lua, whose "kind" says where its calls come from: calls (they stand there), function
+// or model. A check of no plan is one of all; {"calls","output"} is a plan itself; the values of
+// "context" count if it is given. It answers with an array of problems.
 //
 // POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with
 // "context" as the values that it may see, and answers {"status","result","error"}, done or

@@ -177,6 +177,7 @@ func exchanges(s *site) []exchange {
 		{"GET /v1/contexts/{context}/calls", "/v1/contexts/fork/calls", "", 200},
 		{"GET /v1/contexts/{context}/get", "/v1/contexts/a/get", "", 200},
 		{"GET /v1/contexts/{context}/get", "/v1/contexts/a/get?ref=state.two", "", 200},
+		{"GET /v1/contexts/{context}/get", "/v1/contexts/a/get?depth=1", "", 200},
 		{"GET /v1/contexts/{context}/why", "/v1/contexts/a/why?ref=state.two", "", 200},
 		{"GET /v1/contexts/{context}/graph", "/v1/contexts/a/graph", "", 200},
 		{"GET /v1/contexts/{context}/graph", "/v1/contexts/f/graph", "", 200},

@@ -178,6 +178,7 @@ func FuzzRequests(f *testing.F) {
 		{"GET /v1/contexts/C/get", "done", "", "ref=state.double&at=2&instance=%E2%91%A0", "", ``},
 		{"GET /v1/contexts/C/get", "done", "", "ref=%E2%80%A0input.n*2%2B%E2%80%A0state.double", "", ``},
 		{"GET /v1/contexts/C/get", "done", "", "ref=%E2%80%A0(", "", ``},
+		{"GET /v1/contexts/C/get", "done", "", "depth=1", "", ``},
 		{"GET /v1/contexts/C/why", "done", "", "ref=state", "", ``},
 		{"GET /v1/contexts/C/events", "done", "", "", "3", ``},
 		{"GET /v1/contexts/C/events", "held", "", "after=99999", "x", ``},

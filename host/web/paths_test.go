@@ -122,6 +122,33 @@ func TestKindsAndAllKinds(t *testing.T) {
 	s.refused("GET", "/v1/contexts/a/why", "", 400, "request")
 }
 
+// TestGet_Depth: objects and arrays below so many levels are shown by what they are and how many
+// entries they have; other values, and empty ones, as they are.
+func TestGet_Depth(t *testing.T) {
+	s := serve(t, chain, nil, nil)
+	s.ask("POST", "/v1/contexts/a/messages", `[{"type":"input","n":1},{"type":"state","user":{"name":"Ann","tags":["a","b",{"c":[{}]}],"none":{},"nothing":[],"null":null}}]`)
+	const array, object = `{"entries":3,"…":"array"}`, `{"entries":5,"…":"object"}`
+	for query, want := range map[string]string{
+		"depth=1":                       `{"input":{"entries":1,"…":"object"},"state":{"entries":1,"…":"object"}}`,
+		"depth=2":                       `{"input":{"n":1},"state":{"user":` + object + `}}`,
+		"ref=state&depth=1":             `{"user":` + object + `}`,
+		"ref=state&depth=2":             `{"user":{"name":"Ann","none":{},"nothing":[],"null":null,"tags":` + array + `}}`,
+		"ref=state.user.tags&depth=1":   `["a","b",{"entries":1,"…":"object"}]`,
+		"ref=state.user.tags&depth=2":   `["a","b",{"c":{"entries":1,"…":"array"}}]`,
+		"ref=state.user.tags&depth=3":   `["a","b",{"c":[{}]}]`,
+		"ref=state.user.tags&depth=100": `["a","b",{"c":[{}]}]`,
+		"ref=state.user.tags":           `["a","b",{"c":[{}]}]`,
+		"ref=state.user.name&depth=1":   `"Ann"`,
+		"ref=state.user.none&depth=1":   `{}`,
+	} {
+		s.expect("GET", "/v1/contexts/a/get?"+query, "", 200, want)
+	}
+	for _, wrong := range []string{"0", "-1", "two", "1.5"} {
+		s.refused("GET", "/v1/contexts/a/get?depth="+wrong, "", 400, "request")
+	}
+	s.refused("GET", "/v1/contexts/a/why?ref=state&depth=1", "", 400, "request")
+}
+
 // TestSteps holds that pages of steps join to the whole journal of a context.
 func TestSteps(t *testing.T) {
 	s := serve(t, chain, nil, nil)

@@ -165,12 +165,19 @@ func (s reading) getValue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	q := queryOf(r)
+	depth := q.seq("depth")
+	if q.err != nil {
+		return q.err
+	}
 	c := journal.In(s.log, r.PathValue("context"))
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func() (value any, err error) {
 		if expr == nil {
-			return s.lookup().Values(r.Context(), r.PathValue("context"), at, instance)
+			value, err = s.lookup().Values(r.Context(), r.PathValue("context"), at, instance)
+		} else {
+			value, err = history.Get(r.Context(), c, expr, at, instance)
 		}
-		return history.Get(r.Context(), c, expr, at, instance)
+		return toDepth(value, depth), err
 	})
 }
 

@@ -40,7 +40,7 @@ func (s *Server) table() []route {
 		{"GET /v1/contexts/{context}/logs", host.MayRead, reading{s}.getLogs, "call level after newest limit"},
 		{"GET /v1/contexts/{context}/calls", host.MayRead, reading{s}.getCalls, "at status tool cursor limit"},
 		{"GET /v1/contexts/{context}/approvals", host.MayRead, lists{s}.getApprovals, ""},
-		{"GET /v1/contexts/{context}/get", host.MayRead, reading{s}.getValue, "ref at instance"},
+		{"GET /v1/contexts/{context}/get", host.MayRead, reading{s}.getValue, "ref at instance depth"},
 		{"GET /v1/contexts/{context}/why", host.MayRead, reading{s}.getWhy, "ref at instance"},
 		{"GET /v1/contexts/{context}/events", host.MayRead, s.getEvents, "after"},
 		{"GET /v1/contexts/{context}/graph", host.MayRead, timeline{s}.getGraph, "tick at"},

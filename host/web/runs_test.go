@@ -627,3 +627,41 @@ func TestRuns_PlanUnreadableForNow(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// tries counts the attempts of a call for a script.
+type tries struct{ n atomic.Int64 }
+
+// Next counts one more.
+func (t *tries) Next() int64 { return t.n.Add(1) }
+
+// TestRetries_RestOverHTTP: a run whose call pauses for long answers as waiting, with the failure
+// and the time of the next attempt, and goes on by itself.
+func TestRetries_RestOverHTTP(t *testing.T) {
+	files := map[string]string{
+		"obelus.lua": "return {}",
+		"activities/a.lua": `Activity.register("flaky", { retries = 2, backoff = "200ms" }, function(call, context, tool, key)
+			local n = tries:Next()
+			if n < 3 then return nil, "down" end
+			return { attempt = n, key = key }
+		end)`,
+		"plans/flaky.lua": `return { calls = { { _tool = "flaky", _outputPath = "†state" } }, output = "†state" }`,
+	}
+	s := serve(t, files, map[string]any{"tries": &tries{}}, func(c *Config) { c.poll, c.rest = 5*time.Millisecond, 50*time.Millisecond })
+	s.expect("POST", "/v1/runs", `{"plan":"plans/flaky.lua","context":"a","wait":true}`, 200, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
+	rested := 0
+	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "a", Call: "1.1", Event: string(journal.Waiting)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := journal.ReadRecord(entry)
+		if err != nil || !r.Rests || r.RetryAt == "" || r.MaxTries != 3 || r.Failures != r.Attempts {
+			t.Errorf("it rests as %+v, %v", r, err)
+		}
+		rested++
+	}
+	if rested == 0 {
+		t.Error("it has not rested")
+	}
+	s.until("a", journal.RunDone)
+	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `{"attempt":3,"key":"a/1.1"}`)
+}

@@ -47,7 +47,7 @@ func New(config Config) *Server {
 	s.exporter = s.newExporter(serve.OTLP)
 	s.supervisor = supervise.New(supervise.Config{
 		Host: config.Host, Log: config.Log, Runs: config.Runs, Queue: config.Queue, Timeout: config.Timeout,
-		NoResume: config.NoResume, Poll: config.poll, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
+		NoResume: config.NoResume, Poll: config.poll, Rest: config.rest, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
 		Skipped: s.metrics.skip,
 	})
 	s.log = s.supervisor.Log()

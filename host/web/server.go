@@ -61,6 +61,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	poll time.Duration // [supervise.Config].Poll
+	rest time.Duration // [supervise.Config].Rest
 }
 
 // Defaults of [Config].

@@ -113,13 +113,15 @@ func (l *Log) Await(ctx context.Context, after int64) (newest int64, err error) 
 	}
 }
 
+const selectNewestOfAll = "SELECT max(n) FROM journal"
+
 // newestN is the newest position in the journal of all contexts.
 func (l *Log) newestN(ctx context.Context) (n int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	err = l.readers.read(func(c *conn) error {
-		row, err := c.one(ctx, "SELECT max(n) FROM journal")
+		row, err := c.one(ctx, selectNewestOfAll)
 		if err == nil {
 			n = integer(row[0])
 		}

@@ -70,57 +70,36 @@ func (l *Log) Info(ctx context.Context, name string) (info store.ContextInfo, er
 	return info, explain(l.path, err)
 }
 
-// A list is read in pages, each by a query of its own, so that no connection is taken while the
-// caller looks at a context. The first is small, since most callers want few.
-const (
-	firstPage = 16
-	lastPage  = 256
-)
-
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error] {
 	return func(yield func(store.ContextInfo, error) bool) {
-		size := firstPage
+		f, size := f, firstPage
 		if isScanned(&f) {
-			size = lastPage // each page reads all rows
+			size *= firstPage // each page reads all rows
 		}
-		for ; ; size = min(4*size, lastPage) {
-			page, err := l.contextPage(ctx, f, size)
-			for _, info := range page {
-				if !yield(info, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(store.ContextInfo{}, err)
-			}
-			if err != nil || len(page) < size {
-				return
-			}
-			f.After = page[len(page)-1].Mark()
+		read := func(c *conn, p *page[store.ContextInfo]) error { return c.contexts(ctx, &f, p) }
+		goOn := func(info store.ContextInfo) bool {
+			f.After = info.Mark()
+			return true
 		}
+		pages(l, ctx, size, read, goOn)(yield)
 	}
 }
 
-// contextPage reads the next contexts of a list, at most so many.
-func (l *Log) contextPage(ctx context.Context, f store.ContextFilter, size int) (page []store.ContextInfo, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	w := contextConditions(&f)
+// contexts reads the next contexts of a list.
+func (c *conn) contexts(ctx context.Context, f *store.ContextFilter, p *page[store.ContextInfo]) error {
+	w := contextConditions(f)
 	// What is picked first, and described then: SQLite would describe all that it sorts.
 	const order = " ORDER BY c.updated DESC, c.context DESC"
-	picked := fmt.Sprintf("SELECT c.context FROM %s%s%s LIMIT %d", scanned(&f), w, order, size)
+	picked := fmt.Sprintf("SELECT c.context FROM %s%s%s LIMIT %d", scanned(f), w, order, p.size)
 	sql := "SELECT " + infoColumns + " FROM (" + picked + ") AS p CROSS JOIN contexts AS c ON c.context = p.context" + andLeases + order
-	err = l.readers.read(func(c *conn) error {
-		page = page[:0]
-		return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
-			info, err := c.contextInfo(ctx, row)
-			page = append(page, info)
-			return true, err
-		})
+	return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
+		info, err := c.contextInfo(ctx, row)
+		if err != nil {
+			return false, err
+		}
+		return p.add(info, row), nil
 	})
-	return page, explain(l.path, err)
 }
 
 // CountContexts implements [store.Log].

@@ -384,16 +384,43 @@ func TestImmutable_WrittenMeanwhile(t *testing.T) {
 	}
 	var err error
 	given := 0
-	for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
+	for _, err = range l.Touching(t.Context(), store.Query{Context: "c", Path: store.MustParsePath("†s")}) {
 		if err == nil {
 			given++
 		}
 		change()
 	}
 	if given != 1 || !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "log.db was written by another process while it was read") {
-		t.Errorf("%d messages, %v", given, err)
+		t.Errorf("%d operations, %v", given, err)
+	}
+	given = 0
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: "c"}) { // they are read at once
+		if given++; err != nil || m.Seq != int64(given) {
+			t.Errorf("message %d: %v, %v", given, m, err)
+		}
+		change()
+	}
+	if given != 2 {
+		t.Errorf("%d messages", given)
 	}
 	tries := 0
+	for n, err := range pages(l, t.Context(), 1, func(_ *conn, p *page[int]) error {
+		p.add(tries, nil)
+		if tries++; tries == 2 {
+			change()
+			return errors.New("half a change")
+		}
+		return nil
+	}, func(int) bool { return true }) {
+		if n != given-2 || err != nil { // the first try of the second page gives nothing
+			t.Errorf("page %d is of try %d: %v", given-2, n, err)
+		}
+		given += 2
+	}
+	if given != 6 || tries != 3 {
+		t.Errorf("%d pages of %d tries", given/2-1, tries)
+	}
+	tries = 0
 	for n, err := range sequence(l, t.Context(), func(_ *conn, yield func(int) bool) error {
 		if tries++; tries < 3 {
 			change()

@@ -9,38 +9,6 @@ import (
 	"obelus/store"
 )
 
-const (
-	insertLog = `INSERT INTO logs (context, call, line, tool, attempt, date, level, printed, text, fields)
-	VALUES (?1, ?2, COALESCE((SELECT max(line) FROM logs WHERE context = ?1 AND call = ?2), 0) + 1 + ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
-	// The lines from the newest that is too much on: the newest of all stays. The size of a line is
-	// that of store.LogLine.
-	dropLogs = `DELETE FROM logs WHERE context = ?1 AND call = ?2 AND line <= (
-		SELECT max(line) FROM (
-			SELECT line, sum(octet_length(text) + COALESCE(octet_length(fields), 0) + 64) OVER (ORDER BY line DESC) AS total
-			FROM logs WHERE context = ?1 AND call = ?2)
-		WHERE total > ?3 AND line < (SELECT max(line) FROM logs WHERE context = ?1 AND call = ?2))`
-)
-
-// insertLogs writes the lines of scripts that a batch has, and drops the oldest of their calls.
-func (w *writer) insertLogs(b *store.Batch) error {
-	calls := map[string]bool{}
-	for i := range b.Logs {
-		l := &b.Logs[i]
-		calls[l.Call] = true
-		err := w.exec(insertLog, b.Context, l.Call, l.Dropped, l.Tool, int64(l.Attempt), store.FormatDate(l.Date), l.Level.String(), l.Printed,
-			l.Text, encoded(l.Fields, len(l.Fields) > 0))
-		if err != nil {
-			return err
-		}
-	}
-	for call := range calls {
-		if err := w.exec(dropLogs, b.Context, call, b.KeepLogs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Logs implements [store.Log].
 func (l *Log) Logs(ctx context.Context, f store.LogFilter) iter.Seq2[store.LogLine, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.LogLine) bool) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -149,41 +150,141 @@ func identity(context string, seq int64) string {
 	return context + " " + strconv.FormatInt(seq, 10)
 }
 
-// Messages implements [store.Log]. It holds one message at a time. Where all are
-// asked for, one that is missing is noticed.
+// Messages implements [store.Log]. Where all are asked for, one that is missing is noticed.
 func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
-	return sequence(l, ctx, func(c *conn, yield func(*store.Message) bool) error {
-		next := int64(0)
-		if f == (store.Filter{Context: f.Context, After: f.After, At: f.At}) {
-			next = max(f.After, 0) + 1
+	return func(yield func(*store.Message, error) bool) {
+		r := &messageReader{ctx: ctx, filter: f}
+		few := f.Newest || f.Type != "" || f.Kind != "" || !f.Since.IsZero() || f.Schema
+		pages(l, ctx, firstOf(few), r.read, r.goOn)(yield)
+	}
+}
+
+// firstOf is the size of a first page. few says that mostly one value is wanted, the newest, or
+// that all are read to find those that a filter picks.
+func firstOf(few bool) int {
+	if few {
+		return 1
+	}
+	return 4 * firstPage
+}
+
+// messageReader reads a list of messages page by page.
+type messageReader struct {
+	ctx    context.Context
+	filter store.Filter // of those that are left
+	end    int64        // the newest message when the first page was read, if that was not all
+	// If the filter has a path: the messages that touch it, by context, see [conn.touched].
+	touched map[string][]int64
+}
+
+// goOn leaves the messages after one.
+func (r *messageReader) goOn(after *store.Message) (more bool) {
+	f := &r.filter
+	if f.Newest {
+		f.At = after.Seq - 1
+		return f.At > 0
+	}
+	f.After, f.At = after.Seq, max(f.At, r.end)
+	return f.After < f.At
+}
+
+// read reads the next page.
+func (r *messageReader) read(c *conn, p *page[*store.Message]) error {
+	f, next := r.filter, int64(0)
+	if f == (store.Filter{Context: f.Context, After: f.After, At: f.At}) {
+		next = max(f.After, 0) + 1
+	}
+	missing := func() error {
+		return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s is missing", next, f.Context)}
+	}
+	err := c.overSpans(r.ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
+		if s.beside(f.After, f.At) {
+			return true, nil
 		}
-		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
-			if s.beside(f.After, f.At) {
-				return true, nil
+		part := f
+		if part.Context = s.context; s.upto < math.MaxInt64 && (f.At == 0 || f.At > s.upto) {
+			part.At = s.upto
+		}
+		return r.readPart(c, part, p, func(row []driver.Value) (more bool, err error) {
+			m, err := message(row)
+			if err == nil && next > 0 && m.Seq != next {
+				err = missing()
 			}
-			part := f
-			if part.Context = s.context; s.upto < math.MaxInt64 && (f.At == 0 || f.At > s.upto) {
-				part.At = s.upto
+			if err != nil {
+				return false, err
 			}
-			more = true
-			sql, values := selectMessages(part)
-			err = c.each(ctx, sql, values, func(row []driver.Value) (bool, error) {
-				m, err := message(row)
-				if err == nil && next > 0 && m.Seq != next {
-					err = &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s is missing", next, f.Context)}
-				}
-				if err == nil {
-					m.Context = f.Context
-					more = yield(m)
-				}
-				if next > 0 {
-					next++
-				}
-				return more, err
-			})
-			return more, err
+			if next > 0 {
+				next++
+			}
+			m.Context = f.Context
+			return p.add(m, row), nil
 		})
 	})
+	switch {
+	case err != nil:
+		return err
+	case p.full() && r.end == 0 && f.At == 0 && !f.Newest:
+		row, err := c.one(r.ctx, selectHeadOf, f.Context)
+		if err == nil {
+			r.end = integer(row[1])
+		}
+		return err
+	case p.full(), next == 0, next > r.end:
+		return nil
+	}
+	row, err := c.one(r.ctx, selectHeadOf, f.Context)
+	if err == nil && row[0] == nil {
+		return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, f.Context)
+	}
+	return cmp.Or(err, missing())
+}
+
+// readPart reads the next messages of one context, and reports whether there is room for more.
+func (r *messageReader) readPart(c *conn, f store.Filter, p *page[*store.Message], use func(row []driver.Value) (more bool, err error)) (more bool, err error) {
+	sql, values := selectMessages(f)
+	if f.Path.IsZero() {
+		err := c.each(r.ctx, sql, values, use)
+		return !p.full(), err
+	}
+	seqs, known := r.touched[f.Context]
+	if !known {
+		if seqs, err = c.touched(r.ctx, f.Context, f.Path); err != nil {
+			return false, err
+		}
+		if r.touched == nil {
+			r.touched = map[string][]int64{}
+		}
+		r.touched[f.Context] = seqs
+	}
+	first, _ := slices.BinarySearch(seqs, f.After+1)
+	if seqs = seqs[first:]; f.At > 0 {
+		last, _ := slices.BinarySearch(seqs, f.At+1)
+		seqs = seqs[:last]
+	}
+	for len(seqs) > 0 && !p.full() {
+		var some []int64
+		if n := min(len(seqs), max(p.size, lastPage/16)); f.Newest {
+			seqs, some = seqs[:len(seqs)-n], seqs[len(seqs)-n:]
+		} else {
+			some, seqs = seqs[:n], seqs[n:]
+		}
+		if err := c.each(r.ctx, sql, append(values[:len(values):len(values)], list(some)), use); err != nil {
+			return false, err
+		}
+	}
+	return !p.full(), nil
+}
+
+// list gives numbers the form that json_each takes.
+func list(numbers []int64) string {
+	b := []byte{'['}
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ']'))
 }
 
 // overSpans goes through the spans of a context's log until a function needs no more.
@@ -203,6 +304,8 @@ func (c *conn) overSpans(ctx context.Context, name string, newest bool, use func
 	return nil
 }
 
+// selectMessages picks messages of one context. With a path, the last value is missing: a list of
+// seqs.
 func selectMessages(f store.Filter) (sql string, values []driver.Value) {
 	var w conditions
 	w.add("context = ?", f.Context)
@@ -228,7 +331,7 @@ func selectMessages(f store.Filter) (sql string, values []driver.Value) {
 	table := "messages AS m"
 	switch {
 	case !f.Path.IsZero():
-		w.touching(f.Context, f.Path)
+		w.add("seq IN (SELECT value FROM json_each(?))")
 	case f.Schema:
 		table += " INDEXED BY messages_schema"
 	case f.Type != "" && f.Type != store.TypeData:
@@ -238,19 +341,22 @@ func selectMessages(f store.Filter) (sql string, values []driver.Value) {
 	return "SELECT " + messageColumns + " FROM " + table + w.String() + " ORDER BY seq" + direction(f.Newest), w.values
 }
 
-// touching picks the messages that touch a path in any instance.
-func (w *conditions) touching(name string, path store.Path) {
-	w.add("seq IN (SELECT seq FROM writes WHERE context = ?", name)
+// touched are the seqs of a context's messages that touch a path in any instance, oldest first.
+func (c *conn) touched(ctx context.Context, name string, path store.Path) (seqs []int64, err error) {
 	prefixes := path.Prefixes()
-	sql := " AND path IN (?" + strings.Repeat(", ?", len(prefixes)-1) + ")"
+	sql, values := "SELECT seq FROM writes WHERE context = ? AND path IN (?"+strings.Repeat(", ?", len(prefixes)-1)+")", []driver.Value{name}
 	for _, p := range prefixes {
-		w.values = append(w.values, p.String())
+		values = append(values, p.String())
 	}
 	for _, r := range below(path) {
 		sql += " UNION SELECT seq FROM writes WHERE context = ? AND path > ? AND path < ?"
-		w.values = append(w.values, name, r[0], r[1])
+		values = append(values, name, r[0], r[1])
 	}
-	w.sql[len(w.sql)-1] += sql + ")"
+	err = c.each(ctx, sql+" ORDER BY seq", values, func(row []driver.Value) (bool, error) {
+		seqs = append(seqs, integer(row[0]))
+		return true, nil
+	})
+	return seqs, err
 }
 
 // below are the two ranges of text, without their ends, in which all paths
@@ -321,24 +427,44 @@ func date(v driver.Value) (time.Time, error) {
 
 // Journal implements [store.Log].
 func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
-	return sequence(l, ctx, func(c *conn, yield func(store.Entry) bool) error {
-		if f.Context == "" {
-			return c.journal(ctx, f, span{n: math.MaxInt64}, yield)
+	return func(yield func(store.Entry, error) bool) {
+		f, end := f, int64(0) // end is the newest entry when the first page was read, if that was not all
+		read := func(c *conn, p *page[store.Entry]) error {
+			err := c.entries(ctx, f, p)
+			if err == nil && p.full() && end == 0 && f.At == 0 && !f.Newest {
+				var row []driver.Value
+				if row, err = c.one(ctx, selectNewestOfAll); err == nil {
+					end = integer(row[0])
+				}
+			}
+			return err
 		}
-		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
-			more = true
-			err = c.journal(ctx, f, s, func(e store.Entry) bool {
-				e.Context = f.Context
-				more = yield(e)
-				return more
-			})
-			return more, err
-		})
+		goOn := func(e store.Entry) bool {
+			if f.Newest {
+				f.At = e.N - 1
+				return f.At > 0
+			}
+			f.Seq, f.After, f.At = 0, e.N, max(f.At, end) // the entries after one are not older than Seq
+			return f.After < f.At
+		}
+		pages(l, ctx, firstOf(f.Newest || f.Call != "" || f.Seq > 0), read, goOn)(yield)
+	}
+}
+
+// entries reads the next entries that a filter picks.
+func (c *conn) entries(ctx context.Context, f store.JournalFilter, p *page[store.Entry]) error {
+	if f.Context == "" {
+		_, err := c.journal(ctx, f, span{n: math.MaxInt64}, p)
+		return err
+	}
+	return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
+		return c.journal(ctx, f, s, p)
 	})
 }
 
-// journal yields the entries of one context, or of all.
-func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield func(store.Entry) bool) error {
+// journal reads the next entries of one context, or of all, and reports whether there is room for
+// more.
+func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, p *page[store.Entry]) (more bool, err error) {
 	var w conditions
 	if s.context != "" {
 		w.add("context = ?", s.context)
@@ -346,7 +472,7 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 	if f.Seq > 0 && s.context != "" {
 		first, _, err := c.entryFrom(ctx, s.context, f.Seq)
 		if err != nil || first == 0 {
-			return err
+			return true, err
 		}
 		f.After = max(f.After, first-1)
 	}
@@ -368,11 +494,19 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 	case f.Event != "":
 		w.add("call IS NULL")
 	}
+	more = true
 	sql := "SELECT n, context, seq, date, call, event, data, (SELECT r.context FROM journal AS r WHERE r.n = j.n) FROM journal AS j" + w.String() + " ORDER BY n" + direction(f.Newest)
-	return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
+	err = c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
 		e, err := entry(row)
-		return err == nil && yield(e), err
+		if err == nil {
+			if f.Context != "" {
+				e.Context = f.Context
+			}
+			more = p.add(e, row)
+		}
+		return more, err
 	})
+	return more, err
 }
 
 func entry(row []driver.Value) (store.Entry, error) {

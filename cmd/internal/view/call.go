@@ -79,8 +79,8 @@ func FailedAttempt(r journal.Record) string {
 	return text + ": "
 }
 
-// Until returns the time for which a call waits, as in "until 2026-01-31T09:00:00Z, in 3 days";
-// empty for a call that waits for none.
+// Until returns the time for which a call waits, as in "until 2026-01-31T09:00:00Z, in 3 days", and
+// which attempt it waits for; empty for a call that waits for no time.
 func Until(r journal.Record) string {
 	due, ok := r.WaitsUntil()
 	if !ok {
@@ -93,6 +93,9 @@ func Until(r journal.Record) string {
 		text += fmt.Sprintf(", in %d days", left.Round(duration.Day)/duration.Day)
 	default:
 		text += ", in " + human.Duration(left)
+	}
+	if r.Rests {
+		text += fmt.Sprintf(", for attempt %d of %d", r.Attempts+1, r.MaxTries)
 	}
 	return text
 }

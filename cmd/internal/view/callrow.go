@@ -32,7 +32,7 @@ func CallRow(r journal.Record, verbose bool) []string {
 		result = human.FirstLine(Failure(r, verbose))
 	case r.Handled != nil:
 		result += " (" + HandledFailure(r) + ")"
-	case r.Rests && r.Status == journal.Running:
+	case r.Rests && !r.Status.Settled():
 		result = FailedAttempt(r) + human.FirstLine(Failure(r, verbose))
 	case r.Status == journal.Held:
 		result = "for a person: " + Arguments(r.Hold)

@@ -15,8 +15,8 @@ type Event struct {
 
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
 	Joins  bool           // of Started: it takes no room beside the call with which it begins
-	// Of AttemptFailed: when the next attempt is due; of Missing: the time for which the call waits, 0
-	// for none. Since the run was opened.
+	// Of AttemptFailed: when the next attempt is due; of Missing: the time for which the call waits,
+	// which may be that of its next attempt, 0 for none. Since the run was opened.
 	Due  time.Duration
 	Hold *journal.Hold // of Decided
 }
@@ -105,7 +105,7 @@ func (s *State) move(i int, e Event) {
 func (c *Call) setStatus(e Event) {
 	switch r := &c.Record; e.Kind {
 	case Started:
-		r.Status, r.Rests, r.RetryAt = journal.Running, false, ""
+		r.Status, r.Rests, r.RetryAt, r.Failures = journal.Running, false, "", 0
 	case HeldBack:
 		r.Status = journal.Held
 	case Missing:
@@ -113,11 +113,13 @@ func (c *Call) setStatus(e Event) {
 	case Arrived:
 		r.Status = journal.Blocked
 	case Returned:
-		r.Status, r.Rests, r.RetryAt = journal.Blocked, false, ""
+		if r.Status = journal.Blocked; c.Step != 0 { // else it pauses since before this run
+			r.Rests, r.RetryAt, r.Failures = false, "", 0
+		}
 	case Decided:
 		r.Status, r.Hold = journal.Ready, e.Hold
 	case AttemptFailed:
-		r.Rests, c.Due = true, e.Due
+		r.Status, r.Rests, c.Due = journal.Running, true, e.Due
 	case Finished, Cut:
 		r.Status = e.Status
 	}

@@ -12,6 +12,7 @@
 //	queued  -- HeldBack      --> held
 //	queued  -- Confirmed     --> blocked
 //	queued  -- Missing       --> waiting
+//	queued  -- AttemptFailed --> paused
 //	queued  -- Finished      --> settled
 //	queued  -- Returned      --> queued
 //	parked  -- Released      --> queued

@@ -41,9 +41,9 @@ type Action uint8
 // The actions of calls.
 const (
 	Start   Action = iota // it begins, with its first attempt
-	Retry                 // it begins another attempt, with the arguments of the first
+	Retry                 // it begins another attempt, with the arguments of the first, which it has had in this run
 	Hold                  // it is held for a person
-	Wait                  // it waits for values from outside the plan, or for a time
+	Wait                  // it waits for values from outside the plan, or for a time, which may be that of its next attempt
 	Confirm               // its condition holds, or its time has come
 	Skip                  // it is not to run: a value that it needs was not written, or its condition does not hold
 	Reject                // it fails without running, by a fault of the plan that its alternatives do not handle
@@ -69,8 +69,13 @@ type Decision struct {
 func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error) {
 	e := evaluation{s, i, s.Plan.Calls[i], v}
 	record := &s.Calls[i].Record
+	if s.Calls[i].AwaitsRetry() && s.Calls[i].Step == 0 {
+		if due, err := time.Parse(time.RFC3339, record.RetryAt); err == nil && v.Now().Before(due) {
+			return Decision{Action: Wait, Due: due}, nil
+		}
+	}
 	switch h := record.Hold; {
-	case s.Calls[i].AwaitsRetry():
+	case s.Calls[i].AwaitsRetry() && s.Calls[i].Step != 0:
 		return Decision{Action: Retry}, nil
 	case h != nil && h.Decision == journal.Rejected:
 		return Decision{Action: Fail, Err: &plan.Failure{Fields: map[string]any{"message": h.Reason, "code": journal.Rejected}}}, nil

@@ -10,10 +10,10 @@ const (
 	Blocked Phase = iota // it waits for other calls of the plan
 	Queued               // it can begin, or go on, as soon as there is room
 	Parked               // it could begin, but its activity is at its limit
-	Waiting              // it waits for messages from outside the plan, for a time, or for its delegate
+	Waiting              // it waits for messages from outside the plan, for a time, a next attempt's too, or for its delegate
 	Held                 // it waits for a person's decision
 	Running              // it is at work
-	Paused               // it has failed, and pauses before the next attempt
+	Paused               // it has failed, and pauses before the next attempt, for which its run waits
 	Settled              // it has its outcome
 	Stopped              // it was cut off, or is in doubt: it goes on only in a run that is resumed
 	phases
@@ -36,7 +36,7 @@ const (
 	Missing                        // values from outside the plan are missing, for it or in its delegate, or it is not time
 	Arrived                        // something has come that it, or its delegate, may have waited for, a time too
 	Decided                        // a person has decided about it
-	AttemptFailed                  // an attempt has failed, and another is due after a pause
+	AttemptFailed                  // an attempt has failed, in an earlier run too, and another is due after a pause
 	Due                            // the pause before the next attempt is over
 	Returned                       // its attempt has not begun, and is left for the next time that it can
 	Finished                       // it has its outcome
@@ -67,6 +67,7 @@ var transitions = []transition{
 	{Queued, HeldBack, Held},
 	{Queued, Confirmed, Blocked},
 	{Queued, Missing, Waiting},
+	{Queued, AttemptFailed, Paused},
 	{Queued, Finished, Settled},
 	{Queued, Returned, Queued},
 	{Parked, Released, Queued},

@@ -65,7 +65,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "rests", "rests again", "rests on", "retried after a rest", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -464,9 +464,13 @@ func (s *simulation) run() (end []string) {
 	s.step(nil)
 	for stops := 0; ; {
 		inside := s.state.In(Running)+s.state.In(Paused) > 0
+		steps := 25 // between two stops
+		if slices.ContainsFunc(s.state.Calls, func(c Call) bool { return c.Phase == Paused && c.Step == 0 }) {
+			steps = 2
+		}
 		outside := s.outside()
 		switch {
-		case stops < 2 && s.r.IntN(25) == 0:
+		case stops < 2 && s.r.IntN(steps) == 0:
 			stops++
 			s.stop()
 			s.resume(s.r.IntN(2) == 0)
@@ -710,10 +714,22 @@ func (s *simulation) happen() {
 	case f.attempts < c.retries:
 		f.attempts++
 		s.note("retry", true)
-		s.state.Apply(Event{Kind: AttemptFailed, Call: i, Due: s.now + time.Duration(1+s.r.IntN(3))*time.Second})
+		pause := time.Duration(1+s.r.IntN(3)) * time.Second
+		s.state.Change(i).Record.RetryAt = store.FormatDate(s.Now().Add(pause))
+		s.pause(i, s.now+pause)
 	default:
 		s.finish(i)
 	}
+}
+
+// pause has a call pause until it is due again: its run waits for that, or may end before.
+func (s *simulation) pause(i int, due time.Duration) {
+	e := Event{Kind: AttemptFailed, Call: i, Due: due}
+	if s.r.IntN(2) == 0 {
+		s.note("rests", true)
+		e.Kind, s.state.Change(i).Record.Rests = Missing, true
+	}
+	s.state.Apply(e)
 }
 
 // finish settles a call at work, as its activity ends.
@@ -771,15 +787,27 @@ func (s *simulation) advance() {
 // evaluate has the scheduler decide about the next call, and checks that its author would agree.
 func (s *simulation) evaluate(i int) {
 	s.state.Dequeue(i)
-	due := s.state.Calls[i].AwaitsRetry()
+	retries, begun := s.state.Calls[i].AwaitsRetry(), s.state.Calls[i].Step != 0
 	d, err := s.state.Evaluate(s.t.Context(), i, s)
 	if err != nil {
 		s.fatalf("call %d: %v", i, err)
 	}
 	s.n++
 	c, f := s.state.Change(i), &s.facts.calls[i]
-	if due != (d.Action == Retry) {
-		s.fatalf("call %d awaits a retry: %t, and the decision is %d", i, due, d.Action)
+	if (retries && begun) != (d.Action == Retry) {
+		s.fatalf("call %d awaits a retry: %t, and the decision is %d", i, retries, d.Action)
+	}
+	if retries && !begun {
+		due, _ := time.Parse(time.RFC3339, c.Record.RetryAt)
+		if early := s.Now().Before(due); early != (d.Action == Wait) || early && !d.Due.Equal(due) {
+			s.fatalf("call %d is to be tried again at %s, and the decision at %s is %d, for %s", i, due, s.Now(), d.Action, d.Due)
+		}
+		if d.Action == Wait {
+			s.note("rests again", true)
+			s.pause(i, d.Due.Sub(s.Now())+s.now)
+			return
+		}
+		s.note("retried after a rest", d.Action == Start)
 	}
 	asks := c.Record.Hold == nil && len(s.author.calls[i].condition) > 0 && c.Record.If == nil
 	scheduled := !asks && c.Record.Hold == nil && c.Record.At == 0 && !c.timed
@@ -805,7 +833,7 @@ func (s *simulation) evaluate(i int) {
 		if c.Record.At == 0 {
 			c.Record.At = s.n
 		}
-		f.read, f.started = true, true
+		f.read, f.started, c.Record.WaitingOn = true, true, nil
 		s.state.Apply(Event{Kind: Started, Call: i})
 	case Hold:
 		c.Record.At, c.Record.Hold = s.n, &journal.Hold{Arguments: d.Arguments}
@@ -1185,9 +1213,13 @@ func (s *simulation) checkEnd() {
 func (s *simulation) stop() {
 	s.state.Begin(true)
 	for i := range s.state.Calls {
-		if s.state.Calls[i].AwaitsRetry() {
-			s.note("left to a resume", true)
+		if c := &s.state.Calls[i]; c.AwaitsRetry() {
+			s.note("left to a resume", c.Step != 0)
+			s.note("rests on", c.Step == 0)
 			s.state.Apply(Event{Kind: Returned, Call: i})
+			if on := c.Record.Rests && c.Record.RetryAt != ""; on != (c.Step == 0) {
+				s.fatalf("call %d, which began in step %d, pauses on: %t", i, c.Step, on)
+			}
 		}
 	}
 	for _, i := range s.running() {
@@ -1209,12 +1241,12 @@ func (s *simulation) stop() {
 			s.state.Apply(Event{Kind: Cut, Call: i, Status: journal.Interrupted})
 		}
 	}
-	s.state.ApplyTime(s.now + time.Hour) // the end of a pause may be noticed too late
-	s.checkCounts()
-	retries := func(c Call) bool { return c.AwaitsRetry() || c.Record.Rests }
+	retries := func(c Call) bool { return c.Step != 0 && c.Record.Rests && c.Phase != Waiting }
 	if s.state.In(Running) > 0 || slices.ContainsFunc(s.state.Calls, retries) {
 		s.fatalf("the run was stopped, and calls are at work or await a retry")
 	}
+	s.state.ApplyTime(s.now + time.Hour) // the end of a pause may be noticed too late
+	s.checkCounts()
 }
 
 // resume goes on with a run from its records, as a runner does. retry decides that calls in doubt run
@@ -1229,6 +1261,7 @@ func (s *simulation) resume(retry bool) {
 			r = was
 		default:
 			r.At, r.Child, r.Hold, r.Reads, r.If = was.At, was.Child, was.Hold, was.Reads, was.If
+			r.Rests, r.RetryAt = was.Rests, was.RetryAt
 			if s.author.calls[i].in > 0 {
 				r.Due = was.Due
 			}

@@ -63,10 +63,10 @@ type Call struct {
 	Record  journal.Record
 	Phase   Phase
 	Written []store.Path // paths that it wrote
-	Step    int          // in which its newest attempt began
+	Step    int          // in which its newest attempt began; 0 if that is one of an earlier run
 	Started time.Time    // when its first attempt did
-	// Of a paused call: when its next attempt is due; of one that waits for a time: when that is.
-	// Since the run was opened.
+	// Of a call between two attempts: when the next one is due; of one that waits for a time: when
+	// that is. Since the run was opened.
 	Due time.Duration
 	// Of a call that waits for its delegate: the journal's position when that began to wait.
 	WaitsSince int64

@@ -96,6 +96,7 @@ var Parameters = map[string]Parameter{
 	"b_at":     {"The seq as of which b counts; the newest unless it is given.", Positive(), ""},
 	"by":       {"The name that the client gives itself; recorded as claimed.", Text(), ""},
 	"cursor":   {"The next of the page before.", Text(), ""},
+	"depth":    {"How many levels of objects and arrays to show; all unless it is given. Instead of one that is deeper and not empty stands {\"…\": \"array\", \"entries\": 12}.", Positive(), ""},
 	"held":     {"true picks runs that wait for a person's decision.", Boolean(), ""},
 	"inbox":    {"Follow only the number of decisions that wait for a person.", Schema{"type": "string", "enum": []any{"", "true", "false"}}, ""},
 	"instance": {"The instance whose values count; the global ones unless it is given.", Text(), ""},
