@@ -415,3 +415,16 @@ func TestDiff(t *testing.T) {
 		t.Errorf("status %d", a.status)
 	}
 }
+
+// TestRun_Lines shows what the script of a call printed and logged.
+func TestRun_Lines(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua":       `return { drain = "100ms" }`,
+		"activities/a.lua": `Activity.register("say", function() print("first"); require("log").warn("second", { n = 2 }) end)`,
+		"plans/say.lua":    `return { calls = { { _tool = "say" } } }`,
+	}, nil)
+	s.run("said", "plans/say.lua", "")
+	if text := textOf(find(s.page("/runs/said?sel=1.1").doc, "aside")); !strings.Contains(text, `| first warn second {"n":2}`) {
+		t.Errorf("it shows %s", text)
+	}
+}

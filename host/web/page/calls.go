@@ -67,6 +67,7 @@ type panel struct {
 	Granted   []node
 	Wrote     []node
 	Failure   *node
+	Lines     []store.LogLine // that its script printed and logged, the newest ones
 	Traceback string
 	Key       string // the idempotency key of the call
 	Plan      *plan.Call
@@ -119,7 +120,26 @@ func (l reader) panelOf(ctx context.Context, v address, records []journal.Record
 		}
 		out.Wrote = append(out.Wrote, value)
 	}
-	return out, nil
+	return out, l.addLines(ctx, v, out)
+}
+
+// mostLines is the number of lines of a call's script that are shown.
+const mostLines = 20
+
+// addLines adds the lines that the script of a call has printed and logged.
+func (l reader) addLines(ctx context.Context, v address, out *panel) error {
+	for line, err := range l.Log.Logs(ctx, store.LogFilter{Context: v.Context, Call: out.Call, Newest: true}) {
+		if err != nil {
+			return err
+		}
+		line.Text = cutText(line.Text, 1000)
+		out.Lines = append(out.Lines, line)
+		if len(out.Lines) == mostLines {
+			break
+		}
+	}
+	slices.Reverse(out.Lines)
+	return nil
 }
 
 // addArguments adds the parameters of a call: as they were held for a person, or as the plan has

@@ -91,7 +91,7 @@ func TestPages_Hostile(t *testing.T) {
 		"obelus.lua": `return { drain = "100ms", approve = "hold" }`,
 		"activities/a.lua": `
 			Tool.register("fail", { description = ` + quoted + `, properties = { text = { type = "string", description = ` + quoted + `, default = ` + quoted + ` } } })
-			Activity.register("fail", function() error(` + quoted + `) end)
+			Activity.register("fail", function() print(` + quoted + `); require("log").warn(` + quoted + `, { field = ` + quoted + ` }); error(` + quoted + `) end)
 			Tool.register("hold", { properties = { text = { type = "string", description = ` + quoted + ` } } })
 			Activity.register("hold", function(call) return call.text end)
 			Activity.register("echo", function(call) return call.text end)`,
