@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sort"
 
 	"obelus/store"
@@ -65,6 +66,7 @@ type CallHistory struct {
 	n     int64 // position of the newest entry that was read
 	plans int
 	steps []callStep
+	now   *fold // of all steps
 }
 
 // callStep is a record with its entry, without the entry's data.
@@ -74,7 +76,7 @@ type callStep struct {
 }
 
 // CallHistory returns the history of the context's calls, without any entry read.
-func (c Context) CallHistory() *CallHistory { return &CallHistory{c: c} }
+func (c Context) CallHistory() *CallHistory { return &CallHistory{c: c, now: newFold(0)} }
 
 // Update reads the entries that are new.
 func (h *CallHistory) Update(ctx context.Context) error {
@@ -88,9 +90,9 @@ func (h *CallHistory) Update(ctx context.Context) error {
 		err := h.c.eachRecord(ctx, entry, func(r Record) error {
 			step.record = r
 			h.steps = append(h.steps, step)
-			return nil
+			return h.now.put(entry, r)
 		})
-		if err != nil {
+		if err != nil { // the next update reads the entry again
 			h.steps = h.steps[:had]
 			return err
 		}
@@ -109,12 +111,11 @@ func (h *CallHistory) Plans() int { return h.plans }
 
 // At is [Context.RecordsAt], of the entries that were read.
 func (h *CallHistory) At(at int64) ([]Record, error) {
-	steps := h.steps
-	if at > 0 {
-		steps = steps[:sort.Search(len(steps), func(i int) bool { return steps[i].entry.Seq > at })]
+	if at == 0 {
+		return slices.Clone(h.now.all), nil
 	}
 	f := newFold(0)
-	for _, s := range steps {
+	for _, s := range h.steps[:sort.Search(len(h.steps), func(i int) bool { return h.steps[i].entry.Seq > at })] {
 		if err := f.put(s.entry, s.record); err != nil {
 			return nil, err
 		}
