@@ -2,11 +2,15 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +80,7 @@ var lists = []struct{ args, query, where string }{
 	{"", "", "parent IS NULL"},
 	{"--all", "all=true", "1"},
 	{"--status waiting", "status=waiting", "parent IS NULL AND status = 'waiting'"},
+	{"--status failed --plan plans/p3.lua", "status=failed&plan=plans/p3.lua", "parent IS NULL AND status = 'failed' AND plan = 'plans/p3.lua'"},
 	{"--status failed,done --plan plans/p3.lua", "status=failed,done&plan=plans/p3.lua", "parent IS NULL AND status IN ('failed', 'done') AND plan = 'plans/p3.lua'"},
 	{"--label customer=7 --plan plans/p7.lua", "label=customer=7&plan=plans/p7.lua", "parent IS NULL AND labels ->> 'customer' = '7' AND plan = 'plans/p7.lua'"},
 	{"--search N-00001", "q=N-00001", "parent IS NULL AND context LIKE '%n-00001%'"},
@@ -137,6 +142,9 @@ func TestLists_AgainstSQL(t *testing.T) {
 		if !slices.Equal(listed, want) || !slices.Equal(paged, want) || counts.Total != len(want) {
 			t.Errorf("contexts %s: the command lists %d, the API %d and counts %d, and there are %d", list.args, len(listed), len(paged), counts.Total, len(want))
 		}
+		if shown := shownRuns(t, address+"/runs?"+list.query); onPage(list.query) && !slices.Equal(shown, want) {
+			t.Errorf("the page lists %d runs with %s, and there are %d", len(shown), list.query, len(want))
+		}
 	}
 	var inbox []struct{ Context, Call string }
 	get("/v1/approvals", &inbox)
@@ -147,6 +155,40 @@ func TestLists_AgainstSQL(t *testing.T) {
 	p.ends(syscall.SIGTERM)
 }
 
+// onPage reports whether the filter of the page has what a query of the API asks for.
+func onPage(query string) bool {
+	return !strings.Contains(query, "until=") && !strings.Contains(query, "status=failed,done")
+}
+
+// shownRuns returns the names of the runs that the page lists, from its first window to the last.
+func shownRuns(t *testing.T, address string) (names []string) {
+	t.Helper()
+	older := regexp.MustCompile(`rel="next" href="([^"]+)"`)
+	row := regexp.MustCompile(`<tr id="run-([^"]+)"`)
+	first, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for next := address; next != ""; {
+		r, err := http.Get(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		if err = errors.Join(err, r.Body.Close()); err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d, %v", next, r.StatusCode, err)
+		}
+		for _, match := range row.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, match[1])
+		}
+		next = ""
+		if match := older.FindStringSubmatch(string(text)); match != nil {
+			next = first.Scheme + "://" + first.Host + html.UnescapeString(match[1])
+		}
+	}
+	return names
+}
+
 // BenchmarkLists times lists, counts and the inbox over HTTP: go test ./cmd -run '^$' -bench Lists
 // -contexts 100000.
 func BenchmarkLists(b *testing.B) {
@@ -155,6 +197,9 @@ func BenchmarkLists(b *testing.B) {
 	paths := []string{"/v1/approvals"}
 	for _, list := range lists {
 		paths = append(paths, "/v1/runs?"+list.query, "/v1/runs/counts?"+list.query)
+		if onPage(list.query) {
+			paths = append(paths, "/runs?"+list.query)
+		}
 	}
 	for _, path := range paths {
 		b.Run(strings.TrimPrefix(path, "/v1/"), func(b *testing.B) {
