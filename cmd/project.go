@@ -105,7 +105,7 @@ func (a *app) openHost(config host.Config, json bool) (err error) {
 	return err
 }
 
-// showLine shows a line that a script prints or logs. What is typed at a prompt prints as it is.
+// showLine shows a line that a script prints or logs. Lines typed at a prompt print as they are.
 func (a *app) showLine(line store.LogLine) {
 	if a.prompting && line.Printed && line.Call == "" {
 		a.term.Print(line.Text)
@@ -114,7 +114,7 @@ func (a *app) showLine(line store.LogLine) {
 	a.shown.Show(line)
 }
 
-// setLogLevel sets the least level that is shown: that of the flags, else that of the setting.
+// setLogLevel sets the least level that is shown, by the flags or else by the setting.
 func (a *app) setLogLevel(setting store.LogLevel) {
 	level := cmp.Or(setting, store.LevelInfo)
 	switch {

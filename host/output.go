@@ -19,7 +19,7 @@ type output struct {
 	call   plan.Invocation // that runs; zero while none does
 }
 
-// Write passes on what a script printed: whole lines, or the end of one that is not ended.
+// Write passes on a script's output: whole lines, or the end of one that is not ended.
 func (o *output) Write(text []byte) (int, error) {
 	if o.config.Show != nil || o.call.Logs != nil {
 		for line := range linesOf(string(text)) {

@@ -8,7 +8,7 @@ import (
 )
 
 // LogLine is a line that a script printed or logged while a call ran. Lines are kept beside the
-// messages and the journal, and are no part of what a context says: a crash may lose the last ones.
+// messages and the journal, and are no part of a context: a crash may lose the last ones.
 type LogLine struct {
 	N       int64 // its position among the lines of all contexts, growing
 	Context string

@@ -45,6 +45,7 @@ type ContextFilter struct {
 	Prefix   string    // of the name
 	Roots    bool      // only contexts that are no delegate's
 	Parent   string    // only those of this context's delegates
+	Fork     string    // only forks of this context
 	Since    time.Time // only contexts that were appended to at this time or later
 	Until    time.Time // only contexts that were appended to before this time
 	Statuses []string  // only those with one of these statuses, "" for contexts in which nothing has run
@@ -71,6 +72,7 @@ func (f *ContextFilter) Picks(info *ContextInfo) bool {
 	case !strings.HasPrefix(info.Context, f.Prefix),
 		f.Roots && info.Origin.Parent != "",
 		f.Parent != "" && info.Origin.Parent != f.Parent,
+		f.Fork != "" && info.Origin.Fork != f.Fork,
 		!f.Since.IsZero() && info.Updated.Before(f.Since),
 		!f.Until.IsZero() && !info.Updated.Before(f.Until),
 		f.Statuses != nil && !slices.Contains(f.Statuses, s.Status),

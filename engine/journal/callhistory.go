@@ -10,7 +10,7 @@ import (
 )
 
 // eachRecord calls take with the records that an entry adds to the calls of its context: one for
-// each call of a new plan, or that of a call.
+// each call of a new plan, or one for a call that has changed.
 func (c Context) eachRecord(ctx context.Context, entry store.Entry, take func(Record) error) error {
 	switch {
 	case entry.Event == EventPlan:

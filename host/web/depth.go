@@ -1,7 +1,7 @@
 package web
 
 // toDepth returns a value as far as so many levels of objects and arrays show it, 0 for all. Each
-// that is deeper, unless it is empty, is a marker with what it is and the number of its entries.
+// that is deeper, unless it is empty, is a marker with its type and the number of its entries.
 func toDepth(v any, levels int64) any {
 	if levels == 0 {
 		return v

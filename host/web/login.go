@@ -55,7 +55,7 @@ func (p *pages) postLogout(w http.ResponseWriter, r *http.Request) error {
 
 func (p *pages) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: sessionCookie, Value: value, Path: mountPrefix(r) + "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: value, Path: mountPrefix(r) + "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https", SameSite: http.SameSiteStrictMode,
 	}
 }
 

@@ -25,7 +25,7 @@ func newPages(s *Server, api http.Handler) *pages {
 	s.access.pages = map[string]bool{"": true, "login": true, "logout": true}
 	p.page = page.New(page.Config{
 		Title: s.config.Title, Host: s.config.Host, Log: s.log, API: api, Ended: s.supervisor.Done(), Stuck: s.supervisor.Stuck,
-		Author: p.author, Explain: p.explain, Follow: p.follow,
+		Author: p.author, Explain: p.explain, Follow: p.follow, Recheck: p.recheck, NewName: newName,
 	})
 	for _, route := range p.page.Routes() {
 		_, path, _ := strings.Cut(route.Pattern, " ")
@@ -52,13 +52,22 @@ func (p *pages) table() (all []route) {
 // author describes the author of a request for a page.
 func (p *pages) author(r *http.Request) page.Author {
 	c := callerOf(r)
-	return page.Author{Name: c.name, Role: c.may, Signed: c.name != "" && c.name != nameOfLocal}
+	return page.Author{Name: c.name, Role: c.may, Signed: c.name != "" && c.name != nameOfLocal && c.name != nameOfToken}
 }
 
 // explain gives the status and the text for an error of a page.
 func (p *pages) explain(r *http.Request, err error) (status int, message string) {
 	own := p.problem(r, err)
 	return own.status, own.message
+}
+
+// recheck returns an error if the author of a request is another one by now, or none.
+func (p *pages) recheck(r *http.Request) error {
+	author, err := p.checkRequest(r)
+	if err == nil && author != callerOf(r) {
+		err = errToken
+	}
+	return err
 }
 
 // follow takes a place for a page that follows the log.

@@ -196,13 +196,16 @@ func awaitRest(s *Server, r *http.Request, name string) (*journal.Outcome, error
 // contextFor returns the name that was asked for a new context, or a new name.
 func contextFor(asked *string) (string, error) {
 	if asked == nil {
-		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
+		return newName(), nil
 	}
 	if err := store.CheckContext(*asked); err != nil {
 		return "", wrong("context %s", err)
 	}
 	return *asked, nil
 }
+
+// newName returns a name that no context has.
+func newName() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 // start checks the request, except for the plan.
 func (q *runRequest) start() (start engine.Start, err error) {

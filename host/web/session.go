@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,9 +18,17 @@ import (
 // token's name and the time at which the session ends, signed by a key that is made of the token.
 // So a restart of the server keeps sessions, and a token that has changed ends them.
 const (
-	sessionCookie = "obelus-session"
+	sessionCookie = "obelus-session" // and the port, since browsers keep cookies by host alone
 	sessionTime   = 12 * time.Hour
 )
+
+// cookieName returns the name of the cookie with a request's session.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return sessionCookie + "-" + port
+	}
+	return sessionCookie
+}
 
 // sessionOf returns the text of a session's cookie.
 func sessionOf(name, token string, until time.Time) string {
@@ -49,7 +58,7 @@ func firstSegment(path string) string {
 // identifySession returns the author of a request by its session. It compares with every token, as
 // [access.identify] does.
 func (a *access) identifySession(r *http.Request, now time.Time) (found caller, ok bool) {
-	cookie, err := r.Cookie(sessionCookie)
+	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
 		return caller{}, false
 	}

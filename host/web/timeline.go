@@ -17,7 +17,7 @@ import (
 // timeline answers questions about the course of a context's runs.
 type timeline struct{ *Server }
 
-// lookup answers what the page asks too.
+// lookup is shared with the pages.
 func (s *Server) lookup() lookup.Project { return lookup.Project{Host: s.config.Host, Log: s.log} }
 
 // graphAnswer has the graph of each tick of a run.

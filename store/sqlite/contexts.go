@@ -143,6 +143,9 @@ func contextConditions(f *store.ContextFilter) *conditions {
 	if f.Parent != "" {
 		w.add("c.parent = ?", f.Parent)
 	}
+	if f.Fork != "" {
+		w.add("c.fork = ?", f.Fork)
+	}
 	if !f.Since.IsZero() {
 		w.add("c.updated >= ?", ceilMicroseconds(f.Since))
 	}

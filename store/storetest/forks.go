@@ -76,6 +76,8 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "error", err, nil)
 	equal(t, "head", head, int64(4))
 	info := collect(t, l.Contexts(t.Context(), store.ContextFilter{Prefix: "f"}))[0]
+	equal(t, "forks of p", collect(t, l.Contexts(t.Context(), store.ContextFilter{Fork: "p"})), []store.ContextInfo{info})
+	equal(t, "forks of f", collect(t, l.Contexts(t.Context(), store.ContextFilter{Fork: "f"})), []store.ContextInfo(nil))
 	alone, err := l.Info(t.Context(), "f")
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ type Call struct {
 	Name    string
 	Timeout time.Duration // 0 for the engine's default
 	Ask     AskFunc       // answers its questions to models; may be nil
-	Output  io.Writer     // receives what it prints
+	Output  io.Writer     // receives its output
 	Log     *slog.Logger  // receives its log records
 	// Bounds narrow the project's permissions for it; nil for none.
 	Bounds []luastd.Bound

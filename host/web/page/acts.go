@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -109,7 +110,11 @@ func checkForm(r *http.Request) error {
 	if err := otherSites.Check(r); err != nil {
 		return &refusedError{Status: http.StatusForbidden, Code: "origin", Message: "forms of other sites' pages are refused"}
 	}
-	if err := r.ParseForm(); err != nil {
+	err := r.ParseForm()
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &refusedError{Status: http.StatusRequestEntityTooLarge, Code: "too-large", Message: fmt.Sprintf("the form has more than %d bytes", large.Limit)}
+	}
+	if err != nil {
 		return &refusedError{Status: http.StatusBadRequest, Code: "request", Message: "the form can't be read: " + err.Error()}
 	}
 	return nil
@@ -163,14 +168,17 @@ func runAct(name, what string, form url.Values) (act, error) {
 
 // appendAct returns the request that appends a value at a path.
 func appendAct(name string, form url.Values) (act, error) {
-	text := strings.TrimPrefix(strings.TrimSpace(form.Get("path")), store.Dagger)
-	path, err := store.ParsePath(store.Dagger + text)
+	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(strings.TrimSpace(form.Get("path")), store.Dagger))
 	if err != nil {
 		return act{}, &fieldError{"path", err.Error()}
 	}
-	value, err := store.DecodeJSON([]byte(form.Get("value")))
+	text := strings.ReplaceAll(form.Get("value"), "\r\n", "\n")
+	value, err := store.DecodeJSON([]byte(text))
+	if err != nil && strings.ContainsAny(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))], `{["`) {
+		return act{}, &fieldError{"value", "it looks like JSON, and is none: " + err.Error()}
+	}
 	if err != nil { // not JSON: a text
-		value = strings.ReplaceAll(form.Get("value"), "\r\n", "\n")
+		value = text
 	}
 	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
 	if instance := strings.TrimSpace(form.Get("instance")); instance != "" {
@@ -217,7 +225,7 @@ func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, 
 	v := c.Data.(*runView)
 	v.Refused, v.Form, v.RefusedAct = message, r.PostForm, r.PathValue("act")
 	c.Status, c.Still = status, true
-	return p.send(w, r, c, 0)
+	return p.send(w, r, c)
 }
 
 // nameCookie has the name that a person without a token of their own has given.

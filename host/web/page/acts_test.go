@@ -242,6 +242,7 @@ func TestRun_Acts(t *testing.T) {
 		t.Errorf("what it waits for is not said: %s", text)
 	}
 	s.refused(s.post("/runs/waits/append", "path", "state answer", "value", "kept as it is"), "path")
+	s.refused(s.post("/runs/waits/append", "path", "†state.answer", "value", `{"id": 7,}`), "looks like JSON")
 	a := s.post("/runs/waits/append", "path", "state answer", "value", "kept as it is")
 	if got := rawText(find(a.doc, "textarea", "name", "value")); got != "kept as it is" {
 		t.Errorf("what was typed is lost: %q", got)
@@ -416,6 +417,51 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestInbox_ShowsAll holds that a person who approves a call is shown all arguments, those too that
+// have no input.
+func TestInbox_ShowsAll(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": `return { drain = "100ms", approve = "pay" }`,
+		"activities/a.lua": `Tool.register("pay", { properties = { to = { type = "object", properties = { name = { type = "string" } } } } })
+			Activity.register("pay", function(call) return call end)`,
+		"plans/a.lua": `return { { _tool = "pay", to = { name = "Ada", account = "HIDDEN-1" }, ["x.y"] = "HIDDEN-2", long = ("z"):rep(20000) .. "HIDDEN-3", _outputPath = "†state.paid" } }`,
+	}, nil)
+	s.run("a", "plans/a.lua", "")
+	text := textOf(find(s.page("/inbox").doc, "main"))
+	for _, want := range []string{"HIDDEN-1", "HIDDEN-2", "too large for an input", "These are all arguments"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not shown", want)
+		}
+	}
+	s.followed(s.post("/runs/a/approve", append([]string{"call", "1.1"}, inputsOf(s.page("/inbox").doc)...)...))
+	s.await("a", journal.RunDone)
+	if got := encode(s.value("a", "state.paid.to")); got != `{"account":"HIDDEN-1","name":"Ada"}` {
+		t.Errorf("it ran with %s", got)
+	}
+	if got, _ := s.value("a", "state.paid.long").(string); len(got) != 20008 {
+		t.Errorf("a text that is too large for an input came to have %d bytes", len(got))
+	}
+}
+
+// TestStart_Whole holds that a run like another one gets all of its input, also what has no field,
+// and that a form that is sent twice starts one run.
+func TestStart_Whole(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua":  `return { drain = "100ms" }`,
+		"plans/a.lua": `return { context = { { type = "input", schema = { type = "object", properties = { a = { type = "string" }, ["x.y"] = { type = "string" } } } } }, calls = {}, output = "†input" }`,
+	}, nil)
+	s.run("first", "plans/a.lua", `{"a":"1","extra":{"keep":"me"},"x.y":"z"}`)
+	inputs := inputsOf(s.page("/plans/a.lua?from=first").doc)
+	path, _ := s.followed(s.post("/plans/a.lua", inputs...))
+	if got := encode(s.value(strings.TrimPrefix(path, "/runs/"), "input")); got != `{"a":"1","extra":{"keep":"me"},"x.y":"z"}` {
+		t.Errorf("one like it has %s", got)
+	}
+	before := s.contexts()
+	if again, _ := s.followed(s.post("/plans/a.lua", inputs...)); again != path || s.contexts() != before {
+		t.Errorf("sent twice it has started %s and %s", path, again)
+	}
+}
+
 // TestRun_Lines shows what the script of a call printed and logged.
 func TestRun_Lines(t *testing.T) {
 	s := serve(t, map[string]string{
@@ -424,6 +470,7 @@ func TestRun_Lines(t *testing.T) {
 		"plans/say.lua":    `return { calls = { { _tool = "say" } } }`,
 	}, nil)
 	s.run("said", "plans/say.lua", "")
+	s.awaitCall("said", "1.1", journal.Done)
 	if text := textOf(find(s.page("/runs/said?sel=1.1").doc, "aside")); !strings.Contains(text, `| first warn second {"n":2}`) {
 		t.Errorf("it shows %s", text)
 	}

@@ -72,6 +72,7 @@ type panel struct {
 	Key       string // the idempotency key of the call
 	Plan      *plan.Call
 	Close     string // the query of the page without the panel
+	room      *room
 }
 
 // argument is a parameter of a call, with where its value comes from.
@@ -88,7 +89,7 @@ func (l reader) panelOf(ctx context.Context, v address, records []journal.Record
 		return nil, nil // it had not begun at that moment
 	}
 	r := records[i]
-	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call}
+	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call, room: newRoom()}
 	rounds, err := l.Rounds(ctx, v.Context, v.At)
 	if err != nil {
 		return nil, err
@@ -107,14 +108,14 @@ func (l reader) panelOf(ctx context.Context, v address, records []journal.Record
 				rest[name] = value
 			}
 		}
-		n := treeOf("error", "", rest, "")
+		n := out.room.treeOf("error", "", rest, "")
 		out.Failure = &n
 	}
 	if err := l.addArguments(ctx, v, r, out); err != nil {
 		return nil, err
 	}
 	for _, path := range r.Writes {
-		value, err := l.valueAt(ctx, v, path, r.Instance)
+		value, err := l.valueAt(ctx, v, path, r.Instance, out.room)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 	}
 	if r.Hold != nil {
 		for name, value := range r.Hold.Granted {
-			out.Granted = append(out.Granted, treeOf(name, "", value, ""))
+			out.Granted = append(out.Granted, out.room.treeOf(name, "", value, ""))
 		}
 	}
 	for _, name := range sortedNames(issued, r.Hold) {
@@ -177,7 +178,7 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 				arg.Lacks = true
 			}
 		}
-		arg.Value = treeOf(name, "", value, "")
+		arg.Value = out.room.treeOf(name, "", value, "")
 		out.Arguments = append(out.Arguments, arg)
 	}
 	return nil
@@ -208,13 +209,13 @@ func (l reader) evaluate(ctx context.Context, name, text string, at int64, insta
 }
 
 // valueAt returns the value at a path, at the moment that is shown.
-func (l reader) valueAt(ctx context.Context, v address, path, instance string) (node, error) {
+func (l reader) valueAt(ctx context.Context, v address, path, instance string, left *room) (node, error) {
 	plain := strings.TrimPrefix(path, store.Dagger)
 	value, err := l.evaluate(ctx, v.Context, path, v.At, instance)
 	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
 		return node{Key: plain, Path: plain, Type: "missing", Text: "missing"}, nil
 	}
-	return treeOf(plain, plain, value, ""), err
+	return left.treeOf(plain, plain, value, ""), err
 }
 
 // When returns the times of a call, as far as they are known.

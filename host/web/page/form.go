@@ -17,7 +17,7 @@ import (
 type field struct {
 	Name        string // the place in the value: keys with dots between them
 	Label       string
-	Kind        string // text, lines (a text of several), number, boolean, choice or json
+	Kind        string // text, lines (a text of several), number, boolean, choice, json, or large
 	Value       string // as it is shown
 	Options     []option
 	Required    bool
@@ -55,7 +55,7 @@ func appendFields(fields []field, schema, value any, at string, depth int) []fie
 	required, _ := object["required"].([]any)
 	names := make([]string, 0, len(properties))
 	for name := range properties {
-		if !strings.HasPrefix(name, "_") {
+		if hasInput(name) {
 			names = append(names, name)
 		}
 	}
@@ -89,6 +89,12 @@ func appendFields(fields []field, schema, value any, at string, depth int) []fie
 		fields = append(fields, f)
 	}
 	return fields
+}
+
+// hasInput reports whether a property may have an input: dots separate the keys in names of inputs,
+// and what begins with _ is the engine's.
+func hasInput(name string) bool {
+	return name != "" && !strings.HasPrefix(name, "_") && !strings.Contains(name, ".")
 }
 
 func joinName(at, name string) string {
@@ -167,7 +173,7 @@ func isPlainObject(of map[string]any) bool {
 		return false
 	}
 	for name := range properties {
-		if name == "" || strings.Contains(name, ".") {
+		if !hasInput(name) {
 			return false
 		}
 	}
@@ -198,7 +204,14 @@ func (f *field) show(v any) {
 	default:
 		f.Value = text
 	}
+	if len(f.Value) > mostInput {
+		f.Kind, f.Value, f.Options = "large", cutText(f.Value, mostText), nil
+		f.Hint = "too large for an input: " + size(int64(len(text)))
+	}
 }
+
+// mostInput bounds a value that has an input, in bytes.
+const mostInput = 16 << 10
 
 // isControl reports whether an input of a form does not give a character back as it is.
 func isControl(r rune) bool {
@@ -206,12 +219,12 @@ func isControl(r rune) bool {
 }
 
 // refill puts the values of a form into the inputs, and the text of an error beside the field that
-// it names. It reports whether a field took it.
-func refill(fields []field, form url.Values, message string) (taken bool) {
+// it names.
+func refill(fields []field, form url.Values, message string) {
 	best := -1
 	for i := range fields {
 		f := &fields[i]
-		if f.Group != "" {
+		if f.Group != "" || f.Kind == "large" {
 			continue
 		}
 		f.Value, f.IsNull = form.Get(valueOf+f.Name), form.Has(nullOf+f.Name)
@@ -225,7 +238,6 @@ func refill(fields []field, form url.Values, message string) (taken bool) {
 	if best >= 0 {
 		fields[best].Error = message
 	}
-	return best >= 0
 }
 
 // names reports whether a message is about a place in a value.
@@ -378,7 +390,7 @@ func corrections(fields []field, form url.Values) (map[string]json.RawMessage, e
 func withUnknown(fields []field, values map[string]any) []field {
 	for _, name := range sortedKeys(values) {
 		known := slices.ContainsFunc(fields, func(f field) bool { return f.Label == name && f.Depth == 0 || f.Group == name && f.Depth == 0 })
-		if known || strings.HasPrefix(name, "_") || strings.Contains(name, ".") {
+		if known || !hasInput(name) {
 			continue
 		}
 		f := field{Name: name, Label: name, Kind: "json"}
@@ -389,6 +401,23 @@ func withUnknown(fields []field, values map[string]any) []field {
 		fields = append(fields, f)
 	}
 	return fields
+}
+
+// covers reports whether the inputs show all of an object: sent as they are, they would give it.
+func covers(fields []field, values map[string]any) bool {
+	form := url.Values{}
+	for _, f := range fields {
+		form.Set(valueOf+f.Name, f.Value)
+		if f.IsNull {
+			form.Set(nullOf+f.Name, "on")
+		}
+	}
+	text, err := valueFrom(fields, form)
+	if err != nil {
+		return false
+	}
+	shown, err := store.DecodeJSON(text)
+	return err == nil && encode(shown) == encode(values)
 }
 
 func sortedKeys[V any](m map[string]V) (keys []string) {

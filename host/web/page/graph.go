@@ -55,7 +55,6 @@ type graphNode struct {
 	X, Y                  int
 	Query                 string // of the page that shows it
 	Picked, Dimmed        bool
-	Counts                string // by status, for a group
 }
 
 // graphWire is a dependency between two nodes.
@@ -107,7 +106,7 @@ func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round
 		}
 		calls = issued
 	}
-	made.Calls = treeOf("calls", "", calls, "")
+	made.Calls = newRoom().treeOf("calls", "", calls, "")
 	switch {
 	case event.ByModel:
 		made.By, made.Usage = "a model", usageText(event.Model)

@@ -34,9 +34,11 @@ type heldCall struct {
 	journal.Record
 	ID      string
 	Fields  []field
+	Whole   *node // all arguments, where the inputs do not show them all
 	Granted []node
 	Command string
-	Plan    string
+	// Rejection is the command that rejects it.
+	Rejection string
 }
 
 // lazyPlan is a plan that is to be released.
@@ -104,14 +106,20 @@ func sinceOf(r journal.Record) string {
 
 func (l reader) heldCallOf(ctx context.Context, record journal.Record) (heldCall, error) {
 	held := heldCall{Record: record, ID: "held-" + record.Context + "-" + record.Call, Command: commandOf("approve", record.Call, "-c", record.Context)}
+	held.Rejection = commandOf("reject", record.Call, "-c", record.Context, "--reason", "…")
 	if record.Hold == nil {
 		return held, nil
 	}
+	left := newRoom()
 	for _, name := range sortedKeys(record.Hold.Granted) {
-		held.Granted = append(held.Granted, treeOf(name, "", record.Hold.Granted[name], ""))
+		held.Granted = append(held.Granted, left.treeOf(name, "", record.Hold.Granted[name], ""))
 	}
 	var err error
 	held.Fields, err = l.argumentFields(ctx, record)
+	if arguments := map[string]any(record.Hold.Arguments); err == nil && !covers(held.Fields, arguments) {
+		n := left.treeOf("arguments", "", any(arguments), "")
+		held.Whole = &n
+	}
 	return held, err
 }
 
@@ -183,5 +191,5 @@ func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, nam
 			refill(c.Fields, r.PostForm, message)
 		}
 	}
-	return p.send(w, r, &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v, Still: true, Status: status}, 0)
+	return p.send(w, r, &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v, Still: true, Status: status})
 }

@@ -1,11 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/http"
-	"strconv"
 	"time"
 
 	"obelus/store"
@@ -35,6 +35,7 @@ type stream struct {
 	make  func(*http.Request) (*content, error)
 	known *rendered // the view as the browser has it; nil for unknown
 	seen  int64     // the position of the log up to which it has it
+	ended time.Time // when the newest look ended
 	busy  bool      // a list may be behind
 	took  time.Duration
 
@@ -58,10 +59,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 		}
 	}()
 	s := &stream{page: p, w: w, r: r.WithContext(ctx), make: make, busy: true}
-	had, _ := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
-	if had == 0 {
-		had, _ = strconv.ParseInt(r.URL.Query().Get("seen"), 10, 64)
-	}
+	had := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("seen"))
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if err := s.look(had); err != nil {
@@ -73,7 +71,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 			return nil
 		}
 		if err == nil && changed {
-			err = s.look(s.seen)
+			err = s.look("")
 		} else if err == nil {
 			err = s.write(": here\n\n")
 		}
@@ -83,47 +81,71 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 	}
 }
 
-// look makes the view, and sends what has changed in it since a position of the log, which is all
-// of it if the browser saw another one.
-func (s *stream) look(had int64) error {
+// look makes the view, and sends what has changed in it; all of it to a browser that has another
+// state of it than its first look finds.
+func (s *stream) look(had string) error {
+	if err := s.page.config.Recheck(s.r); err != nil {
+		return err
+	}
 	begun := time.Now()
 	s.reloaded = s.page.config.Host.NextReload()
 	newest, _, err := store.Newest(s.r.Context(), s.page.config.Log, store.JournalFilter{})
 	if err != nil {
 		return err
 	}
-	c, err := s.make(s.r)
+	v, err := s.page.renderPieces(s.r, s.make)
 	if err != nil {
 		return err
 	}
-	v, err := s.page.render(s.r, c)
-	if err != nil {
-		return err
+	first := s.known == nil
+	if first && had == v.digest() {
+		s.known = v
 	}
-	f, err := s.page.frame(s.r, c, newest.N)
-	if err != nil {
-		return err
+	changes, any := v.since(s.known)
+	s.known, s.seen, s.ended = v, newest.N, time.Now()
+	s.took = s.ended.Sub(begun)
+	if !any {
+		if first {
+			return s.write(fmt.Sprintf("id: %s\nevent: begun\ndata: {}\n\n", v.digest()))
+		}
+		return nil
 	}
+	return s.write(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", v.digest(), encode(changes)))
+}
+
+// renderPieces renders a view with the pieces of its frame.
+func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error)) (*rendered, error) {
+	leave, err := p.enter(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c, err := make(r)
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.render(r, c)
+	if err != nil {
+		return nil, err
+	}
+	f, err := p.frame(r, c)
+	if err != nil {
+		return nil, err
+	}
+	v.text = nil // the pieces are enough
+	return v, p.addFramePieces(r, v, f)
+}
+
+// addFramePieces adds the pieces of the frame to those of the view.
+func (p *Page) addFramePieces(r *http.Request, v *rendered, f *frame) error {
 	for _, badge := range []string{"badge", "broken"} {
-		b, err := s.page.render(s.r, &content{Template: badge, Data: f})
+		b, err := p.render(r, &content{Template: badge, Data: f})
 		if err != nil {
 			return err
 		}
 		maps.Copy(v.pieces, b.pieces)
 	}
-	first := s.known == nil
-	if first && had == newest.N { // the browser has the page of that position
-		s.known = v
-	}
-	changes, any := v.since(s.known)
-	s.known, s.seen, s.took = v, newest.N, time.Since(begun)
-	if !any {
-		if first {
-			return s.write(fmt.Sprintf("id: %d\nevent: begun\ndata: {}\n\n", s.seen))
-		}
-		return nil
-	}
-	return s.write(fmt.Sprintf("id: %d\nevent: change\ndata: %s\n\n", s.seen, encode(changes)))
+	return nil
 }
 
 func (s *stream) write(text string) error {
@@ -168,7 +190,7 @@ func (s *stream) await(ctx context.Context) (changed bool, err error) {
 		s.known = nil
 	}
 	select {
-	case <-time.After(max(gatherTime, restRatio*s.took)):
+	case <-time.After(max(gatherTime, time.Until(s.ended.Add(restRatio*s.took)))):
 	case <-ctx.Done():
 	}
 	return true, nil

@@ -67,6 +67,33 @@ func (f *follower) follow(s *site, path string, seen func() bool) {
 	s.t.Fatal("the stream has ended before what is waited for")
 }
 
+// followToEnd follows a stream, calls once after its first event, and reports whether it ends by
+// itself.
+func (f *follower) followToEnd(s *site, path string, once func()) (ended bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 8<<20)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data: ") && once != nil {
+			once()
+			once = nil
+		}
+	}
+	return ctx.Err() == nil
+}
+
 func (f *follower) apply(t testing.TB, data string) {
 	t.Helper()
 	var change struct {
@@ -172,6 +199,24 @@ func TestLive_Reload(t *testing.T) {
 		}
 		return len(steps) == 0
 	})
+}
+
+// TestLive_ReloadMeanwhile holds that a page which was not connected while scripts broke is told.
+func TestLive_ReloadMeanwhile(t *testing.T) {
+	s := serve(t, shop, nil)
+	seen := attr(find(s.page("/scripts").doc, "main"), "data-seen")
+	f := &follower{}
+	f.follow(s, "/scripts?seen="+seen, func() bool { return true })
+	if len(f.pieces) != 0 {
+		t.Error("a page that is as it was is sent again")
+	}
+	s.write("activities/shop.lua", "\nreturn {")
+	_ = s.host.Reload()
+	f = &follower{}
+	f.follow(s, "/scripts?seen="+seen, func() bool { return true })
+	if !strings.Contains(f.pieces["scripts"], "activities/shop.lua:2") {
+		t.Errorf("it is not told: %v", f.pieces)
+	}
 }
 
 // TestLive_Gathers holds that a page that is followed is not told of each of many changes.

@@ -1,6 +1,5 @@
 // Package page shows a project's runs to people, in a browser: lists, a run's graph and its course,
-// the state at any moment, where each value comes from, and forms for acts on them
-// it.
+// the state at any moment, where each value comes from, and forms for acts on them.
 //
 // Every view is a page of HTML that the server renders, and works by links and forms alone. It is
 // also a stream: asked for as text/event-stream, the same address sends those pieces of the page
@@ -12,12 +11,12 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"obelus/engine/history"
 	"obelus/host"
 	"obelus/host/web/internal/lookup"
 	"obelus/store"
@@ -33,6 +32,9 @@ type Config struct {
 	// with the context of the browser's, so that they have its author.
 	API http.Handler
 
+	// NewName returns a name for a run that no context has.
+	NewName func() string
+
 	// Author returns the author of a request, as far as the server knows it.
 	Author func(*http.Request) Author
 
@@ -41,6 +43,10 @@ type Config struct {
 
 	// Stuck returns the reason why the server can't go on with a context.
 	Stuck func(context string) (reason string, ok bool)
+
+	// Recheck returns an error for a request that would not be answered any more, as one whose token
+	// is no longer valid.
+	Recheck func(*http.Request) error
 
 	// Follow takes a place for a stream, or returns an error if there are too many.
 	Follow func() (leave func(), err error)
@@ -61,11 +67,12 @@ type Page struct {
 	config Config
 	read   reader
 	assets map[string]asset
+	places chan struct{} // of views that are made
 }
 
 // New returns the pages of a project.
 func New(config Config) *Page {
-	return &Page{config: config, read: reader{&lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}, config.Stuck}, assets: readAssets()}
+	return &Page{config: config, read: reader{&lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}, config.Stuck}, places: make(chan struct{}, mostViews), assets: readAssets()}
 }
 
 // Route is a path of the page.
@@ -81,8 +88,8 @@ func (p *Page) Routes() []Route {
 		{"GET /{$}", host.MayRead, p.home},
 		{"GET /runs", host.MayRead, p.view(p.runs)},
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
-		{"GET /runs/{context}/rerun", host.MayRun, p.view(p.rerun)},
-		{"POST /runs/{context}/rerun", host.MayRun, p.postRerun},
+		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
+		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
 		{"POST /runs/{context}/{act}", host.MayRun, p.postAct},
 		{"GET /diff", host.MayRead, p.view(p.diff)},
 		{"GET /inbox", host.MayRead, p.view(p.inbox)},
@@ -115,7 +122,7 @@ type frame struct {
 	Held    int // decisions that wait for a person
 	Broken  bool
 	Author  Author
-	Seen    int64 // the position of the log up to which the page shows it
+	Seen    string // the digest of the pieces
 	Assets  map[string]asset
 }
 
@@ -130,29 +137,46 @@ func (p *Page) view(make func(*http.Request) (*content, error)) func(http.Respon
 		if r.Header.Get("Accept") == "text/event-stream" {
 			return p.stream(w, r, make)
 		}
-		seen, _, err := store.Newest(r.Context(), p.config.Log, store.JournalFilter{})
+		leave, err := p.enter(r.Context())
 		if err != nil {
-			return p.fail(w, r, err)
+			return err
 		}
+		defer leave()
 		c, err := make(r)
 		if err != nil {
 			return p.fail(w, r, err)
 		}
-		return p.send(w, r, c, seen.N)
+		return p.send(w, r, c)
+	}
+}
+
+// mostViews bounds how many views are made at once.
+const mostViews = 4
+
+// enter waits for a place among those who make views.
+func (p *Page) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case p.places <- struct{}{}:
+		return func() { <-p.places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
 // send renders a view in its frame.
-func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content, seen int64) error {
+func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
 	body, err := p.render(r, c)
 	if err != nil {
 		return p.fail(w, r, err)
 	}
-	f, err := p.frame(r, c, seen)
+	f, err := p.frame(r, c)
+	if err == nil {
+		err = p.addFramePieces(r, body, f)
+	}
 	if err != nil {
 		return p.fail(w, r, err)
 	}
-	f.Body = body.whole()
+	f.Body, f.Seen = body.whole(), body.digest()
 	var b bytes.Buffer
 	if err := p.template(r).ExecuteTemplate(&b, "frame", f); err != nil {
 		return p.fail(w, r, err)
@@ -161,16 +185,24 @@ func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content, seen int
 }
 
 // frame returns the frame of a view.
-func (p *Page) frame(r *http.Request, c *content, seen int64) (*frame, error) {
-	in, err := history.ReadInbox(r.Context(), p.config.Log)
-	if err != nil {
-		return nil, err
+func (p *Page) frame(r *http.Request, c *content) (*frame, error) {
+	held := 0
+	for info, err := range p.config.Log.Contexts(r.Context(), store.ContextFilter{Held: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if held += info.Standing.Held; held > mostBadge {
+			break
+		}
 	}
 	return &frame{
-		content: *c, Base: p.base(r), Project: p.config.Title, Held: len(in.Calls) + len(in.Plans), Seen: seen,
+		content: *c, Base: p.base(r), Project: p.config.Title, Held: min(held, mostBadge),
 		Broken: p.config.Host.LastReload().Err != nil, Author: p.config.Author(r), Assets: p.assets,
 	}, nil
 }
+
+// mostBadge bounds the number that the badge says.
+const mostBadge = 999
 
 // policy lets a page load the server's own style sheet and script, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; " +

@@ -2,9 +2,14 @@ package page
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
+	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -112,6 +117,18 @@ func findPieces(text []byte) (*rendered, error) {
 type change struct {
 	Lists  map[string][]string `json:"lists,omitempty"`
 	Pieces map[string]string   `json:"pieces,omitempty"`
+}
+
+// digest identifies the pieces and the orders of the lists.
+func (v *rendered) digest() string {
+	sum := sha256.New()
+	for _, id := range slices.Sorted(maps.Keys(v.pieces)) {
+		_, _ = io.WriteString(sum, id+"\x00"+v.pieces[id]+"\x00")
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.lists)) {
+		_, _ = io.WriteString(sum, id+"\x00"+strings.Join(v.lists[id], "\x00")+"\x00\x00")
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // since returns the pieces and lists that are new in a view; all where before is nil.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"obelus/engine"
 	"obelus/engine/history"
@@ -167,8 +168,9 @@ func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
 			err = p.checkCorrections(r, name, v, call, values)
 		}
 	}
-	if by := r.PostForm.Get("by"); by != "" {
+	if by := strings.TrimSpace(r.PostForm.Get("by")); by != "" {
 		body["by"] = by
+		err = cmp.Or(err, journal.Who{Claimed: by}.Check())
 	}
 	fork := map[string]any{}
 	if v.Name != "" {
@@ -188,7 +190,7 @@ func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Refused = message
 		refill(v.Fields, r.PostForm, message)
-		return p.send(w, r, &content{Title: "Run again from " + v.Call, Section: "runs", Template: "rerun", Data: v, Still: true, Status: status}, 0)
+		return p.send(w, r, &content{Title: "Run again from " + v.Call, Section: "runs", Template: "rerun", Data: v, Still: true, Status: status})
 	}
 	p.rememberName(w, r)
 	http.Redirect(w, r, p.base(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)

@@ -98,6 +98,20 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	return &content{Title: a.Context, Section: "runs", Template: "run", Data: v, Still: !v.Live}, nil
 }
 
+// AppendCommand returns a command that appends what the run waits for.
+func (v *runView) AppendCommand() string {
+	command := commandOf("append", "-c", v.Context)
+	if len(v.Acts.Waits) == 0 {
+		return command + " -i name=…"
+	}
+	path, err := store.ParsePath(v.Acts.Waits[0])
+	if err != nil {
+		return command
+	}
+	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, "…")}
+	return "echo " + shellWord(encode(message)) + " | " + command
+}
+
 // Given returns a value of a form that was refused.
 func (v *runView) Given(name string) string { return v.Form.Get(name) }
 
@@ -238,7 +252,6 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 type outputView struct {
 	Is     bool
 	Tree   node
-	Size   int
 	Report string // an output that is a text of several lines, as it is
 }
 
@@ -247,7 +260,7 @@ func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
 	if err != nil || outcome.Status != journal.RunDone {
 		return outputView{}, err
 	}
-	out := outputView{Is: true, Tree: treeOf("output", "", outcome.Output, ""), Size: store.SizeOf(outcome.Output)}
+	out := outputView{Is: true, Tree: newRoom().treeOf("output", "", outcome.Output, "")}
 	if text, ok := outcome.Output.(string); ok && strings.Contains(text, "\n") {
 		out.Report = cutText(text, mostShown)
 	}
@@ -278,7 +291,7 @@ func actsOf(author Author, v *runView, records []journal.Record) (all acts) {
 		return all
 	}
 	status := v.Summary.Status
-	all.Fork = slices.ContainsFunc(records, func(r journal.Record) bool { return r.Tick == v.Summary.Tick && r.Status.Settled() })
+	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(records, func(r journal.Record) bool { return r.Tick == v.Summary.Tick && r.Status.Settled() })
 	all.Append = status != journal.RunCancelled
 	all.Cancel = slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
 	all.Resume = slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)

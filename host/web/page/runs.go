@@ -24,6 +24,7 @@ type runsView struct {
 	Older   string   // the query of the next page; empty on the last
 	IsFirst bool     // it is the first page
 	IsEmpty bool     // the log has no run at all
+	Wrong   string   // about a filter that is not applied
 }
 
 // runsFilter is the filter of the list, as the address has it.
@@ -85,6 +86,9 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 	q := r.URL.Query()
 	v := runsView{Filter: readFilter(q), Plans: p.config.Host.Generation().PlanFiles(), IsFirst: q.Get("cursor") == ""}
 	f := v.Filter.ofLog()
+	if v.Filter.Label != "" && f.Labels == nil {
+		v.Wrong = "A label is a name and a value, as customer=7: this one is not looked for."
+	}
 	counts, err := history.Count(r.Context(), p.config.Log, withoutHeld(f))
 	if err != nil {
 		return nil, err
@@ -165,7 +169,7 @@ func (r runRow) Percent() int {
 	return 100 * r.Done / r.Calls
 }
 
-// IsShown reports whether the label is worth a place in the row.
+// LabelText is the labels as they are typed: "customer=7 region=north".
 func (r runRow) LabelText() string {
 	var all []string
 	for name, value := range r.Labels {

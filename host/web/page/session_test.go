@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"obelus/engine/journal"
 	"obelus/host/web"
@@ -82,9 +83,34 @@ func TestSession(t *testing.T) {
 	if a := s.post("/runs/held/approve", "call", "1.1"); a.status != http.StatusForbidden {
 		t.Errorf("somebody who may run decides: status %d", a.status)
 	}
+	if find(s.page("/runs/held").doc, "a", "href", "/runs/held/rerun") != nil {
+		t.Error("somebody who may run is offered what they may not do")
+	}
+	if a := s.post("/runs/held/rerun", "from", "1.1", "name", "forked"); a.status != http.StatusForbidden || s.contexts() != 1 {
+		t.Errorf("somebody who may run forks: status %d", a.status)
+	}
 	s.post("/login", "token", "decide-0123456789", "next", "/")
 	s.followed(s.post("/runs/held/approve", "call", "1.1"))
 	s.await("held", journal.RunDone)
+}
+
+// TestSession_Revoked holds that a stream ends with the token of its session.
+func TestSession_Revoked(t *testing.T) {
+	s := withTokens(t)
+	s.post("/login", "token", "read-me-0123456789", "next", "/")
+	f := &follower{}
+	begun := time.Now()
+	if ended := f.followToEnd(s, "/runs?seen=no", func() {
+		s.write("obelus.lua", `return { drain = "100ms" }`)
+		if err := s.host.Reload().Err; err != nil {
+			t.Error(err)
+		}
+	}); !ended {
+		t.Errorf("after %v the stream still goes on", time.Since(begun))
+	}
+	if a := s.get("/runs"); a.status != http.StatusSeeOther {
+		t.Errorf("the session still counts: status %d", a.status)
+	}
 }
 
 // TestSession_ForeignForms refuses forms that pages of other sites send, with a session and without.

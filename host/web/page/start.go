@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -66,8 +67,9 @@ type startView struct {
 	Raw      string
 	Graph    *graphView
 	Last     []lastRun
-	Starts   bool // the author may start it
-	Decides  bool // the author may choose the calls to hold
+	Starts   bool   // the author may start it
+	Decides  bool   // the author may choose the calls to hold
+	Fresh    string // name of the run, unless another one is given
 	Context  string
 	Approve  string
 	Labels   string
@@ -88,20 +90,19 @@ type planAnswer struct {
 }
 
 func (p *Page) start(r *http.Request) (*content, error) {
-	v, _, err := p.startOf(r)
+	v, err := p.startOf(r)
 	if err != nil {
 		return nil, err
 	}
 	return &content{Title: v.File, Section: "plans", Template: "start", Data: v, Still: true}, nil
 }
 
-// startOf returns the form of a plan, with the input of another run if the address names one, and
-// the schema of its input.
-func (p *Page) startOf(r *http.Request) (*startView, any, error) {
+// startOf returns the form of a plan, with the input of another run if the address names one.
+func (p *Page) startOf(r *http.Request) (*startView, error) {
 	file := "plans/" + strings.TrimPrefix(r.PathValue("file"), "plans/")
 	var about planAnswer
 	if err := p.do(r, act{http.MethodGet, "/v1" + fileLink("", file), nil}, &about); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	author := p.config.Author(r)
 	v := &startView{
@@ -112,30 +113,32 @@ func (p *Page) startOf(r *http.Request) (*startView, any, error) {
 	if len(about.Input) > 0 {
 		var err error
 		if schema, err = store.DecodeJSON(about.Input); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	var given any
 	if v.From != "" {
 		values, err := p.read.Values(r.Context(), v.From, 0, "")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		given = values["input"]
 	}
 	v.Fields = fieldsOf(schema, given)
-	if v.NoSchema = len(v.Fields) == 0; v.NoSchema && given != nil {
+	v.NoSchema = len(v.Fields) == 0
+	if object, ok := given.(map[string]any); ok && (v.NoSchema || !covers(v.Fields, object)) {
 		v.Raw = string(store.EncodeJSON(given))
 	}
 	if about.Graph != nil && len(about.Graph.Nodes) > 0 {
 		drawn := drawPlan(about.Graph)
 		v.Graph = &drawn
 	}
-	v.Command = commandOf("run", v.File)
-	v.Curl = act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File}}.Curl(serverOf(r, p.base(r)))
+	v.Fresh = cmp.Or(r.PostFormValue("fresh"), p.config.NewName())
+	v.Command = commandOf("run", v.File, "-i", "@input.json")
+	v.Curl = act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File, "input": map[string]any{}}}.Curl(serverOf(r, p.base(r)))
 	last, err := p.read.lastRuns(r, v.File)
 	v.Last = last
-	return v, schema, err
+	return v, err
 }
 
 // serverOf returns the address at which a request has found the server.
@@ -152,7 +155,7 @@ func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {
 		return p.fail(w, r, err)
 	}
-	v, _, err := p.startOf(r)
+	v, err := p.startOf(r)
 	if err != nil {
 		return p.fail(w, r, err)
 	}
@@ -162,6 +165,9 @@ func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 		if text := strings.TrimSpace(form.Get(name)); text != "" {
 			body[name] = text
 		}
+	}
+	if fresh := form.Get("fresh"); body["context"] == nil && fresh != "" { // sent twice, it starts one run
+		body["context"], body["once"] = fresh, true
 	}
 	input, err := valueFrom(v.Fields, form)
 	if err == nil && !(v.NoSchema && string(input) == "{}") {
@@ -178,7 +184,7 @@ func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 		status, message := p.explain(r, err)
 		v.Refused, v.Raw, v.Context, v.Approve, v.Labels = message, form.Get("raw"), form.Get("context"), form.Get("approve"), form.Get("labels")
 		refill(v.Fields, form, message)
-		return p.send(w, r, &content{Title: v.File, Section: "plans", Template: "start", Data: v, Still: true, Status: status}, 0)
+		return p.send(w, r, &content{Title: v.File, Section: "plans", Template: "start", Data: v, Still: true, Status: status})
 	}
 	http.Redirect(w, r, p.base(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
 	return nil

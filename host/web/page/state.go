@@ -86,8 +86,9 @@ func (l reader) stateOf(ctx context.Context, v address) (stateView, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	left := newRoom()
 	for _, name := range names {
-		out.Kinds = append(out.Kinds, treeOf(name, name, values[name], v.Ref))
+		out.Kinds = append(out.Kinds, left.treeOf(name, name, values[name], v.Ref))
 	}
 	if v.Since > 0 {
 		out.Compared = true
@@ -187,7 +188,7 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 			return out, nil
 		}
 	}
-	read := 0
+	read, left := 0, newRoom()
 	for m, err := range l.Log.Messages(ctx, f) {
 		if err != nil {
 			return out, err
@@ -197,7 +198,7 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 			break
 		}
 		read++
-		if row := logRowOf(m); v.Query == "" || containsFold(string(store.EncodeJSON(m)), v.Query) {
+		if row := logRowOf(m, left); v.Query == "" || containsFold(string(store.EncodeJSON(m)), v.Query) {
 			out.Rows = append(out.Rows, row)
 		}
 	}
@@ -207,7 +208,7 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 // mostSearched is the number of messages in which a window looks for a text.
 const mostSearched = 5000
 
-func logRowOf(m *store.Message) logRow {
+func logRowOf(m *store.Message, left *room) logRow {
 	row := logRow{Seq: m.Seq, ID: "message-" + number(m.Seq), Date: store.FormatDate(m.Date), Type: string(m.Type), Kind: m.Kind, Instance: m.Instance, Call: m.Call}
 	if m.Call != "" {
 		row.Path = m.Path.String()
@@ -217,8 +218,8 @@ func logRowOf(m *store.Message) logRow {
 	}
 	if m.Data.Set {
 		row.Text = cutText(string(store.EncodeJSON(m.Data.Value)), 300)
-		if store.SizeOf(m.Data.Value) > lineLength {
-			n := treeOf(row.Kind, "", m.Data.Value, "")
+		if store.SizeOf(m.Data.Value) > lineLength && left.characters > 0 {
+			n := left.treeOf(row.Kind, "", m.Data.Value, "")
 			row.Tree = &n
 		}
 	} else if m.Schema != nil {

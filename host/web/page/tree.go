@@ -28,15 +28,21 @@ type node struct {
 	Picked bool
 }
 
-// treeOf returns a tree of a value at a path; "" for one without a path.
-func treeOf(key, path string, v any, picked string) node {
-	left := mostLeaves
-	n := makeNode(key, path, v, picked, 0, &left)
+// room is what the trees of a view may take together.
+type room struct{ leaves, characters int }
+
+// newRoom returns the room of a view: 64 KB of text are plenty to look at.
+func newRoom() *room { return &room{mostLeaves, 64 << 10} }
+
+// treeOf returns a tree of a value at a path; "" for one without a path. What exceeds the room is
+// counted alone.
+func (left *room) treeOf(key, path string, v any, picked string) node {
+	n := makeNode(key, path, v, picked, 0, left)
 	n.Open = true
 	return n
 }
 
-func makeNode(key, path string, v any, picked string, depth int, left *int) node {
+func makeNode(key, path string, v any, picked string, depth int, left *room) node {
 	n := node{Key: key, Path: path, Type: store.TypeName(v), Picked: path != "" && path == picked}
 	below := func(segment string) string {
 		if path == "" {
@@ -49,13 +55,13 @@ func makeNode(key, path string, v any, picked string, depth int, left *int) node
 		return parsed.Child(segment).String()[len(store.Dagger):]
 	}
 	add := func(key string, v any) {
-		if n.Count++; len(n.Items) >= mostItems || *left <= 0 {
+		if n.Count++; len(n.Items) >= mostItems || left.leaves <= 0 || left.characters <= 0 {
 			n.More++
 			return
 		}
 		n.Items = append(n.Items, makeNode(key, below(key), v, picked, depth+1, left))
 	}
-	*left--
+	left.leaves--
 	switch v := v.(type) {
 	case map[string]any:
 		names := make([]string, 0, len(v))
@@ -71,13 +77,14 @@ func makeNode(key, path string, v any, picked string, depth int, left *int) node
 			add(strconv.Itoa(i), item)
 		}
 	case string:
-		n.Text = strconv.Quote(cutText(v, mostText))
-		if len([]rune(v)) <= mostText {
-			n.Text = string(store.EncodeJSON(v))
+		most := max(0, min(mostText, left.characters))
+		if n.Text = string(store.EncodeJSON(cutText(v, most))); len(v) > most {
+			n.Text = string(store.EncodeJSON(cutText(v, most))) + " (" + size(int64(len(v))) + ")"
 		}
 	default:
-		n.Text = string(store.EncodeJSON(v))
+		n.Text = cutText(string(store.EncodeJSON(v)), mostText)
 	}
+	left.characters -= len(n.Text) + len(key)
 	n.Open = depth < 2 && n.Count <= 30 || n.holdsPicked()
 	return n
 }

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,6 +85,53 @@ func TestBrowser_Live(t *testing.T) {
 	if typed := script[string](b, `document.querySelector("[name=value]")?.value ?? "gone"`); typed != "half typed" {
 		t.Errorf("what was typed is lost: %q", typed)
 	}
+}
+
+// TestBrowser_Hover holds that no row moves under the pointer, however many come meanwhile, and that
+// the list is as it should be once the pointer has gone.
+func TestBrowser_Hover(t *testing.T) {
+	s := serve(t, shop, nil)
+	for i := range 110 {
+		s.run(fmt.Sprintf("old-%d", i), "plans/echo.json", `{}`)
+	}
+	b := open(t, s, "/runs")
+	b.await(`document.querySelector("#live").dataset.state === "live"`)
+	script[bool](b, `(() => {
+		const match = window.matchMedia;
+		window.matchMedia = (q) => q === "(hover: hover)" ? { matches: true } : match.call(window, q);
+		const list = document.querySelector("#rows"), matches = list.matches;
+		window.over = true;
+		list.matches = (q) => q === ":hover" ? window.over : matches.call(list, q);
+		list.dataset.mine = "yes";
+		return true;
+	})()`)
+	first := script[string](b, `document.querySelector("#rows").firstElementChild.id`)
+	for i := range 130 {
+		s.run(fmt.Sprintf("new-%d", i), "plans/echo.json", `{}`)
+	}
+	b.await(`document.querySelector("#counts").innerText.includes("240")`)
+	if now := script[string](b, `document.querySelector("#rows").dataset.mine + document.querySelector("#rows").firstElementChild.id`); now != "yes"+first {
+		t.Errorf("the first row was %s, and is %s", first, now)
+	}
+	script[bool](b, `(window.over = false, document.querySelector("#rows").dispatchEvent(new MouseEvent("mouseleave")), true)`)
+	b.await(`document.querySelector("#rows").dataset.mine === "yes" && document.querySelector("#rows").firstElementChild.id === "run-new-129" && document.querySelector("#rows").children.length === 100`)
+}
+
+// TestBrowser_Focus keeps the focus where it is while a page changes, and the mark of a line.
+func TestBrowser_Focus(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order-1", "plans/order.lua", `{"amount":80}`)
+	b := open(t, s, "/runs/order-1")
+	b.await(`document.querySelector("#live").dataset.state === "live"`)
+	b.do(focus("#append summary"))
+	s.api(http.MethodPost, "/v1/contexts/order-1/resume", `{"result":{"1.2":{"paid":80}}}`)
+	b.says("done")
+	b.await(`document.activeElement.matches("#append summary")`)
+	b.navigate(s.http.URL + "/runs/order-1?sel=1.1")
+	b.press("activities/shop.lua")
+	b.await(`document.querySelector("#L3 a")`)
+	script[bool](b, `(document.querySelector("main").dataset.mine = "yes", document.querySelector("#L3 a").click(), true)`)
+	b.await(`document.querySelector("main").dataset.mine === "yes" && document.querySelector("#L3:target")`)
 }
 
 // TestBrowser_Restart kills the server and starts it again: the page says so, comes back by itself,

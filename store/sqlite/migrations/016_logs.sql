@@ -19,5 +19,7 @@ CREATE TABLE logs (
 CREATE INDEX logs_context ON logs (context);  -- with n, by which they are read
 CREATE INDEX logs_call ON logs (context, call, line);
 
+CREATE INDEX contexts_fork ON contexts (fork) WHERE fork IS NOT NULL; -- the forks of a context
+
 CREATE TRIGGER contexts_pruned_logs AFTER DELETE ON contexts
 BEGIN DELETE FROM logs WHERE context = OLD.context; END;

@@ -125,11 +125,10 @@ func (p Project) Values(ctx context.Context, name string, at int64, instance str
 // Children lists the contexts of a context's delegates, and then its forks, each newest first, up
 // to a number of them.
 func (p Project) Children(ctx context.Context, name string, limit int64) (children []store.ContextInfo, err error) {
-	info, err := p.Log.Info(ctx, name)
-	if err != nil {
+	if _, err := p.Log.Head(ctx, name); err != nil {
 		return nil, err
 	}
-	for _, f := range []store.ContextFilter{{Parent: info.Context}, {Since: info.Created}} { // a fork is younger
+	for _, f := range []store.ContextFilter{{Parent: name}, {Fork: name}} {
 		for child, err := range p.Log.Contexts(ctx, f) {
 			if err != nil {
 				return nil, err
@@ -137,9 +136,7 @@ func (p Project) Children(ctx context.Context, name string, limit int64) (childr
 			if int64(len(children)) == limit {
 				break
 			}
-			if f.Parent != "" || child.Origin.Fork == info.Context {
-				children = append(children, child)
-			}
+			children = append(children, child)
 		}
 	}
 	return children, nil

@@ -10,13 +10,13 @@ import (
 	"obelus/engine/journal"
 )
 
-// Bounds of what is kept: contexts, and records of one of them.
+// Bounds of the contexts that are kept, and of the records of one.
 const (
 	mostKept    = 8
 	mostRecords = 200_000
 )
 
-// Runs reads the calls of contexts, and keeps those of the contexts that were asked for last: a
+// Runs reads the calls of contexts, and keeps those it has read last: a
 // page that follows a run, or goes through its past, reads the new entries of the journal alone.
 // Its methods may be called from several goroutines at once.
 type Runs struct {

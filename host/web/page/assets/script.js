@@ -47,6 +47,8 @@ function parse(text) {
   return drawn ? template.content.firstElementChild.firstElementChild : template.content.firstElementChild;
 }
 
+const focusable = "a[href], button, summary, input, select, textarea";
+
 // isEdited reports whether a person has changed a field of a form.
 function isEdited(field) {
   if (field.matches("[type=hidden], [type=range]")) return false;
@@ -60,7 +62,11 @@ function replace(old, fresh, whole = false) {
   const key = (details) => details.dataset.key || details.id;
   const open = new Map(all("details", old).filter(key).map((d) => [key(d), d.open]));
   const focus = old.contains(document.activeElement) ? document.activeElement : null;
-  if (!whole && (focus && typing(focus) || all("input, textarea, select", old).some(isEdited))) return; // nobody's typing is lost
+  if (!whole && (focus && typing(focus) || all("input, textarea, select", old).some(isEdited))) { // nobody's typing is lost
+    putOff.set(old.id, fresh);
+    return;
+  }
+  putOff.delete(old.id);
   const scrolled = all("[data-scroll]", old).map((e) => [e.dataset.scroll, e.scrollTop, e.scrollLeft]);
   old.replaceWith(fresh);
   for (const d of all("details", fresh)) if (open.has(key(d))) d.open = open.get(key(d));
@@ -69,11 +75,23 @@ function replace(old, fresh, whole = false) {
     if (e) e.scrollTo(left, top);
   }
   if (focus) {
-    const again = focus.id ? document.getElementById(focus.id) : all("a[href]", fresh).find((a) => addressOf(a) === addressOf(focus));
+    const near = focus.parentElement.closest("[id]"); // it is like the old one: its own id, its address, or its place
+    const again = focus.id ? document.getElementById(focus.id) : all("a[href]", fresh).find((a) => addressOf(a) === addressOf(focus)) ||
+      find(`#${CSS.escape(near.id)} ${focus.tagName}`) || all(focusable, fresh)[all(focusable, old).indexOf(focus)];
     if (again) again.focus({ preventScroll: true });
   }
   showTimes(fresh);
 }
+
+const putOff = new Map(); // pieces that wait until a person has left what they replace
+
+addEventListener("focusout", () => setTimeout(() => {
+  for (const [id, fresh] of [...putOff]) {
+    const old = document.getElementById(id);
+    if (old) replace(old, fresh);
+    else putOff.delete(id);
+  }
+}));
 
 let waiting = null; // orders of lists that wait until the pointer has left them
 
@@ -91,12 +109,12 @@ function apply(change) {
     else made.set(id, fresh);
   }
   const lists = { ...(waiting ? waiting.lists : {}), ...(change.lists || {}) };
-  if (waiting) for (const [id, e] of waiting.made) if (!made.has(id)) made.set(id, e);
-  waiting = null;
   const listed = new Set(Object.values(lists).flat());
+  if (waiting) for (const [id, e] of waiting.made) if (!made.has(id) && listed.has(id)) made.set(id, e);
+  waiting = null;
   const known = Object.keys(lists).every((id) => document.getElementById(id)) && [...made.keys()].every((id) => listed.has(id));
   if (!known) { // the page has other parts now
-    if (!typing(document.activeElement)) go(location.href, false);
+    if (!typing(document.activeElement) && !all("main input, main textarea, main select").some(isEdited)) go(location.href, false);
     return;
   }
   for (const [id, order] of Object.entries(lists)) {
@@ -120,7 +138,7 @@ function apply(change) {
       else list.insertBefore(e, at);
       rows.delete(row);
     }
-    for (const e of rows.values()) e.remove();
+    for (const e of rows.values()) if (!all("input, textarea, select", e).some(isEdited)) e.remove();
   }
   const held = find("#badge");
   document.title = document.title.replace(/^\(\d+\) /, "");
@@ -130,8 +148,9 @@ function apply(change) {
 // --- the stream ---
 
 let stream = null;
-let seen = 0;
+let seen = ""; // the digest of what the page shows, which the server compares
 let retry = 0;
+let away = ""; // since when there is no connection
 
 function say(state, text) {
   const live = find("#live");
@@ -147,14 +166,15 @@ function follow() {
     say("still", "");
     return;
   }
-  seen = Math.max(seen, Number(main.dataset.seen));
+  seen = seen || main.dataset.seen;
   const url = new URL(location.href);
   url.searchParams.set("seen", seen);
   url.hash = "";
   stream = new EventSource(url);
   const here = (event) => {
-    seen = Number(event.lastEventId) || seen;
+    seen = event.lastEventId || seen;
     retry = 0;
+    away = "";
     say("live", "live");
   };
   stream.addEventListener("open", () => say("live", "live"));
@@ -164,9 +184,10 @@ function follow() {
     apply(JSON.parse(event.data));
   });
   stream.addEventListener("error", () => {
-    const clock = new Date().toLocaleTimeString("en-GB");
-    say("away", `not connected since ${clock}: this page may be old`);
+    away = away || new Date().toLocaleTimeString("en-GB");
+    say("away", `not connected since ${away}: this page may be old`);
     stop();
+    if (retry > 0) fetch(location.href, { headers: { Accept: "text/html" } }).then((a) => a.redirected && location.assign(a.url), () => {}); // to the login
     retry = Math.min(retry + 1, 10);
     setTimeout(() => document.hidden || stream || follow(), 500 * retry);
   });
@@ -209,13 +230,17 @@ async function go(url, push) {
     if (push) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
     scrollTo(0, scroll);
-    seen = 0;
+    seen = "";
+    waiting = null;
+    putOff.clear();
+    shown = location.pathname + location.search;
     follow();
   } catch (error) {
     if (error.name !== "AbortError") location.href = url;
   }
 }
-addEventListener("popstate", () => go(location.href, false));
+let shown = location.pathname + location.search;
+addEventListener("popstate", () => shown === location.pathname + location.search || go(location.href, false)); // else it leads within the page
 
 document.addEventListener("input", (event) => {
   const slider = event.target.closest("#slider");
@@ -233,9 +258,8 @@ document.addEventListener("input", (event) => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-do]");
   if (button) {
-    const does = { theme: turnTheme, copy: () => navigator.clipboard.writeText(button.dataset.text), larger: () => zoom(1.25), smaller: () => zoom(0.8), fit: () => zoom(0) };
+    const does = { theme: turnTheme, larger: () => zoom(1.25), smaller: () => zoom(0.8), fit: () => zoom(0) };
     does[button.dataset.do]?.();
-    if (button.dataset.do === "copy") button.textContent = "copied";
     return;
   }
   const link = event.target.closest("a[data-swap]");
