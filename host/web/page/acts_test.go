@@ -2,8 +2,11 @@ package page_test
 
 import (
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -474,4 +478,58 @@ func TestRun_Lines(t *testing.T) {
 	if text := textOf(find(s.page("/runs/said?sel=1.1").doc, "aside")); !strings.Contains(text, `| first warn second {"n":2}`) {
 		t.Errorf("it shows %s", text)
 	}
+}
+
+// TestStart_Examples opens the form of every plan of the examples: what its schema requires has an
+// input.
+func TestStart_Examples(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "none is asked")
+	plans, err := filepath.Glob("../../../examples/*/plans/*")
+	if err != nil || len(plans) < 10 {
+		t.Fatal(plans, err)
+	}
+	sites := map[string]*site{}
+	for _, file := range plans {
+		dir := filepath.Dir(filepath.Dir(file))
+		s := sites[dir]
+		if s == nil {
+			files := map[string]string{}
+			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() || strings.Contains(path, "/.obelus/") {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				files[strings.TrimPrefix(path, dir+"/")] = string(text)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = serve(t, files, nil)
+			sites[dir] = s
+		}
+		path := "/plans/" + filepath.Base(file)
+		a := s.page(path)
+		request, _, err := s.host.Plan("plans/" + filepath.Base(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		required, _ := inputSchema(request)["required"].([]any)
+		for _, name := range required {
+			label := find(a.doc, "label", "for", "input-"+name.(string))
+			if label == nil && !strings.Contains(textOf(find(a.doc, "main")), name.(string)) {
+				t.Errorf("%s: there is no input for %s", file, name)
+			}
+		}
+	}
+}
+
+// inputSchema returns the schema that a plan declares for its input; nil for none.
+func inputSchema(request *plan.Request) map[string]any {
+	for _, m := range request.Context {
+		if schema, ok := m.Schema.(map[string]any); ok && m.Kind == "input" {
+			return schema
+		}
+	}
+	return nil
 }
