@@ -134,7 +134,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 }
 
 // longest is how long a test waits for the browser.
-const longest = 20 * time.Second
+const longest = time.Minute
 
 // fail ends a test, with a picture of what is seen.
 func (b *browser) fail(why error) {

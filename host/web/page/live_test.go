@@ -26,7 +26,7 @@ type follower struct {
 // follow connects to a page's stream, and calls seen after each event until that returns true.
 func (f *follower) follow(s *site, path string, seen func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *follower) follow(s *site, path string, seen func() bool) {
 // itself.
 func (f *follower) followToEnd(s *site, path string, once func()) (ended bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
 	if err != nil {

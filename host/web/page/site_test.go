@@ -240,7 +240,7 @@ func (s *site) awaitCall(name, call string, status journal.Status) {
 // until waits until the log comes to say something.
 func (s *site) until(what string, is func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for {
 		newest, _, err := store.Newest(ctx, s.log, store.JournalFilter{})
