@@ -15,7 +15,7 @@ import (
 // withoutStandings makes a log of version 14 of one of version 15: its contexts have no standings.
 func withoutStandings(t *testing.T, db *sql.DB) {
 	t.Helper()
-	statements := []string{"DROP INDEX contexts_updated", "DROP INDEX contexts_due", "DROP INDEX contexts_held", "DROP INDEX contexts_parent", "DROP TABLE tombstones",
+	statements := []string{"DROP INDEX contexts_updated", "DROP INDEX contexts_due", "DROP INDEX contexts_held", "DROP INDEX contexts_parent", "DROP INDEX contexts_fork", "DROP TABLE tombstones",
 		"DROP TRIGGER contexts_pruned_logs", "DROP TABLE logs", "PRAGMA user_version = 14"}
 	for _, column := range strings.Fields("status plan tick calls done failed waiting held error due wakes labels bytes once") {
 		statements = append(statements, "ALTER TABLE contexts DROP COLUMN "+column)

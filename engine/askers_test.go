@@ -36,7 +36,7 @@ func TestModels_OfCalls(t *testing.T) {
 		log := memory.New()
 		runner := &engine.Runner{Log: log, Registry: r, Budget: plan.Budget{Requests: 2}}
 		request := &plan.Request{Calls: append(calls, plan.Source{Call: map[string]any{"_tool": "d", "_delegate": "d", "_outputPath": "†state.d"}},
-			plan.Source{Call: map[string]any{"_tool": "a", "after": "†state.d", "_outputPath": "†state.b"}})}
+			plan.Source{Call: map[string]any{"_tool": "a", "after": "†state.d", "and": "†state.a", "_outputPath": "†state.b"}})}
 		if _, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
 			t.Fatal(err)
 		}
