@@ -187,6 +187,33 @@ func appendAct(name string, form url.Values) (act, error) {
 	return act{http.MethodPost, contextPath(name, "messages"), message}, nil
 }
 
+// replayed is the API's answer to a replay.
+type replayed struct {
+	Calls       int
+	Same        bool
+	Differences []struct {
+		Call, What         string
+		Recorded, Replayed any
+	}
+}
+
+// postReplay replays a run, which changes nothing, and shows whether it comes out the same.
+func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
+	if err := checkForm(r); err != nil {
+		return p.fail(w, r, err)
+	}
+	name, answer := r.PathValue("context"), &replayed{}
+	if err := p.do(r, act{http.MethodPost, contextPath(name, "replay"), nil}, answer); err != nil {
+		return p.sendRefused(w, r, name, err)
+	}
+	c, err := p.run(r)
+	if err != nil {
+		return p.fail(w, r, err)
+	}
+	c.Data.(*runView).Replayed, c.Still = answer, true
+	return p.send(w, r, c)
+}
+
 // postAct carries out a form of a run's page, and shows the run, or the page with an error.
 func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {

@@ -421,6 +421,33 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestReplay replays runs, and shows the difference where one comes out otherwise.
+func TestReplay(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua":       `return { drain = "100ms" }`,
+		"activities/a.lua": `Activity.register("say", function(call) return call.text end)`,
+		"plans/plan.lua":   `return function() return { calls = { { _tool = "say", text = "one", _outputPath = "†state.said" } }, output = "†state.said" } end`,
+	}, nil)
+	s.run("a", "plans/plan.lua", "")
+	before := s.contexts()
+	if a := s.post("/runs/a/replay"); a.status != http.StatusOK || !strings.Contains(textOf(a.doc), "its call comes out the same") {
+		t.Errorf("status %d: %s", a.status, textOf(find(a.doc, "main")))
+	}
+	s.write("plans/plan.lua", `return function() return { calls = { { _tool = "say", text = "two", _outputPath = "†state.said" } }, output = "†state.said" } end`)
+	if err := s.host.Reload().Err; err != nil {
+		t.Fatal(err)
+	}
+	a := s.post("/runs/a/replay")
+	checkPage(t, "the replay", a)
+	if text := textOf(find(a.doc, "main")); !strings.Contains(text, "comes out otherwise") || !strings.Contains(text, "one") || !strings.Contains(text, "two") {
+		t.Errorf("it shows %s", text)
+	}
+	if s.contexts() != before {
+		t.Error("a replay has made a context")
+	}
+	s.refused(s.post("/runs/none/replay"), "none")
+}
+
 // TestInbox_ShowsAll holds that a person who approves a call is shown all arguments, those too that
 // have no input.
 func TestInbox_ShowsAll(t *testing.T) {

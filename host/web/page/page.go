@@ -90,6 +90,7 @@ func (p *Page) Routes() []Route {
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
 		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
 		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
+		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},
 		{"POST /runs/{context}/{act}", host.MayRun, p.postAct},
 		{"GET /diff", host.MayRead, p.view(p.diff)},
 		{"GET /inbox", host.MayRead, p.view(p.inbox)},

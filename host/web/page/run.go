@@ -35,6 +35,8 @@ type runView struct {
 	Template string // that shows it
 	Name     string // that a person has given, for decisions
 
+	Replayed *replayed // the result of a replay that was asked for
+
 	// Refused is the error of a form, Form its values, and RefusedAct the act that it was for.
 	Refused, RefusedAct string
 	Form                url.Values
@@ -250,9 +252,10 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 
 // outputView is the output of a run.
 type outputView struct {
-	Is     bool
-	Tree   node
-	Report string // an output that is a text of several lines, as it is
+	Is      bool
+	Context string
+	Tree    node
+	Report  string // an output that is a text of several lines, as it is
 }
 
 func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
@@ -260,7 +263,7 @@ func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
 	if err != nil || outcome.Status != journal.RunDone {
 		return outputView{}, err
 	}
-	out := outputView{Is: true, Tree: newRoom().treeOf("output", "", outcome.Output, "")}
+	out := outputView{Is: true, Context: v.Context, Tree: newRoom().treeOf("output", "", outcome.Output, "")}
 	if text, ok := outcome.Output.(string); ok && strings.Contains(text, "\n") {
 		out.Report = cutText(text, mostShown)
 	}
@@ -275,7 +278,7 @@ const mostUndecided = 10
 
 // acts lists the acts on a run that its author may do.
 type acts struct {
-	Cancel, Resume, Append, Fork, Release bool
+	Cancel, Resume, Append, Fork, Release, Replay bool
 
 	// Retry and the like are for calls, by their numbers.
 	Undecided []journal.Record // failed or in doubt: they can be retried, skipped or given a result
@@ -295,6 +298,7 @@ func actsOf(author Author, v *runView, records []journal.Record) (all acts) {
 	all.Append = status != journal.RunCancelled
 	all.Cancel = slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
 	all.Resume = slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
+	all.Replay = status == journal.RunDone || status == journal.RunFailed
 	if author.Signed {
 		all.By = author.Name
 	}
