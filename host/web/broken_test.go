@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -25,7 +24,7 @@ func (b breaking) Append(ctx context.Context, batch store.Batch) (store.Appended
 
 // TestRuns_PanicCostsOneRun: neither the server nor the runs beside it.
 func TestRuns_PanicCostsOneRun(t *testing.T) {
-	var logged bytes.Buffer
+	var logged logText
 	s := serve(t, work, nil, func(c *Config) {
 		c.Log = breaking{c.Log}
 		c.Logger = slog.New(slog.NewTextHandler(&logged, nil))

@@ -236,7 +236,7 @@ func TestHooks_To(t *testing.T) {
 // TestHooks_SecretIsNotTold holds that neither the log of the server nor the log of contexts has
 // the secret or the signature.
 func TestHooks_SecretIsNotTold(t *testing.T) {
-	var told strings.Builder
+	var told logText
 	s := serve(t, hookFiles, nil, func(c *Config) {
 		withSecret(c)
 		c.Logger = slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))

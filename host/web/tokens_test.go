@@ -185,7 +185,7 @@ func TestTokens_Reload(t *testing.T) {
 
 // TestTokens_AreNotTold holds that no error, log or context has a token.
 func TestTokens_AreNotTold(t *testing.T) {
-	var told strings.Builder
+	var told logText
 	s := serve(t, withTokens(work), nil, func(c *Config) {
 		withSecrets(c)
 		c.Logger = slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))

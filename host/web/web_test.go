@@ -146,6 +146,25 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// logText is the text that a logger has written. A run may end a moment after its answer, so that
+// its record is written while a test reads.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // watch returns a channel that holds a token once a record of some kind has come, until leave is
 // called.
 func (l *logged) watch(match func(slog.Record) bool) (seen <-chan struct{}, leave func()) {

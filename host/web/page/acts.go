@@ -200,7 +200,7 @@ type replayed struct {
 // postReplay replays a run, which changes nothing, and shows whether it comes out the same.
 func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	name, answer := r.PathValue("context"), &replayed{}
 	if err := p.do(r, act{http.MethodPost, contextPath(name, "replay"), nil}, answer); err != nil {
@@ -208,7 +208,7 @@ func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
 	}
 	c, err := p.run(r)
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	c.Data.(*runView).Replayed, c.Still = answer, true
 	return p.send(w, r, c)
@@ -217,7 +217,7 @@ func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
 // postAct carries out a form of a run's page, and shows the run, or the page with an error.
 func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	name := r.PathValue("context")
 	a, err := runAct(name, r.PathValue("act"), r.PostForm)
@@ -247,7 +247,7 @@ func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, 
 	}
 	c, viewErr := p.run(r)
 	if viewErr != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	v := c.Data.(*runView)
 	v.Refused, v.Form, v.RefusedAct = message, r.PostForm, r.PathValue("act")

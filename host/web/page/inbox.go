@@ -183,7 +183,7 @@ func decoded(set map[string]json.RawMessage) (map[string]any, error) {
 func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, name, message string) error {
 	v, err := p.inboxOf(r)
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	v.Refused, v.Of = message, name+" "+r.PostForm.Get("call")
 	for i := range v.Calls {

@@ -145,7 +145,7 @@ func (p *Page) view(make func(*http.Request) (*content, error)) func(http.Respon
 		defer leave()
 		c, err := make(r)
 		if err != nil {
-			return p.fail(w, r, err)
+			return p.Fail(w, r, err)
 		}
 		return p.send(w, r, c)
 	}
@@ -168,19 +168,19 @@ func (p *Page) enter(ctx context.Context) (leave func(), err error) {
 func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
 	body, err := p.render(r, c)
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	f, err := p.frame(r, c)
 	if err == nil {
 		err = p.addFramePieces(r, body, f)
 	}
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	f.Body, f.Seen = body.whole(), body.digest()
 	var b bytes.Buffer
 	if err := p.template(r).ExecuteTemplate(&b, "frame", f); err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	return writePage(w, c.Status, unmarked(b.Bytes()))
 }
@@ -224,8 +224,8 @@ func writePage(w http.ResponseWriter, status int, text []byte) error {
 	return err
 }
 
-// fail answers with an error as a page.
-func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) error {
+// Fail answers with an error as a page.
+func (p *Page) Fail(w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return err
 	}
@@ -244,11 +244,6 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) error {
 		return err
 	}
 	return writePage(w, status, unmarked(b.Bytes()))
-}
-
-// Fail answers with an error of another package as a page.
-func (p *Page) Fail(w http.ResponseWriter, r *http.Request, err error) error {
-	return p.fail(w, r, err)
 }
 
 // WriteLogin writes the page that asks for a token; message is the error of the last one.

@@ -152,11 +152,11 @@ func (l reader) freeName(r *http.Request, name string) string {
 // one leaves no fork.
 func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	v, call, err := p.rerunOf(r)
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	name := r.PathValue("context")
 	body := map[string]any{"from": v.Call}

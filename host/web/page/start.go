@@ -153,11 +153,11 @@ func serverOf(r *http.Request, base string) string {
 // postStart starts a run, and shows it, or the form with an error.
 func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkForm(r); err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	v, err := p.startOf(r)
 	if err != nil {
-		return p.fail(w, r, err)
+		return p.Fail(w, r, err)
 	}
 	form := r.PostForm
 	body := map[string]any{"plan": v.File}

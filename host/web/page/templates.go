@@ -157,5 +157,5 @@ func (p *Page) asset(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.fail(w, r, errNoPage)
+	return p.Fail(w, r, errNoPage)
 }
