@@ -65,7 +65,7 @@ func rowsOfChanges(changes []history.Change) (rows []changeRow) {
 
 func (l reader) stateOf(ctx context.Context, v address) (stateView, error) {
 	out := stateView{address: v}
-	kinds, err := l.Kinds(ctx, v.Context, v.At)
+	kinds, err := l.Log.Kinds(ctx, v.Context) // instances that come later too: to know better takes a look at each
 	if err != nil {
 		return out, err
 	}
