@@ -98,12 +98,13 @@ let waiting = null; // orders of lists that wait until the pointer has left them
 // apply shows a change: new pieces, and the orders of lists.
 function apply(change) {
   const made = new Map();
+  const few = Object.keys(change.pieces || {}).length <= 20; // else all rows would shine at all times
   for (const [id, text] of Object.entries(change.pieces || {})) {
     const fresh = parse(text);
     if (!fresh) continue;
     const old = document.getElementById(id);
     if (old) {
-      if (old.matches("tr, li")) fresh.classList.add("fresh");
+      if (few && old.matches("tr, li")) fresh.classList.add("fresh");
       replace(old, fresh);
     }
     else made.set(id, fresh);
@@ -131,7 +132,7 @@ function apply(change) {
       const e = rows.get(row) || made.get(row);
       if (!e) continue;
       if (!rows.has(row)) {
-        e.classList.add("fresh");
+        if (few) e.classList.add("fresh");
         showTimes(e);
       }
       if (e === at) at = at.nextElementSibling;
