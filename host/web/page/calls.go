@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine"
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
@@ -83,17 +84,13 @@ type argument struct {
 	Lacks bool // the reference has no value
 }
 
-func (l reader) panelOf(ctx context.Context, v address, records []journal.Record) (*panel, error) {
+func (l reader) panelOf(ctx context.Context, v address, records []journal.Record, rounds []engine.Round) (*panel, error) {
 	i := slices.IndexFunc(records, func(r journal.Record) bool { return r.Call == v.Call })
 	if i < 0 {
 		return nil, nil // it had not begun at that moment
 	}
 	r := records[i]
 	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call, room: newRoom()}
-	rounds, err := l.Rounds(ctx, v.Context, v.At)
-	if err != nil {
-		return nil, err
-	}
 	for _, round := range rounds {
 		if round.Tick == r.Tick && r.Position >= 1 && r.Position <= len(round.Plan.Calls) {
 			out.Plan = round.Plan.Calls[r.Position-1]

@@ -72,12 +72,8 @@ func (graphView) NodeWidth() int { return nodeWidth }
 // NodeHeight is described at [graphView.NodeWidth].
 func (graphView) NodeHeight() int { return nodeHeight }
 
-func (l reader) graphOf(ctx context.Context, v address, records []journal.Record) (graphView, error) {
-	rounds, err := l.Rounds(ctx, v.Context, v.At)
-	if err != nil {
-		return graphView{}, err
-	}
-	g := drawRound(rounds, v)
+func (l reader) graphOf(ctx context.Context, v address, rounds []engine.Round) (g graphView, err error) {
+	g = drawRound(rounds, v)
 	g.Plan, err = l.planMade(ctx, v.Context, rounds, g.Tick)
 	return g, err
 }

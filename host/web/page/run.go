@@ -89,11 +89,17 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
 	}
-	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records); err != nil {
+	var rounds []engine.Round
+	if a.Tab == tabGraph || a.Tab == tabTimeline || a.Call != "" {
+		if rounds, err = p.read.RoundsOf(ctx, a.Context, a.At, records); err != nil {
+			return nil, err
+		}
+	}
+	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records, rounds); err != nil {
 		return nil, err
 	}
 	if a.Call != "" {
-		if v.Panel, err = p.read.panelOf(ctx, v.address, records); err != nil {
+		if v.Panel, err = p.read.panelOf(ctx, v.address, records, rounds); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +133,7 @@ func shownSeq(v *runView) int64 {
 
 // fillHead adds the status and the problem of the run.
 func (l reader) fillHead(ctx context.Context, v *runView) error {
-	outcome, err := engine.ReadOutcome(ctx, l.Log, v.Context)
+	outcome, err := l.Outcome(ctx, v.Context)
 	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
 		v.Word, v.Problem = "damaged", damaged.Error()
 		return nil
@@ -228,11 +234,10 @@ func (v *runView) Later(by int64) int64 {
 }
 
 // tabBody returns the data of the tab, and the name of its template.
-func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record) (body any, template string, err error) {
+func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record, rounds []engine.Round) (body any, template string, err error) {
 	switch v.Tab {
 	case tabTimeline:
-		rounds, err := l.Rounds(ctx, v.Context, v.At)
-		return timelineOf(records, rounds), "timeline", err
+		return timelineOf(records, rounds), "timeline", nil
 	case tabCalls:
 		body, err := callsOf(records, v.address)
 		return body, "calls", err
@@ -246,7 +251,7 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 		body, err := l.outputOf(ctx, v)
 		return body, "output", err
 	}
-	body, err = l.graphOf(ctx, v.address, records)
+	body, err = l.graphOf(ctx, v.address, rounds)
 	return body, "graph", err
 }
 
@@ -259,7 +264,7 @@ type outputView struct {
 }
 
 func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
-	outcome, err := engine.ReadOutcome(ctx, l.Log, v.Context)
+	outcome, err := l.Outcome(ctx, v.Context)
 	if err != nil || outcome.Status != journal.RunDone {
 		return outputView{}, err
 	}

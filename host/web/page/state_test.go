@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"obelus/engine"
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
@@ -162,6 +163,13 @@ func TestRuns_EqualJournal(t *testing.T) {
 			info, err := s.log.Info(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			outcome, err := engine.ReadOutcome(t.Context(), s.log, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := kept.Outcome(t.Context(), name); err != nil || encode(got) != encode(outcome) {
+				t.Errorf("%s: %v\n%s\nand not\n%s", name, err, encode(got), encode(outcome))
 			}
 			for at := range info.Messages + 1 {
 				want, err := journal.In(s.log, name).CurrentRecords(t.Context(), at)

@@ -86,18 +86,38 @@ func (r *Runs) recordsOf(ctx context.Context, of *run, at int64) (records []jour
 	return records, err
 }
 
+// Outcome is [engine.ReadOutcome], which reads the calls of a run that has failed or waits.
+func (r *Runs) Outcome(ctx context.Context, name string) (*journal.Outcome, error) {
+	last, err := journal.In(r.Log, name).CurrentRun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var records []journal.Record
+	if last.Status == journal.RunFailed || last.Status == journal.RunWaiting {
+		if records, err = r.Records(ctx, name, 0); err != nil {
+			return nil, err
+		}
+	}
+	return last.Outcome(name, records), nil
+}
+
 // Rounds is [Project.Rounds].
 func (r *Runs) Rounds(ctx context.Context, name string, at int64) ([]engine.Round, error) {
+	records, err := r.Records(ctx, name, at)
+	if err != nil {
+		return nil, err
+	}
+	return r.RoundsOf(ctx, name, at, records)
+}
+
+// RoundsOf is Rounds, with the calls that [Runs.Records] has returned for the same moment.
+func (r *Runs) RoundsOf(ctx context.Context, name string, at int64, records []journal.Record) ([]engine.Round, error) {
 	of, err := r.take(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	records, err := r.recordsOf(ctx, of, at)
-	if err != nil {
-		return nil, err
-	}
 	if digest := r.Host.Generation().Digest; of.plans != of.history.Plans() || of.digest != digest {
 		if of.rounds, err = r.Project.Rounds(ctx, name, 0); err != nil {
 			return nil, err
