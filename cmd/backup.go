@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/human"
+	"obelus/engine/numeral"
 	"obelus/store/sqlite"
 )
 
@@ -59,6 +59,6 @@ func backupLog(ctx context.Context, a *app, path string) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"file": path, "bytes": info.Size()})
 	}
-	a.term.Infof("copied the log to %s (%s)", path, human.Size(info.Size()))
+	a.term.Infof("copied the log to %s (%s)", path, numeral.Size(info.Size()))
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"obelus/cmd/internal/view"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -131,7 +132,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 			}
 		} else {
 			rows = append(rows, []string{line.Context, human.OrDash(string(line.Status)), human.OrDash(line.Plan), human.OrDash(view.CallCounts(&line)),
-				fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
+				fmt.Sprint(line.Messages), numeral.Size(line.Bytes), human.Time(info.Updated)})
 		}
 		if listed == o.limit {
 			break

@@ -12,6 +12,7 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/engine/numeral"
 	"obelus/engine/plan"
 	"obelus/host/model"
 )
@@ -126,7 +127,7 @@ func (t triedModel) cells() []string {
 		cells[0] = "failed"
 	}
 	if t.used != nil {
-		cells[1], cells[3] = cmp.Or(t.used.Mode, "-"), fmt.Sprintf("%s + %s", human.Thousands(t.used.Input), human.Thousands(t.used.Output))
+		cells[1], cells[3] = cmp.Or(t.used.Mode, "-"), fmt.Sprintf("%s + %s", numeral.Thousands(t.used.Input), numeral.Thousands(t.used.Output))
 	}
 	return cells
 }

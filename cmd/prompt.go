@@ -20,6 +20,7 @@ import (
 	"obelus/cmd/internal/question"
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 	"obelus/engine/plan"
 	"obelus/host/model/fit"
 	"obelus/store/sqlite"
@@ -229,8 +230,8 @@ func printPrompt(a *app, kept *question.Capture, recorded string) error {
 		if err != nil {
 			return err
 		}
-		parts = append(parts, fmt.Sprintf("## As %s takes it (%s)\n%s", dialect.Name, human.Size(int64(fitted.Size)), text))
+		parts = append(parts, fmt.Sprintf("## As %s takes it (%s)\n%s", dialect.Name, numeral.Size(int64(fitted.Size)), text))
 	}
-	a.term.Infof("request %s to model %s, some %s tokens", r.Hash()[:12], r.Model, human.Thousands(int64(r.Tokens())))
+	a.term.Infof("request %s to model %s, some %s tokens", r.Hash()[:12], r.Model, numeral.Thousands(int64(r.Tokens())))
 	return a.term.Line(human.PrintableText(strings.Join(parts, "\n\n")))
 }

@@ -74,7 +74,7 @@ func (r *Runner) decide(ctx context.Context, d journal.Decision) (n int64, err e
 	if err != nil {
 		return 0, err
 	}
-	if holder == "" { // else whoever runs it takes the decision in, and appends all the time
+	if holder == "" { // else its runner takes the decision in, and writes the standing
 		standing := last.Standing(records)
 		b.ExpectN, b.Standing = newest.N, &standing
 	}

@@ -159,8 +159,8 @@ type Batch struct {
 	// alone does not count as an append in [ContextInfo.Updated].
 	Logs []LogLine
 
-	// KeepLogs bounds the lines of one call, in bytes as [LogLine.Size] counts them: of a call that
-	// the batch has lines of, the oldest go beyond that, but for the newest of all.
+	// KeepLogs bounds the lines of a call, in bytes as [LogLine.Size] counts them. For each call with
+	// lines in the batch, the oldest lines beyond the bound are deleted; its newest line always stays.
 	KeepLogs int64
 
 	// Standing, if it is set, replaces that of the context. While the context is being run, numbers of

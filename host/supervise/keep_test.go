@@ -143,36 +143,44 @@ func (w *worker) expectRest(name string, attempts int) time.Time {
 	return due
 }
 
+// handedOver returns a closed worker of a run whose delegate has been resumed by itself, with what it
+// waited for. These are the delegate's calls and output, and the status that it comes to have.
+func handedOver(t *testing.T, inner string, status journal.RunStatus) *worker {
+	t.Helper()
+	files := fstest.MapFS{
+		"obelus.lua":       {Data: []byte(`return { drain = "1s" }`)},
+		"activities/a.lua": {Data: []byte(`Tool.register("hand", { properties = {} })`)},
+		"plans/inner.lua":  {Data: []byte("return { " + inner + " }")},
+		"plans/outer.lua":  {Data: []byte(`return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", _outputPath = "†state.y" } }, output = "†state.y" }`)},
+	}
+	w := newWorkerOf(t, files, memory.New(), nil)
+	request, registry, err := w.host.Plan("plans/outer.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request}, Registry: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expect(run, journal.RunWaiting, "null")
+	if err := w.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), w.log, "a.1.1", input(4)); err != nil {
+		t.Fatal(err)
+	}
+	alone := &engine.Runner{Log: w.log, Registry: registry}
+	if outcome, err := alone.Resume(t.Context(), engine.Resume{Context: "a.1.1"}); err != nil || outcome.Status != status {
+		t.Fatal(outcome, err)
+	}
+	return w
+}
+
 // TestOrphans_ParentOfAnEndedDelegate: a delegate's run that was resumed by itself, and ended while no
 // server was there, has the run go on that waits for it.
 func TestOrphans_ParentOfAnEndedDelegate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := fstest.MapFS{
-			"obelus.lua":       {Data: []byte(`return { drain = "1s" }`)},
-			"activities/a.lua": {Data: []byte(`Tool.register("hand", { properties = {} })`)},
-			"plans/inner.lua":  {Data: []byte(`return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" } }, output = "†state.x" }`)},
-			"plans/outer.lua":  {Data: []byte(`return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", _outputPath = "†state.y" } }, output = "†state.y" }`)},
-		}
-		w := newWorkerOf(t, files, memory.New(), nil)
-		request, registry, err := w.host.Plan("plans/outer.lua")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request}, Registry: registry})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.expect(run, journal.RunWaiting, "null")
-		if err := w.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := engine.Append(t.Context(), w.log, "a.1.1", input(4)); err != nil {
-			t.Fatal(err)
-		}
-		alone := &engine.Runner{Log: w.log, Registry: registry}
-		if outcome, err := alone.Resume(t.Context(), engine.Resume{Context: "a.1.1"}); err != nil || outcome.Status != journal.RunDone {
-			t.Fatal(outcome, err)
-		}
+		w := handedOver(t, `calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" } }, output = "†state.x"`, journal.RunDone)
 		w.open(nil)
 		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(outcome, err)
@@ -188,33 +196,8 @@ func TestOrphans_ParentOfAnEndedDelegate(t *testing.T) {
 // the run that waits for it.
 func TestTimes_OfADelegate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		files := fstest.MapFS{
-			"obelus.lua":       {Data: []byte(`return { drain = "1s" }`)},
-			"activities/a.lua": {Data: []byte(`Tool.register("hand", { properties = {} })`)},
-			"plans/inner.lua":  {Data: []byte(`return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" }, { _tool = "double", n = "†state.x", _in = "1h", _outputPath = "†state.z" } }, output = "†state.z" }`)},
-			"plans/outer.lua":  {Data: []byte(`return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", _outputPath = "†state.y" } }, output = "†state.y" }`)},
-		}
-		w := newWorkerOf(t, files, memory.New(), nil)
-		request, registry, err := w.host.Plan("plans/outer.lua")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: request}, Registry: registry})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.expect(run, journal.RunWaiting, "null")
-		if err := w.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := engine.Append(t.Context(), w.log, "a.1.1", input(4)); err != nil {
-			t.Fatal(err)
-		}
-		alone := &engine.Runner{Log: w.log, Registry: registry}
-		outcome, err := alone.Resume(t.Context(), engine.Resume{Context: "a.1.1"})
-		if err != nil || outcome.Status != journal.RunWaiting {
-			t.Fatal(outcome, err)
-		}
+		w := handedOver(t, `calls = { { _tool = "double", n = "†input.n", _outputPath = "†state.x" },
+			{ _tool = "double", n = "†state.x", _in = "1h", _outputPath = "†state.z" } }, output = "†state.z"`, journal.RunWaiting)
 		w.open(nil)
 		time.Sleep(30 * time.Minute)
 		time.Sleep(6 * time.Hour)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"obelus/host/web/internal/api"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -23,7 +24,7 @@ func (s docs) describedOnce() func() []api.Route { return sync.OnceValue(s.descr
 func (s docs) document() func(http.ResponseWriter, *http.Request) error {
 	routes := s.describedOnce()
 	return func(w http.ResponseWriter, r *http.Request) error {
-		server := mountPrefix(r)
+		server := mount.Prefix(r)
 		if server == "" {
 			server = "/"
 		}
@@ -40,7 +41,7 @@ func (s docs) page() func(http.ResponseWriter, *http.Request) error {
 			scheme = "https"
 		}
 		var b bytes.Buffer
-		if err := api.WritePage(&b, routes(), scheme+"://"+r.Host+mountPrefix(r), Doc()); err != nil {
+		if err := api.WritePage(&b, routes(), scheme+"://"+r.Host+mount.Prefix(r), Doc()); err != nil {
 			return err
 		}
 		w.Header().Set("Content-Security-Policy", pagePolicy)

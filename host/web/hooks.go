@@ -15,6 +15,7 @@ import (
 	"obelus/host/hook"
 	"obelus/host/once"
 	"obelus/host/supervise"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -193,6 +194,6 @@ func (d *delivery) answerAgain(w http.ResponseWriter, r *http.Request, name stri
 }
 
 func (d *delivery) answer(w http.ResponseWriter, r *http.Request, name string, status int) error {
-	w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+name)
+	w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+name)
 	return write(w, status, map[string]any{"context": name})
 }

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"obelus/host/web/internal/mount"
+	"obelus/host/web/page"
 )
 
 // nextOf is the page to show after the login, as a query has it.
@@ -25,11 +28,8 @@ func (p *pages) getLogin(w http.ResponseWriter, r *http.Request) error {
 
 // postLogin takes a token once, and gives a session for it.
 func (p *pages) postLogin(w http.ResponseWriter, r *http.Request) error {
-	if err := sameSite.Check(r); err != nil {
-		return &problem{status: http.StatusForbidden, code: "origin", message: "forms of other sites' pages are refused"}
-	}
-	if err := r.ParseForm(); err != nil {
-		return wrong("the form can't be read: %s", err)
+	if err := page.CheckForm(r); err != nil {
+		return err
 	}
 	next, token := ownPath(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("token"))
 	asked := r.Clone(r.Context())
@@ -39,25 +39,22 @@ func (p *pages) postLogin(w http.ResponseWriter, r *http.Request) error {
 		return p.page.WriteLogin(w, r, http.StatusUnauthorized, "No token of this server is that.", next)
 	}
 	http.SetCookie(w, p.cookie(r, sessionOf(author.name, token, time.Now().Add(sessionTime)), int(sessionTime.Seconds())))
-	http.Redirect(w, r, mountPrefix(r)+next, http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+next, http.StatusSeeOther)
 	return nil
 }
 
 // postLogout ends the browser's session.
 func (p *pages) postLogout(w http.ResponseWriter, r *http.Request) error {
-	if err := sameSite.Check(r); err != nil {
-		return &problem{status: http.StatusForbidden, code: "origin", message: "forms of other sites' pages are refused"}
+	if err := page.CheckForm(r); err != nil {
+		return err
 	}
 	http.SetCookie(w, p.cookie(r, "", -1))
-	http.Redirect(w, r, mountPrefix(r)+"/login", http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+"/login", http.StatusSeeOther)
 	return nil
 }
 
 func (p *pages) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: cookieName(r), Value: value, Path: mountPrefix(r) + "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https", SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: value, Path: mount.Prefix(r) + "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https", SameSite: http.SameSiteStrictMode,
 	}
 }
-
-// sameSite finds forms that pages of other sites have sent.
-var sameSite = http.NewCrossOriginProtection()

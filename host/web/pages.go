@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"obelus/host"
+	"obelus/host/web/internal/mount"
 	"obelus/host/web/page"
 )
 
@@ -87,7 +88,7 @@ func (p *pages) refuses(w http.ResponseWriter, r *http.Request, err error) bool 
 	}
 	if errors.Is(err, errToken) && r.Method == http.MethodGet && r.Header.Get("Accept") != "text/event-stream" {
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, mountPrefix(r)+"/login?next="+nextOf(r), http.StatusSeeOther)
+		http.Redirect(w, r, mount.Prefix(r)+"/login?next="+nextOf(r), http.StatusSeeOther)
 		return true
 	}
 	_ = p.page.Fail(w, r, err)

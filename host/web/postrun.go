@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"obelus/host"
 	"obelus/host/once"
 	"obelus/host/supervise"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -161,7 +161,7 @@ func sendKnown(s *Server, w http.ResponseWriter, r *http.Request, start supervis
 		return false, err
 	}
 	if !wait {
-		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+start.Context)
+		w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+start.Context)
 		return true, write(w, http.StatusAccepted, map[string]any{"context": start.Context})
 	}
 	outcome, err := awaitRest(s, r, start.Context)
@@ -278,7 +278,7 @@ func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, run *supervise.
 		}
 	}
 	if isClosed(begun) {
-		w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+run.Context())
+		w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+run.Context())
 		return write(w, http.StatusAccepted, map[string]any{"context": run.Context()})
 	}
 	outcome, err := run.Wait(r.Context())
@@ -306,25 +306,12 @@ func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, outcome *jo
 	if len(text) > smallPiece {
 		from, size := s.room.of(len(text))
 		if !from.TryAcquire(size) {
-			w.Header().Set("Location", mountPrefix(r)+"/v1/contexts/"+outcome.Context)
+			w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+outcome.Context)
 			return write(w, http.StatusAccepted, map[string]any{"context": outcome.Context, "status": outcome.Status})
 		}
 		defer from.Release(size)
 	}
 	return writeJSON(w, http.StatusOK, text)
-}
-
-// mountPrefix returns the part that a handler around the server has removed from a request's path.
-func mountPrefix(r *http.Request) string {
-	given, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil {
-		return ""
-	}
-	prefix, ok := strings.CutSuffix(given.EscapedPath(), r.URL.EscapedPath())
-	if !ok {
-		return ""
-	}
-	return prefix
 }
 
 // outcomeBody returns the body for a run's outcome.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"obelus/engine/numeral"
 	"obelus/store"
 )
 
@@ -46,17 +46,6 @@ func OrDash(text string) string {
 		return "-"
 	}
 	return text
-}
-
-// Size returns a number of bytes with its unit.
-func Size(bytes int64) string {
-	switch {
-	case bytes < 1<<10:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 1<<20:
-		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
 }
 
 // FirstLine returns the first line of a text.
@@ -194,14 +183,5 @@ func Count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return Thousands(int64(n)) + " " + thing
-}
-
-// Thousands returns a number with commas: "4,120".
-func Thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
+	return numeral.Thousands(int64(n)) + " " + thing
 }

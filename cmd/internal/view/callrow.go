@@ -7,6 +7,7 @@ import (
 
 	"obelus/cmd/internal/human"
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 	"obelus/store"
 )
 
@@ -22,7 +23,7 @@ func CallRow(r journal.Record, verbose bool) []string {
 	if m := r.Model; m != nil {
 		by := "model " + m.Model
 		if m.Requests > 0 {
-			by += fmt.Sprintf(", %s + %s tokens", human.Thousands(m.Input), human.Thousands(m.Output))
+			by += fmt.Sprintf(", %s + %s tokens", numeral.Thousands(m.Input), numeral.Thousands(m.Output))
 		}
 		script = strings.TrimPrefix(script+" "+by, "- ")
 	}

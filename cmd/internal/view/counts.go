@@ -6,6 +6,7 @@ import (
 
 	"obelus/cmd/internal/human"
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 )
 
 // Counts returns how many calls of a tick and of later ones ended how: "3 calls done", or "5 calls:
@@ -26,7 +27,7 @@ func Counts(records []journal.Record, tick int) string {
 		case n == all && all > 0:
 			return calls + " " + outcome
 		case n > 0:
-			parts = append(parts, fmt.Sprintf("%s %s", human.Thousands(int64(n)), outcome))
+			parts = append(parts, fmt.Sprintf("%s %s", numeral.Thousands(int64(n)), outcome))
 			delete(by, outcome)
 		}
 	}

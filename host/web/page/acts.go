@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -35,7 +37,6 @@ func (a act) Curl(server string) string {
 // refusedError is an act that the API has refused.
 type refusedError struct {
 	Status  int
-	Code    string
 	Message string
 }
 
@@ -71,26 +72,25 @@ func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 // do sends an act to the API, as the author of a browser's request, and decodes the answer into a
 // value, if there is one. Its error may be a [*refusedError].
 func (p *Page) do(r *http.Request, a act, into any) error {
-	body := http.NoBody
+	body := io.Reader(http.NoBody)
+	if a.Body != nil {
+		body = bytes.NewReader(store.EncodeJSON(a.Body))
+	}
 	request, err := http.NewRequestWithContext(r.Context(), a.Method, a.Path, body)
 	if err != nil {
 		return err
-	}
-	if a.Body != nil {
-		text := store.EncodeJSON(a.Body)
-		request.Body, request.ContentLength = readCloser{bytes.NewReader(text)}, int64(len(text))
 	}
 	request.Host, request.RemoteAddr = r.Host, r.RemoteAddr
 	got := &answer{header: http.Header{}, status: http.StatusOK}
 	p.config.API.ServeHTTP(got, request)
 	if got.status >= http.StatusBadRequest {
 		var refused struct {
-			Error struct{ Code, Message string }
+			Error struct{ Message string }
 		}
 		if err := json.Unmarshal(got.body.Bytes(), &refused); err != nil {
 			refused.Error.Message = strings.TrimSpace(got.body.String())
 		}
-		return &refusedError{got.status, refused.Error.Code, refused.Error.Message}
+		return &refusedError{got.status, refused.Error.Message}
 	}
 	if into == nil {
 		return nil
@@ -98,24 +98,21 @@ func (p *Page) do(r *http.Request, a act, into any) error {
 	return json.Unmarshal(got.body.Bytes(), into)
 }
 
-type readCloser struct{ *bytes.Reader }
-
-func (readCloser) Close() error { return nil }
-
 // otherSites finds forms that pages of other sites have sent.
 var otherSites = http.NewCrossOriginProtection()
 
-// checkForm reads a form, and refuses one that a page of another site has sent.
-func checkForm(r *http.Request) error {
+// CheckForm reads a form, and refuses one that a page of another site has sent. [Page.Fail] answers
+// with its error.
+func CheckForm(r *http.Request) error {
 	if err := otherSites.Check(r); err != nil {
-		return &refusedError{Status: http.StatusForbidden, Code: "origin", Message: "forms of other sites' pages are refused"}
+		return &refusedError{Status: http.StatusForbidden, Message: "forms of other sites' pages are refused"}
 	}
 	err := r.ParseForm()
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &refusedError{Status: http.StatusRequestEntityTooLarge, Code: "too-large", Message: fmt.Sprintf("the form has more than %d bytes", large.Limit)}
+		return &refusedError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the form has more than %d bytes", large.Limit)}
 	}
 	if err != nil {
-		return &refusedError{Status: http.StatusBadRequest, Code: "request", Message: "the form can't be read: " + err.Error()}
+		return &refusedError{Status: http.StatusBadRequest, Message: "the form can't be read: " + err.Error()}
 	}
 	return nil
 }
@@ -199,7 +196,7 @@ type replayed struct {
 
 // postReplay replays a run, which changes nothing, and shows whether it comes out the same.
 func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
-	if err := checkForm(r); err != nil {
+	if err := CheckForm(r); err != nil {
 		return p.Fail(w, r, err)
 	}
 	name, answer := r.PathValue("context"), &replayed{}
@@ -216,7 +213,7 @@ func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
 
 // postAct carries out a form of a run's page, and shows the run, or the page with an error.
 func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
-	if err := checkForm(r); err != nil {
+	if err := CheckForm(r); err != nil {
 		return p.Fail(w, r, err)
 	}
 	name := r.PathValue("context")
@@ -235,7 +232,7 @@ func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 	if r.PostForm.Get("back") == "inbox" {
 		back = "/inbox"
 	}
-	http.Redirect(w, r, p.base(r)+back, http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+back, http.StatusSeeOther)
 	return nil
 }
 
@@ -261,7 +258,7 @@ const nameCookie = "obelus-name"
 func (p *Page) rememberName(w http.ResponseWriter, r *http.Request) {
 	if by := strings.TrimSpace(r.PostForm.Get("by")); by != "" {
 		http.SetCookie(w, &http.Cookie{
-			Name: nameCookie, Value: url.QueryEscape(by), Path: p.base(r) + "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Name: nameCookie, Value: url.QueryEscape(by), Path: mount.Prefix(r) + "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		})
 	}
 }

@@ -15,8 +15,6 @@ import (
 type diffView struct {
 	A, B       string
 	AtA, AtB   int64
-	HeadA      int64
-	HeadB      int64
 	Rows       []changeRow
 	More       int
 	Calls      []callChange
@@ -54,13 +52,11 @@ func (p *Page) diff(r *http.Request) (*content, error) {
 		c.Data = v
 		return c, nil
 	}
-	var err error
 	for _, side := range []struct {
 		name string
-		head *int64
 		at   *int64
-	}{{v.A, &v.HeadA, &v.AtA}, {v.B, &v.HeadB, &v.AtB}} {
-		*side.head, err = p.config.Log.Head(r.Context(), side.name)
+	}{{v.A, &v.AtA}, {v.B, &v.AtB}} {
+		head, err := p.config.Log.Head(r.Context(), side.name)
 		if errors.Is(err, store.ErrNoContext) {
 			v.Missing, v.Incomplete = "there is no context "+side.name, true
 			c.Data, c.Status = v, http.StatusNotFound
@@ -69,7 +65,7 @@ func (p *Page) diff(r *http.Request) (*content, error) {
 		if err != nil {
 			return nil, err
 		}
-		*side.at = max(0, min(*side.at, *side.head))
+		*side.at = max(0, min(*side.at, head))
 	}
 	changes, err := history.Diff(r.Context(), p.config.Log, history.Moment{Context: v.A, At: v.AtA}, history.Moment{Context: v.B, At: v.AtB})
 	if err != nil {
@@ -103,36 +99,39 @@ func (p *Page) addCallChanges(r *http.Request, v *diffView) error {
 	if err != nil {
 		return err
 	}
-	find := func(all []journal.Record, call string) *journal.Record {
-		i := slices.IndexFunc(all, func(r journal.Record) bool { return r.Call == call })
-		if i < 0 {
-			return nil
-		}
-		return &all[i]
-	}
 	if len(before)+len(after) > mostCompared {
 		return nil
 	}
+	earlier, later := byCall(before), byCall(after)
 	for _, b := range after {
-		a := find(before, b.Call)
-		if a == nil {
+		a, known := earlier[b.Call]
+		if !known {
 			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, B: wordOf(b)})
 			continue
 		}
-		if wordOf(*a) != wordOf(b) {
-			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, A: wordOf(*a), B: wordOf(b)})
+		if wordOf(a) != wordOf(b) {
+			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, A: wordOf(a), B: wordOf(b)})
 		}
-		known := slices.ContainsFunc(v.Scripts, func(s scriptChange) bool { return s.Path == a.Script && s.A == a.SHA256 && s.B == b.SHA256 })
-		if a.Script == b.Script && a.SHA256 != "" && b.SHA256 != "" && a.SHA256 != b.SHA256 && !known {
+		listed := slices.ContainsFunc(v.Scripts, func(s scriptChange) bool { return s.Path == a.Script && s.A == a.SHA256 && s.B == b.SHA256 })
+		if a.Script == b.Script && a.SHA256 != "" && b.SHA256 != "" && a.SHA256 != b.SHA256 && !listed {
 			v.Scripts = append(v.Scripts, scriptChange{Path: a.Script, A: a.SHA256, B: b.SHA256, GenA: a.Generation, GenB: b.Generation})
 		}
 	}
 	for _, a := range before {
-		if find(after, a.Call) == nil {
+		if _, known := later[a.Call]; !known {
 			v.Calls = append(v.Calls, callChange{Call: a.Call, Tool: a.Tool, A: wordOf(a)})
 		}
 	}
 	return nil
+}
+
+// byCall returns calls by their numbers.
+func byCall(records []journal.Record) map[string]journal.Record {
+	by := make(map[string]journal.Record, len(records))
+	for _, r := range records {
+		by[r.Call] = r
+	}
+	return by
 }
 
 // mostCompared is the number of calls that a comparison looks through.

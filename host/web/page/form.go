@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"obelus/engine/numeral"
 	"obelus/store"
 )
 
@@ -206,7 +208,7 @@ func (f *field) show(v any) {
 	}
 	if len(f.Value) > mostInput {
 		f.Kind, f.Value, f.Options = "large", cutText(f.Value, mostText), nil
-		f.Hint = "too large for an input: " + size(int64(len(text)))
+		f.Hint = "too large for an input: " + numeral.Size(int64(len(text)))
 	}
 }
 
@@ -388,7 +390,7 @@ func corrections(fields []field, form url.Values) (map[string]json.RawMessage, e
 
 // withUnknown adds inputs for values that the schema does not describe.
 func withUnknown(fields []field, values map[string]any) []field {
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		known := slices.ContainsFunc(fields, func(f field) bool { return f.Label == name && f.Depth == 0 || f.Group == name && f.Depth == 0 })
 		if known || !hasInput(name) {
 			continue
@@ -418,12 +420,4 @@ func covers(fields []field, values map[string]any) bool {
 	}
 	shown, err := store.DecodeJSON(text)
 	return err == nil && encode(shown) == encode(values)
-}
-
-func sortedKeys[V any](m map[string]V) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

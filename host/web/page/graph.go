@@ -10,6 +10,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 	"obelus/host/web/internal/layers"
 	"obelus/store"
 )
@@ -161,7 +162,7 @@ func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
 	for _, n := range data.Nodes {
 		node := graphNode{ID: fmt.Sprintf("node-%d", n.Call), Title: fmt.Sprintf("%d %s", n.Call, n.Tool), Note: n.Writes}
 		if n.Tick > 0 {
-			id := callID(n.Tick, n.Call)
+			id := journal.CallID(n.Tick, n.Call)
 			node.Title, node.Query, node.Picked = id+" "+n.Tool, g.With("sel", id), id == g.Call
 		}
 		if n.Instance != "" {
@@ -257,14 +258,14 @@ func (g *graphView) drawGroups(data history.Graph, records []journal.Record) {
 		}
 		for _, w := range callWords {
 			if n := counts[i][w]; n > 0 {
-				text = append(text, shape(w)+" "+thousands(n))
+				text = append(text, shape(w)+" "+numeral.Thousands(int64(n)))
 				if word == "" {
 					word = w
 				}
 			}
 		}
 		g.Nodes = append(g.Nodes, graphNode{
-			ID: fmt.Sprintf("node-%d", i), Title: fmt.Sprintf("%s ×%s", name, thousands(total)), Note: strings.Join(text, "  "), Word: word,
+			ID: fmt.Sprintf("node-%d", i), Title: fmt.Sprintf("%s ×%s", name, numeral.Thousands(int64(total))), Note: strings.Join(text, "  "), Word: word,
 			Query: g.With("tab", tabCalls, "tool", name),
 		})
 	}

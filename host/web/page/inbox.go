@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -111,7 +112,7 @@ func (l reader) heldCallOf(ctx context.Context, record journal.Record) (heldCall
 		return held, nil
 	}
 	left := newRoom()
-	for _, name := range sortedKeys(record.Hold.Granted) {
+	for _, name := range slices.Sorted(maps.Keys(record.Hold.Granted)) {
 		held.Granted = append(held.Granted, left.treeOf(name, "", record.Hold.Granted[name], ""))
 	}
 	var err error

@@ -23,11 +23,9 @@ type follower struct {
 	events int
 }
 
-// follow connects to a page's stream, and calls seen after each event until that returns true.
-func (f *follower) follow(s *site, path string, seen func() bool) {
+// connect connects to a page's stream, and returns its lines and what closes it.
+func (f *follower) connect(ctx context.Context, s *site, path string) (lines *bufio.Scanner, leave func()) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
@@ -40,14 +38,23 @@ func (f *follower) follow(s *site, path string, seen func() bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
 	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		text, _ := io.ReadAll(response.Body)
 		s.t.Fatalf("the stream: status %d, %s: %s", response.StatusCode, kind, text)
 	}
-	event := ""
-	lines := bufio.NewScanner(response.Body)
+	lines = bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 8<<20)
+	return lines, func() { _ = response.Body.Close() }
+}
+
+// follow follows a page, and calls seen after each event until that returns true.
+func (f *follower) follow(s *site, path string, seen func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	lines, leave := f.connect(ctx, s, path)
+	defer leave()
+	event := ""
 	for lines.Scan() {
 		switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
 		case "id":
@@ -73,18 +80,8 @@ func (f *follower) followToEnd(s *site, path string, once func()) (ended bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	response, err := s.client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 8<<20)
+	lines, leave := f.connect(ctx, s, path)
+	defer leave()
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "data: ") && once != nil {
 			once()

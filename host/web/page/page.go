@@ -14,11 +14,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"obelus/host"
 	"obelus/host/web/internal/lookup"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -118,7 +117,6 @@ type content struct {
 type frame struct {
 	content
 	Body    any // the view as HTML
-	Base    string
 	Project string
 	Held    int // decisions that wait for a person
 	Broken  bool
@@ -128,7 +126,7 @@ type frame struct {
 }
 
 func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
-	http.Redirect(w, r, p.base(r)+"/runs", http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+"/runs", http.StatusSeeOther)
 	return nil
 }
 
@@ -197,7 +195,7 @@ func (p *Page) frame(r *http.Request, c *content) (*frame, error) {
 		}
 	}
 	return &frame{
-		content: *c, Base: p.base(r), Project: p.config.Title, Held: min(held, mostBadge),
+		content: *c, Project: p.config.Title, Held: min(held, mostBadge),
 		Broken: p.config.Host.LastReload().Err != nil, Author: p.config.Author(r), Assets: p.assets,
 	}, nil
 }
@@ -230,48 +228,28 @@ func (p *Page) Fail(w http.ResponseWriter, r *http.Request, err error) error {
 		return err
 	}
 	status, message := p.explain(r, err)
-	f := &frame{
-		content: content{Title: http.StatusText(status), Status: status, Still: true}, Base: p.base(r), Project: p.config.Title,
-		Author: p.config.Author(r), Assets: p.assets,
-	}
+	f := &frame{content: content{Title: http.StatusText(status), Status: status}, Author: p.config.Author(r)}
+	return p.writeStill(w, r, f, "error", map[string]any{"Message": message, "Title": f.Title})
+}
+
+// writeStill writes a page with no pieces, and nothing of the log.
+func (p *Page) writeStill(w http.ResponseWriter, r *http.Request, f *frame, template string, data any) error {
 	var body, b bytes.Buffer
 	t := p.template(r)
-	if err := t.ExecuteTemplate(&body, "error", map[string]any{"Message": message, "Title": f.Title}); err != nil {
+	if err := t.ExecuteTemplate(&body, template, data); err != nil {
 		return err
 	}
-	f.Body = safe(body.Bytes())
+	f.Still, f.Body, f.Project, f.Assets = true, safe(body.Bytes()), p.config.Title, p.assets
 	if err := t.ExecuteTemplate(&b, "frame", f); err != nil {
 		return err
 	}
-	return writePage(w, status, unmarked(b.Bytes()))
+	return writePage(w, f.Status, unmarked(b.Bytes()))
 }
 
 // WriteLogin writes the page that asks for a token; message is the error of the last one.
 func (p *Page) WriteLogin(w http.ResponseWriter, r *http.Request, status int, message, next string) error {
-	f := &frame{content: content{Title: "Log in", Still: true}, Base: p.base(r), Project: p.config.Title, Assets: p.assets}
-	var body, b bytes.Buffer
-	t := p.template(r)
-	if err := t.ExecuteTemplate(&body, "login", map[string]any{"Base": f.Base, "Message": message, "Next": next}); err != nil {
-		return err
-	}
-	f.Body = safe(body.Bytes())
-	if err := t.ExecuteTemplate(&b, "frame", f); err != nil {
-		return err
-	}
-	return writePage(w, status, unmarked(b.Bytes()))
-}
-
-// base returns the part of the page's addresses that a handler around the server has removed.
-func (p *Page) base(r *http.Request) string {
-	given, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil {
-		return ""
-	}
-	prefix, ok := strings.CutSuffix(given.EscapedPath(), r.URL.EscapedPath())
-	if !ok {
-		return ""
-	}
-	return prefix
+	f := &frame{content: content{Title: "Log in", Status: status}}
+	return p.writeStill(w, r, f, "login", map[string]any{"Message": message, "Next": next})
 }
 
 // errNoPage is the error for an address that leads nowhere.

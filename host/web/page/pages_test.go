@@ -12,12 +12,7 @@ import (
 // TestPages_Crawl follows every link of the pages of a project in which runs are done, fail, wait
 // and are held: each leads to a page that keeps the rules of all pages.
 func TestPages_Crawl(t *testing.T) {
-	s := serve(t, shop, nil)
-	s.run("order-1", "plans/order.lua", `{"amount":80}`)
-	s.run("order-2", "plans/order.lua", `{"amount":20,"to":{"name":"Ada"}}`)
-	s.run("waits", "plans/wait.lua", "")
-	s.run("refund-1", "plans/refund.lua", "")
-	s.run("many", "plans/many.lua", "")
+	s := filled(t)
 	s.api(http.MethodPost, "/v1/contexts/order-2/fork", `{"context":"order-2-b"}`)
 	if n := crawl(s, "/"); n < 100 {
 		t.Errorf("only %d pages were reached", n)

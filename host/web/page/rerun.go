@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -61,7 +63,7 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 		}
 	}
 	if len(v.Calls) == 0 {
-		return nil, nil, &refusedError{http.StatusConflict, "state", "no call of " + name + " has ended: there is none from which it could run again"}
+		return nil, nil, &refusedError{http.StatusConflict, "no call of " + name + " has ended: there is none from which it could run again"}
 	}
 	if v.Call == "" {
 		v.Call = v.Calls[0].Call
@@ -151,7 +153,7 @@ func (l reader) freeName(r *http.Request, name string) string {
 // postRerun forks a run and runs a call of it again. Corrections are checked first, so that a wrong
 // one leaves no fork.
 func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
-	if err := checkForm(r); err != nil {
+	if err := CheckForm(r); err != nil {
 		return p.Fail(w, r, err)
 	}
 	v, call, err := p.rerunOf(r)
@@ -193,7 +195,7 @@ func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
 		return p.send(w, r, &content{Title: "Run again from " + v.Call, Section: "runs", Template: "rerun", Data: v, Still: true, Status: status})
 	}
 	p.rememberName(w, r)
-	http.Redirect(w, r, p.base(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
 	return nil
 }
 
@@ -216,11 +218,11 @@ func (p *Page) checkCorrections(r *http.Request, name string, v *rerunView, call
 	}
 	hold := journal.Hold{Arguments: arguments}
 	corrected, err := hold.With(set)
-	if err := cmp.Or(err, call.Definition.Correctable(sortedKeys(set), arguments)); err != nil {
-		return &refusedError{http.StatusUnprocessableEntity, "message", err.Error()}
+	if err := cmp.Or(err, call.Definition.Correctable(slices.Sorted(maps.Keys(set)), arguments)); err != nil {
+		return &refusedError{http.StatusUnprocessableEntity, err.Error()}
 	}
 	if err := call.Definition.Accepts(corrected); err != nil {
-		return &refusedError{http.StatusUnprocessableEntity, "message", err.Error()}
+		return &refusedError{http.StatusUnprocessableEntity, err.Error()}
 	}
 	return nil
 }

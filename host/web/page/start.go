@@ -10,6 +10,7 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
@@ -135,7 +136,7 @@ func (p *Page) startOf(r *http.Request) (*startView, error) {
 	}
 	v.Fresh = cmp.Or(r.PostFormValue("fresh"), p.config.NewName())
 	v.Command = commandOf("run", v.File, "-i", "@input.json")
-	v.Curl = act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File, "input": map[string]any{}}}.Curl(serverOf(r, p.base(r)))
+	v.Curl = act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File, "input": map[string]any{}}}.Curl(serverOf(r, mount.Prefix(r)))
 	last, err := p.read.lastRuns(r, v.File)
 	v.Last = last
 	return v, err
@@ -152,7 +153,7 @@ func serverOf(r *http.Request, base string) string {
 
 // postStart starts a run, and shows it, or the form with an error.
 func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
-	if err := checkForm(r); err != nil {
+	if err := CheckForm(r); err != nil {
 		return p.Fail(w, r, err)
 	}
 	v, err := p.startOf(r)
@@ -186,7 +187,7 @@ func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 		refill(v.Fields, form, message)
 		return p.send(w, r, &content{Title: v.File, Section: "plans", Template: "start", Data: v, Still: true, Status: status})
 	}
-	http.Redirect(w, r, p.base(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
+	http.Redirect(w, r, mount.Prefix(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
 	return nil
 }
 

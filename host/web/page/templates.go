@@ -6,11 +6,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
+	"reflect"
 	"strings"
 	"sync"
+
+	"obelus/engine/numeral"
+	"obelus/host/web/internal/mount"
 )
 
 //go:embed templates/*.html assets/*
@@ -32,7 +37,7 @@ var mounts = struct {
 
 // template returns the templates, with links for the place at which a request found the page.
 func (p *Page) template(r *http.Request) *template.Template {
-	base := p.base(r)
+	base := mount.Prefix(r)
 	mounts.Lock()
 	defer mounts.Unlock()
 	if t := mounts.byBase[base]; t != nil {
@@ -51,7 +56,7 @@ func funcs(base string) template.FuncMap {
 		"fileLink":  func(parts ...any) string { return fileLink(base, parts...) },
 		"ago":       ago,
 		"duration":  duration,
-		"thousands": thousands,
+		"thousands": func(n any) string { return numeral.Thousands(reflect.ValueOf(n).Int()) },
 		"json":      oneLine,
 		"cut":       cutText,
 		"dict":      dict,
@@ -60,35 +65,32 @@ func funcs(base string) template.FuncMap {
 		"usage":     usageText,
 		"join":      strings.Join,
 	}
-	for name, f := range pieceMarks {
-		all[name] = f
-	}
+	maps.Copy(all, pieceMarks)
 	return all
 }
 
 // link returns an address below base: its segments, and after one that is "?" the names and values
 // of its query. Values that are empty, false or 0 are left out.
-func link(base string, parts ...any) string {
-	address := base
-	for i, part := range parts {
-		if part == "?" {
-			return address + queryOf(parts[i+1:])
-		}
-		address += "/" + url.PathEscape(fmt.Sprint(part))
-	}
-	return address
-}
+func link(base string, parts ...any) string { return addressBelow(base, url.PathEscape, parts) }
 
 // fileLink is [link] for the path of a file: each part may be several segments.
 func fileLink(base string, parts ...any) string {
+	return addressBelow(base, func(path string) string {
+		segments := strings.Split(path, "/")
+		for i, segment := range segments {
+			segments[i] = url.PathEscape(segment)
+		}
+		return strings.Join(segments, "/")
+	}, parts)
+}
+
+func addressBelow(base string, escape func(string) string, parts []any) string {
 	address := base
 	for i, part := range parts {
 		if part == "?" {
 			return address + queryOf(parts[i+1:])
 		}
-		for _, segment := range strings.Split(fmt.Sprint(part), "/") {
-			address += "/" + url.PathEscape(segment)
-		}
+		address += "/" + escape(fmt.Sprint(part))
 	}
 	return address
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"obelus/engine/journal"
+	"obelus/engine/numeral"
 	"obelus/engine/plan"
 	"obelus/store"
 )
@@ -49,26 +50,6 @@ func ago(text string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339Nano), t.Format("2006-01-02 15:04:05.000 MST"), shown))
 }
 
-// size returns a number of bytes with its unit.
-func size(bytes int64) string {
-	switch {
-	case bytes < 1<<10:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 1<<20:
-		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
-}
-
-// thousands returns a whole number with commas: "4,120".
-func thousands(n any) string {
-	text := fmt.Sprint(n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
 // encode returns a value as JSON.
 func encode(v any) string { return string(store.EncodeJSON(v)) }
 
@@ -106,9 +87,6 @@ func shape(status string) string {
 	}
 	return "○"
 }
-
-// call numbers a call of a tick.
-func callID(tick, position int) string { return strconv.Itoa(tick) + "." + strconv.Itoa(position) }
 
 // cursorSeq reads the seq at which a list of messages goes on; 0 for its beginning.
 func cursorSeq(text string) int64 {
@@ -149,7 +127,7 @@ func usageText(u *plan.Usage) string {
 	if u == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %d requests, %s tokens in, %s out", u.Model, u.Requests, thousands(u.Input), thousands(u.Output))
+	text := fmt.Sprintf("%s: %d requests, %s tokens in, %s out", u.Model, u.Requests, numeral.Thousands(u.Input), numeral.Thousands(u.Output))
 	if u.Requests == 1 {
 		text = strings.Replace(text, "requests", "request", 1)
 	}

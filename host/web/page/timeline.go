@@ -167,8 +167,8 @@ func criticalPath(all []interval, rounds []engine.Round) map[string]bool {
 	before := map[string][]string{}
 	for _, round := range rounds {
 		for _, w := range round.Plan.Wires() {
-			to := callID(round.Tick, w.To)
-			before[to] = append(before[to], callID(round.Tick, w.From))
+			to := journal.CallID(round.Tick, w.To)
+			before[to] = append(before[to], journal.CallID(round.Tick, w.From))
 		}
 	}
 	path := map[string]bool{}

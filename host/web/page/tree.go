@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strconv"
 
+	"obelus/engine/numeral"
 	"obelus/store"
 )
 
@@ -79,7 +80,7 @@ func makeNode(key, path string, v any, picked string, depth int, left *room) nod
 	case string:
 		most := max(0, min(mostText, left.characters))
 		if n.Text = string(store.EncodeJSON(cutText(v, most))); len(v) > most {
-			n.Text = string(store.EncodeJSON(cutText(v, most))) + " (" + size(int64(len(v))) + ")"
+			n.Text = string(store.EncodeJSON(cutText(v, most))) + " (" + numeral.Size(int64(len(v))) + ")"
 		}
 	default:
 		n.Text = cutText(string(store.EncodeJSON(v)), mostText)
