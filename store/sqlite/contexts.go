@@ -75,7 +75,7 @@ func (l *Log) Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[sto
 	return func(yield func(store.ContextInfo, error) bool) {
 		f, size := f, firstPage
 		if isScanned(&f) {
-			size *= firstPage // each page reads all rows
+			size = scannedPage
 		}
 		read := func(c *conn, p *page[store.ContextInfo]) error { return c.contexts(ctx, &f, p) }
 		goOn := func(info store.ContextInfo) bool {

@@ -14,6 +14,8 @@ const (
 	firstPage = 16
 	lastPage  = 4096
 	pageBytes = 1 << 20 // of text, after which a page ends
+
+	scannedPage = 256 // the first, where each page reads all rows
 )
 
 // page is the next values of a list.
