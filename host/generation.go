@@ -30,7 +30,7 @@ type Generation struct {
 	settings Settings
 	project  sandbox.Project // shared by its states: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
-	asked    bool            // activities get what they ask for alone
+	asked    bool            // activities get only the permissions that they ask for
 	unasked  *luastd.Grants  // of scripts that no activity runs; nil for the project's
 	registry *plan.Registry
 	states   sync.Pool    // of *session

@@ -158,7 +158,7 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 	return c, err
 }
 
-// checkModels takes over what the program says in place of the settings, and makes sure that the
+// checkModels applies the program's choices in place of the settings, and makes sure that the
 // default model is among the models, and that a bound on the cost means something.
 func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
 	s.Model = cmp.Or(use, s.Model)

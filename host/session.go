@@ -18,7 +18,7 @@ type session struct {
 	gen   *Generation
 	found *registrations // nil if nothing is to be registered
 
-	grants *luastd.Grants // that Env has; nil for those of the project as New has them
+	grants *luastd.Grants // that Env has; nil for the project's grants as New has them
 
 	output *output      // of print and of the module log
 	called bool         // an activity runs

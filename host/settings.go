@@ -80,7 +80,7 @@ type Settings struct {
 	Limits      Limits        // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
-	Asked       bool          // an activity gets what it asks for, and other scripts nothing
+	Asked       bool          // an activity gets only the permissions that it asks for, other scripts none
 	Approve     plan.Policy   // calls that are held for a person
 	// Long-running expressions that are evaluated at once in the process, as of Open; 0 for one a
 	// processor.

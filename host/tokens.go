@@ -15,7 +15,7 @@ type Role int
 // The roles.
 const (
 	NoRole    Role = iota
-	MayRead        // ask for what is there
+	MayRead        // read
 	MayRun         // start, cancel, append and fork too
 	MayDecide      // approve, reject, release and correct too
 )

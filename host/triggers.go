@@ -27,7 +27,7 @@ type Schedule struct {
 	schedule.Policy
 }
 
-// InputAt returns the input of the run that is due at a time: that of the schedule, and due.
+// InputAt returns the input of the run that is due at a time: the schedule's input with due added.
 func (s Schedule) InputAt(due time.Time) map[string]any {
 	input := maps.Clone(s.Input)
 	if input == nil {

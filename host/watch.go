@@ -63,7 +63,7 @@ type watch struct {
 	// Beginning of the changes that have not been looked at; zero if there are none.
 	burst  time.Time
 	due    <-chan time.Time
-	linked map[string]bool // links by way of which files are read, and where the last ones lead
+	linked map[string]bool // links through which files are read, and the targets of the last ones
 }
 
 func (w *watch) run(ctx context.Context, report func(Reload)) error {
@@ -223,8 +223,8 @@ func (w *watch) watchFolder(folder string, closed bool) error {
 // maxLinks is the number of consecutive links that are followed, as in Unix.
 const maxLinks = 40
 
-// links returns the places by way of which a file below a folder is read, if it is a link or is
-// reached by one: each link, and where the last one leads.
+// links returns the links through which a file below a folder is read, and the target of the last
+// one. It returns nothing for a file that is reached without links.
 func links(dir, file string) (places []string) {
 	at, rest := dir, strings.Split(file, string(filepath.Separator))
 	for len(rest) > 0 && len(places) <= maxLinks {

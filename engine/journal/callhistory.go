@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sort"
@@ -12,21 +11,33 @@ import (
 // eachRecord calls take with the records that an entry adds to the calls of its context: one for
 // each call of a new plan, or one for a call that has changed.
 func (c Context) eachRecord(ctx context.Context, entry store.Entry, take func(Record) error) error {
-	switch {
-	case entry.Event == EventPlan:
-		planned, err := c.plannedCalls(ctx, entry)
-		for _, r := range planned {
-			r.Context = c.Name
-			err = cmp.Or(err, take(r))
-		}
-		return err
-	case entry.Call != "":
+	if entry.Call != "" {
 		r, err := ReadRecord(entry)
 		if err != nil {
 			return err
 		}
 		r.Context = c.Name
 		return take(r)
+	}
+	if entry.Event != EventPlan {
+		return nil
+	}
+	plan, err := ReadPlanEvent(entry)
+	if err != nil || plan.Seq == 0 {
+		return err
+	}
+	calls, err := c.PlanMessage(ctx, plan.Seq)
+	if err != nil {
+		return err
+	}
+	for i, call := range calls {
+		object, _ := call.(map[string]any)
+		tool, _ := object["_tool"].(string)
+		instance, _ := object["_instance"].(string)
+		r := Record{Context: c.Name, Call: CallID(plan.Tick, i+1), Tick: plan.Tick, Position: i + 1, Tool: tool, Instance: instance, Status: Blocked}
+		if err := take(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }

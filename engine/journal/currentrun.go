@@ -15,7 +15,7 @@ func (c Context) CurrentRun(ctx context.Context) (last Run, err error) {
 		return last, err
 	}
 	untouched := false
-	at, err := c.readWithHolder(ctx, func() (settled bool, err error) {
+	held, err := c.readWithHolder(ctx, func() (settled bool, err error) {
 		if last, err = c.LastRun(ctx); err != nil || rests() {
 			return true, err
 		}
@@ -24,7 +24,7 @@ func (c Context) CurrentRun(ctx context.Context) (last Run, err error) {
 	})
 	switch {
 	case err != nil || rests():
-	case at == held:
+	case held:
 		last.Status, last.Stopped = RunRunning, false
 	default:
 		if last.Status == RunRunning {
@@ -70,7 +70,7 @@ func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record
 func (c Context) current(ctx context.Context, read func() ([]Record, error)) (records []Record, err error) {
 	var last Run
 	started := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
-	holder, err := c.readWithHolder(ctx, func() (settled bool, err error) {
+	held, err := c.readWithHolder(ctx, func() (settled bool, err error) {
 		if records, err = read(); err != nil || !slices.ContainsFunc(records, started) {
 			return true, err
 		}
@@ -80,7 +80,7 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	if err != nil {
 		return nil, err
 	}
-	if holder == unheld {
+	if !held {
 		for i := range records {
 			records[i].interrupt(last)
 		}
@@ -105,45 +105,26 @@ func (r *Record) interrupt(last Run) {
 // cutAtRest reports whether the call paused before its next attempt when its run was interrupted.
 func (r Record) cutAtRest() bool { return r.Status == Blocked && r.Attempts > 0 && r.Error != nil }
 
-// holding is whether a context has a holder.
-type holding int
-
-const (
-	held holding = iota
-	unheld
-	changedHands // a holder has appended since
-)
-
 // readWithHolder calls read, and reports whether the context had a holder meanwhile; read is
 // called again while holders come and go. Where read reports that the state is settled, the
 // holder does not matter, and the context counts as held.
-func (c Context) readWithHolder(ctx context.Context, read func() (settled bool, err error)) (holding, error) {
+func (c Context) readWithHolder(ctx context.Context, read func() (settled bool, err error)) (held bool, err error) {
 	for {
 		before, err := c.newestEntry(ctx)
 		if err != nil {
-			return held, err
+			return true, err
 		}
 		if settled, err := read(); settled || err != nil {
-			return held, err
+			return true, err
 		}
-		if now, err := c.checkHolder(ctx, before); now != changedHands || err != nil {
-			return now, err
+		if holder, err := c.Log.Holder(ctx, c.Name); err != nil || holder != "" {
+			return true, err
 		}
+		if after, err := c.newestEntry(ctx); err != nil || after.N == before.N {
+			return false, err
+		}
+		// A holder has appended since.
 	}
-}
-
-// checkHolder reports whether a context has a holder, or has had one since its newest entry in the
-// journal was read.
-func (c Context) checkHolder(ctx context.Context, before store.Entry) (holding, error) {
-	holder, err := c.Log.Holder(ctx, c.Name)
-	if err != nil || holder != "" {
-		return held, err
-	}
-	after, err := c.newestEntry(ctx)
-	if err != nil || after.N != before.N {
-		return changedHands, err
-	}
-	return unheld, nil
 }
 
 func (c Context) newestEntry(ctx context.Context) (store.Entry, error) {

@@ -51,7 +51,7 @@ func EndsAfter(newest store.Entry, head int64) error {
 type NoSuchCallError struct {
 	Message string
 	Absent  bool // there is no such call at all
-	Hint    Hint // how to reach what was asked for; may be zero
+	Hint    Hint // how to reach the thing that was asked for; may be zero
 }
 
 func (e *NoSuchCallError) Error() string { return e.Message }

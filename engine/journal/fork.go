@@ -106,21 +106,15 @@ func (c Context) OwnChild(ctx context.Context, r *Record) (string, error) {
 	if err != nil || ok && origin.Parent != c.Name {
 		return "", err
 	}
-	return r.Child, c.around(ctx, r.Child)
-}
-
-// around refuses a delegate's context that is the caller's, or encloses it: a walk down to it would
-// never end.
-func (c Context) around(ctx context.Context, child string) error {
-	for range plan.MaxDepth + 1 {
-		if c.Name == child {
-			return &DamagedError{c.Name, "a call in it names as its delegate's a context that is around it"}
+	for range plan.MaxDepth + 1 { // a walk down to a context that encloses this one would never end
+		if c.Name == r.Child {
+			return "", &DamagedError{c.Name, "a call in it names as its delegate's a context that is around it"}
 		}
 		origin, _, err := c.OriginOf(ctx)
 		if err != nil || origin.Parent == "" {
-			return err
+			return r.Child, err
 		}
 		c.Name = origin.Parent
 	}
-	return &DamagedError{c.Name, "the contexts around it go in a circle"}
+	return "", &DamagedError{c.Name, "the contexts around it go in a circle"}
 }

@@ -278,29 +278,6 @@ func ReadRecord(entry store.Entry) (r Record, err error) {
 	return r, nil
 }
 
-// plannedCalls returns the records of a plan's calls before any of them has begun.
-func (c Context) plannedCalls(ctx context.Context, entry store.Entry) ([]Record, error) {
-	plan, err := ReadPlanEvent(entry)
-	if err != nil {
-		return nil, err
-	}
-	if plan.Seq == 0 {
-		return nil, nil
-	}
-	calls, err := c.PlanMessage(ctx, plan.Seq)
-	if err != nil {
-		return nil, err
-	}
-	records := make([]Record, len(calls))
-	for i, call := range calls {
-		object, _ := call.(map[string]any)
-		tool, _ := object["_tool"].(string)
-		instance, _ := object["_instance"].(string)
-		records[i] = Record{Call: CallID(plan.Tick, i+1), Tick: plan.Tick, Position: i + 1, Tool: tool, Instance: instance, Status: Blocked}
-	}
-	return records, nil
-}
-
 // CallID returns the name of a call, as in "1.2": the second call of tick 1.
 func CallID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
 

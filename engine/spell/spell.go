@@ -1,7 +1,7 @@
 // Package spell finds the name that a misspelt one may be meant for.
 //
 // It stands beside the engine's internal packages, and not among them, since packages host and cmd
-// use it. It is no part of what a program that embeds Obelus may rely on.
+// use it. It is not part of the interface for programs that embed Obelus.
 package spell
 
 import (

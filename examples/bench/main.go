@@ -34,7 +34,7 @@ type settings struct {
 var logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // times are the durations of one turn: of all of it, and of the first and the last part of a long
-// one. used is what the process used meanwhile.
+// one. used counts the process's resources during it.
 type times struct {
 	whole, first, last time.Duration
 	used               usage

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// usage is what this process has used, or what it used between two times.
+// usage counts the resources that this process used, in all or between two times.
 type usage struct {
 	allocations uint64 // of Go's heap
-	bytes       uint64 // of those
+	bytes       uint64 // that the allocations took
 	system      systemUsage
 }
 

@@ -10,8 +10,8 @@ import (
 
 const countsSystemUsage = true
 
-// systemUsed returns what the system has counted for this process. The blocks of getrusage are of
-// no use as pages: where the page cache holds a file in large folios, a page that is written counts
+// systemUsed returns the system's counters for this process. The blocks of getrusage do not serve
+// as pages: where the page cache holds a file in large folios, a page that is written counts
 // as all of its folio.
 func systemUsed() (s systemUsage, err error) {
 	var u syscall.Rusage

@@ -1,6 +1,6 @@
-// Package hook has what a server needs of requests that other programs send by themselves, as when
-// something was pushed to a repository: whether they are signed, what names the run that each
-// starts, and its input. It knows no HTTP: package web does.
+// Package hook handles webhooks, requests that other programs send by themselves, as when a commit
+// is pushed to a repository: it checks their signatures, names the run that each starts, and makes
+// its input. It knows no HTTP: package web does.
 package hook
 
 import (

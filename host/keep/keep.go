@@ -25,8 +25,8 @@ func Statuses() []journal.RunStatus {
 // Others are kept for ever.
 type Times map[journal.RunStatus]time.Duration
 
-// Remove removes the root contexts whose time was over at a time, with those of their delegates,
-// and returns how many roots are gone. A context stays while it or a delegate's is being run or has
+// Remove removes the root contexts whose time was over at a time, with the contexts of their
+// delegates, and returns how many roots are gone. A context stays while it or a delegate's is being run or has
 // an unfinished run of its own, and while a fork needs it.
 func Remove(ctx context.Context, log store.Log, times Times, now time.Time) (removed int, err error) {
 	for _, status := range slices.Sorted(maps.Keys(times)) {
@@ -50,7 +50,7 @@ func Remove(ctx context.Context, log store.Log, times Times, now time.Time) (rem
 	return removed, nil
 }
 
-// removeFamily removes a root context with those of its delegates, and reports whether it could.
+// removeFamily removes a root context with its delegates' contexts, and reports whether it could.
 func removeFamily(ctx context.Context, log store.Log, root store.ContextInfo) (bool, error) {
 	family := []store.ContextInfo{root}
 	for i := 0; i < len(family); i++ {

@@ -262,7 +262,7 @@ func (m *scriptedModel) call(ctx context.Context, question map[string]any, read 
 	return err
 }
 
-// kindsOf are the values that a model is shown, by kind; those of instances as planners get them.
+// kindsOf are the values that a model is shown, by kind; of instances, as planners get them.
 func kindsOf(kinds []plan.Shown, instance string) map[string]any {
 	values, instances := map[string]any{}, map[string]any{}
 	for _, k := range kinds {

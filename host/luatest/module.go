@@ -129,7 +129,7 @@ func planOptions(r *testFile, L *lua.LState) *lua.LTable {
 	return options
 }
 
-// addContext adds a context's values to those of a request.
+// addContext adds a context's values to a request's values.
 func addContext(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return

@@ -76,8 +76,8 @@ func HasRun(ctx context.Context, log store.Reader, start *engine.Start) (bool, e
 	return true, nil
 }
 
-// givenInput returns the input that the run which began a context was given, beside that of its
-// plan.
+// givenInput returns the input that the first run of a context was given in addition to its plan's
+// own input.
 func givenInput(ctx context.Context, log store.Reader, name string, request *plan.Request) (given store.Optional, err error) {
 	var first journal.PlanEvent
 	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {

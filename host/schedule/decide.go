@@ -75,7 +75,7 @@ const maxDue = 10_000
 // Decide decides about the runs that are due at a time and not dealt with.
 func (s *Schedule) Decide(p Policy, st Status, now time.Time) (d Decision) {
 	due := s.dueUntil(st.Known, now, now.Add(-p.latest()))
-	during := len(due) // due times of which the run before had not ended
+	during := len(due) // index of the first due time at which the run before had not ended
 	if !st.Unfinished {
 		during = 0
 		for during < len(due) && !due[during].After(st.Ended) {

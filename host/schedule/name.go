@@ -10,7 +10,7 @@ import (
 // nameLayout is the due time in the name of a run.
 const nameLayout = "20060102T150405Z"
 
-// recordPrefix begins the names of the contexts that keep what is known of schedules.
+// recordPrefix begins the names of the contexts that keep the records of schedules.
 const recordPrefix = "schedule."
 
 // maxName is the length of a name with which the names of its runs are names of contexts.
@@ -45,8 +45,8 @@ func DueOf(name, context string) (due time.Time, ok bool) {
 	return due, err == nil
 }
 
-// RecordName names the context that keeps what is known of a schedule beside its runs: since when
-// it is known, and what was skipped.
+// RecordName names the context that keeps the record of a schedule: since when it is known, and
+// which of its runs were skipped.
 func RecordName(name string) string { return recordPrefix + name }
 
 // IsRecord reports whether a context is one that RecordName names.

@@ -23,7 +23,7 @@ func toDepth(v any, levels int64) any {
 	return v
 }
 
-// withinDepth returns an entry of a value of which so many levels are left to show.
+// withinDepth returns an entry of a value with at most so many of its levels.
 func withinDepth(v any, levels int64) any {
 	if levels > 0 {
 		return toDepth(v, levels)

@@ -187,7 +187,7 @@
 // id beyond the end of the log, as after a backup was restored, begins anew. While a model
 // writes there are model events, {"context","call","delta"}, without an id, for display: a
 // client that was away does not get them. The call of a plan that is being made is the number
-// of its round. An empty delta ends a text: what comes after it is another one, as where a
+// of its round. An empty delta ends a text, and the next delta begins another one, as where a
 // model is asked again. Delegates have the streams of their own contexts, which calls name as
 // child.
 //

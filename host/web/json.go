@@ -120,7 +120,7 @@ func fieldNames(body reflect.Type) (names []string) {
 	return names
 }
 
-// readBody reads all of a request's body but for a byte order mark.
+// readBody reads a request's body, without a byte order mark at its beginning.
 func readBody(r *http.Request) ([]byte, error) {
 	text, err := readBytes(r)
 	return bytes.TrimPrefix(text, []byte("\ufeff")), err

@@ -7,7 +7,7 @@ import (
 	"obelus/store"
 )
 
-// delta is a piece of what a model is writing, as an event has it.
+// delta is a piece of a model's text in progress, as an event has it.
 type delta struct{ context, call, text string }
 
 // writing hands what models are writing to the clients that follow their contexts. It is for
@@ -54,7 +54,7 @@ func (w *writing) follow(context string) (pieces <-chan delta, leave func()) {
 	}
 }
 
-// sendWritten sends a piece of what a model is writing, without an id: a client that connects again
+// sendWritten sends a piece of a model's text in progress, without an id: a client that connects again
 // does not get it again.
 func (st *stream) sendWritten(d delta) error {
 	data := store.EncodeJSON(map[string]any{"context": d.context, "call": d.call, "delta": d.text})

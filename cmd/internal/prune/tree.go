@@ -35,7 +35,7 @@ func readTree(ctx context.Context, log store.Reader) (*tree, error) {
 	return t, nil
 }
 
-// add adds a context, or replaces what is known of it.
+// add adds a context, or replaces its entry.
 func (t *tree) add(info store.ContextInfo) {
 	_, known := t.infos[info.Context]
 	if t.infos[info.Context] = info; known {

@@ -27,8 +27,8 @@ type Written struct {
 	isPlan   bool   // the JSON has calls
 }
 
-// Add takes the next piece and returns the lines that it completes. An empty piece ends the text:
-// what comes after it is another one.
+// Add takes the next piece and returns the lines that it completes. An empty piece ends the text,
+// and the next piece begins another one.
 func (w *Written) Add(piece string) (lines []string) {
 	w.text = append(w.text, piece...)
 	for ; w.read < len(w.text); w.read++ {
@@ -49,7 +49,7 @@ func (w *Written) Add(piece string) (lines []string) {
 	return lines
 }
 
-// insideCalls is what is open where the calls of a plan stand.
+// insideCalls are the open brackets around the calls of a plan.
 const insideCalls = "{["
 
 // readByte reads the byte at w.read. It returns a line if one is complete with it.

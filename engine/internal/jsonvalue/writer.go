@@ -74,5 +74,5 @@ func (w *ObjectWriter) Value(name string, value any) {
 	w.text = store.AppendJSON(w.text, value)
 }
 
-// End ends the object, and returns what was written.
+// End ends the object, and returns its text.
 func (w *ObjectWriter) End() []byte { return append(w.text, '}') }

@@ -20,8 +20,8 @@ type Listener struct {
 	stopped chan struct{} // closed once the goroutine has ended
 }
 
-// New begins to listen. What is heard first is that there may be appends before that; this is heard
-// again after each time of a given length without an append.
+// New begins to listen. It reports once at the beginning, since there may have been appends before
+// that, and again whenever there was no append for a given time.
 func New(ctx context.Context, log store.Reader, every time.Duration) *Listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &Listener{heard: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{})}

@@ -16,7 +16,7 @@ type Event struct {
 	Status journal.Status // of Finished: done, failed or skipped; of Cut: how the call stands
 	Joins  bool           // of Started: it takes no room beside the call with which it begins
 	// Of AttemptFailed: when the next attempt is due; of Missing: the time for which the call waits,
-	// which may be that of its next attempt, 0 for none. Since the run was opened.
+	// which may be when its next attempt is due, 0 for none. Since the run was opened.
 	Due  time.Duration
 	Hold *journal.Hold // of Decided
 }

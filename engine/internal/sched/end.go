@@ -32,7 +32,7 @@ func (s *State) Unreported() (failed []*journal.Record) {
 }
 
 // DecideEnd returns the status of the run after a tick whose calls have all settled, and the error
-// that it ends with; exhausted reports that only the limit ends it. status is that of the calls
+// that it ends with; exhausted reports that only the limit ends it. status is the calls' status
 // ([State.RunStatus]), and problem, which may be nil, is why the plan was refused or there is no
 // output. limit is how often the planner may be asked in the run, 0 if it is not to be asked again;
 // asked is how often it has been. If repeated is set, it gave the solution once more that had just

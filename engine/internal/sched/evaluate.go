@@ -43,7 +43,7 @@ const (
 	Start   Action = iota // it begins, with its first attempt
 	Retry                 // it begins another attempt, with the arguments of the first, which it has had in this run
 	Hold                  // it is held for a person
-	Wait                  // it waits for values from outside the plan, or for a time, which may be that of its next attempt
+	Wait                  // it waits for values from outside the plan, or for a time, which may be when its next attempt is due
 	Confirm               // its condition holds, or its time has come
 	Skip                  // it is not to run: a value that it needs was not written, or its condition does not hold
 	Reject                // it fails without running, by a fault of the plan that its alternatives do not handle
@@ -97,8 +97,8 @@ type evaluation struct {
 	values Values
 }
 
-// condition evaluates the call's _if. A value that is missing for good is a no, unlike that of a
-// parameter.
+// condition evaluates the call's _if. Unlike for a parameter, a value that is missing for good makes
+// it false.
 func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
 	d.If = &journal.Condition{Reads: map[string]int64{}}
 	v, missing, err := e.call.If.Eval(ctx, e.Lookup(e.i, e.values, d.If.Reads))
@@ -320,7 +320,7 @@ func (e *evaluation) howMissing(writer int, path store.Path) string {
 }
 
 // othersWroteErrors reports whether a call other than i has written an error, which may have
-// replaced that of i.
+// replaced i's error.
 func (e *evaluation) othersWroteErrors(i int) bool {
 	for other := range e.Calls {
 		if other != i && slices.ContainsFunc(e.Calls[other].Written, func(w store.Path) bool { return w.Kind() == store.KindError }) {

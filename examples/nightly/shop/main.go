@@ -1,5 +1,5 @@
 // Command shop is the other side of the example: it has orders of each day, is busy now and then,
-// and prints what it is told.
+// and prints the notices that it receives.
 //
 //	go run ./examples/nightly/shop
 package main

@@ -136,7 +136,7 @@ func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content,
 	return v, p.addFramePieces(r, v, f)
 }
 
-// addFramePieces adds the pieces of the frame to those of the view.
+// addFramePieces adds the pieces of the frame to the view's pieces.
 func (p *Page) addFramePieces(r *http.Request, v *rendered, f *frame) error {
 	for _, badge := range []string{"badge", "broken"} {
 		b, err := p.render(r, &content{Template: badge, Data: f})

@@ -58,7 +58,7 @@ type Config struct {
 type Author struct {
 	Name   string    // recorded with decisions
 	Role   host.Role // of the token
-	Signed bool      // the name is that of a token
+	Signed bool      // the name is a token's
 }
 
 // Page serves the pages.

@@ -29,7 +29,7 @@ type node struct {
 	Picked bool
 }
 
-// room is what the trees of a view may take together.
+// room bounds the trees of a view together.
 type room struct{ leaves, characters int }
 
 // newRoom returns the room of a view: 64 KB of text are plenty to look at.
