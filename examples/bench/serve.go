@@ -118,8 +118,8 @@ func ourServe(s settings, file string, clients, requests int) (t times, err erro
 	return t, err
 }
 
-// writeProject writes the scripts to a new folder below a folder. The plan's file is an hour old, as
-// plans of real projects are.
+// writeProject writes the scripts to a new folder below a folder. The plan's file is an hour old,
+// as plans of real projects are.
 func writeProject(dir string) (fs.FS, error) {
 	root := filepath.Join(dir, "project")
 	if err := os.CopyFS(root, scripts); err != nil {

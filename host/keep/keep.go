@@ -26,8 +26,8 @@ func Statuses() []journal.RunStatus {
 type Times map[journal.RunStatus]time.Duration
 
 // Remove removes the root contexts whose time was over at a time, with the contexts of their
-// delegates, and returns how many roots are gone. A context stays while it or a delegate's is being run or has
-// an unfinished run of its own, and while a fork needs it.
+// delegates, and returns how many roots are gone. A context stays while it or a delegate's is being
+// run or has an unfinished run of its own, and while a fork needs it.
 func Remove(ctx context.Context, log store.Log, times Times, now time.Time) (removed int, err error) {
 	for _, status := range slices.Sorted(maps.Keys(times)) {
 		f := store.ContextFilter{Roots: true, Until: now.Add(-times[status]), Statuses: []string{string(status)}}

@@ -15,7 +15,7 @@
 // # Runs that were missed
 //
 // A run is named by the time at which it is due, so the names in the log tell what has run.
-// [Schedule.Decide] looks at the due times since then. If no server was running at some of them, the
-// newest still runs unless it is older than [Policy].Catchup; all others are skipped.
-// The [Overlap] decides about runs that are due while the run before goes on.
+// [Schedule.Decide] looks at the due times since then. If no server was running at some of them,
+// the newest still runs unless it is older than [Policy].Catchup; all others are skipped. The
+// [Overlap] decides about runs that are due while the run before goes on.
 package schedule

@@ -54,8 +54,8 @@ func (w *writing) follow(context string) (pieces <-chan delta, leave func()) {
 	}
 }
 
-// sendWritten sends a piece of a model's text in progress, without an id: a client that connects again
-// does not get it again.
+// sendWritten sends a piece of a model's text in progress, without an id: a client that connects
+// again does not get it again.
 func (st *stream) sendWritten(d delta) error {
 	data := store.EncodeJSON(map[string]any{"context": d.context, "call": d.call, "delta": d.text})
 	return st.flush(fmt.Appendf(nil, "event: model\ndata: %s\n\n", data))
