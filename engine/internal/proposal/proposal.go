@@ -189,8 +189,8 @@ func (s Source) unchangedSince(ctx context.Context, seq int64) (bool, error) {
 	return true, nil
 }
 
-// Visible returns the messages that a model sees when it is asked about a call of a plan: the log as
-// the tick began, and later messages of the calls that it depends on.
+// Visible returns the messages that a model sees when it is asked about a call of a plan: the log
+// as the tick began, and later messages of the calls that it depends on.
 func Visible(ctx context.Context, in journal.Context, p *plan.Plan, tick journal.PlanEvent, view *store.View, call int) (seen []*store.Message, err error) {
 	wrote := map[string]bool{}
 	for k := range p.Graph.Ancestors(call) {

@@ -97,8 +97,8 @@ type evaluation struct {
 	values Values
 }
 
-// condition evaluates the call's _if. Unlike for a parameter, a value that is missing for good makes
-// it false.
+// condition evaluates the call's _if. Unlike for a parameter, a value that is missing for good
+// makes it false.
 func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
 	d.If = &journal.Condition{Reads: map[string]int64{}}
 	v, missing, err := e.call.If.Eval(ctx, e.Lookup(e.i, e.values, d.If.Reads))
