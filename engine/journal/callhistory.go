@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sort"
+	"time"
 
 	"obelus/store"
 )
@@ -142,4 +143,31 @@ func (h *CallHistory) Current(ctx context.Context) ([]Record, error) {
 		}
 		return h.At(0)
 	})
+}
+
+// Pause is a time in which a call did not work, though it was not settled.
+type Pause struct {
+	Began time.Time
+	Ended time.Time // zero while the pause goes on
+	Retry bool      // the call paused before its next attempt; else it waited, or was held for a person
+}
+
+// Pauses returns the pauses of the calls up to a seq, or of all entries for 0, by the names of the
+// calls and in the order of time. A call whose start was not recorded has none.
+func (h *CallHistory) Pauses(at int64) map[string][]Pause {
+	all := map[string][]Pause{}
+	for _, s := range h.steps {
+		if at > 0 && s.entry.Seq > at {
+			break
+		}
+		r := s.record
+		pauses := all[r.Call]
+		if n := len(pauses); n > 0 && pauses[n-1].Ended.IsZero() {
+			pauses[n-1].Ended = s.entry.Date
+		}
+		if r.Rests || r.Status == Held || r.Status == Waiting && r.Started != "" {
+			all[r.Call] = append(pauses, Pause{Began: s.entry.Date, Retry: r.Rests})
+		}
+	}
+	return all
 }

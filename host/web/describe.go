@@ -246,8 +246,9 @@ func projectOperations() map[string]api.Operation {
 			})),
 		},
 		"POST /v1/check": {
-			ID: "check", Tag: "project", Summary: "Check a plan's file, calls that are given, or all plans of the project.", Detail: "Nothing runs and nothing is written.",
-			Body: api.Body[checkBody](), Example: `{"plan": "plans/refund.lua"}`, Answers: api.OK("Problems; an empty list is good.", problems),
+			ID: "check", Tag: "project", Summary: "Check a plan's file, calls that are given, or all plans of the project.",
+			Detail: "Nothing runs and nothing is written. With an input, it is checked against the schema that the plan declares.",
+			Body:   api.Body[checkBody](), Example: `{"plan": "plans/refund.lua"}`, Answers: api.OK("Problems; an empty list is good.", problems),
 		},
 		"GET /v1/tools": {ID: "listTools", Tag: "project", Summary: "List the tools, with their schemas and activities.", Answers: api.OK("Tools.", api.List(api.Of[toolAnswer]()))},
 		"POST /v1/call": {

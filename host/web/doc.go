@@ -56,7 +56,7 @@
 //	POST   /v1/contexts/{context}/replay           {} run again from the record, and compare
 //	GET    /v1/plans                               the files below plans/
 //	GET    /v1/plans/{file...}                     a plan: schemas, problems, graph
-//	POST   /v1/check                               {"plan","calls","output","context"}
+//	POST   /v1/check                               {"plan","calls","output","context","input"}
 //	GET    /v1/tools                               the tools and their activities
 //	POST   /v1/call                                {"call","context"} try one activity
 //	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load

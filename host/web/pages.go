@@ -53,7 +53,8 @@ func (p *pages) table() (all []route) {
 // author describes the author of a request for a page.
 func (p *pages) author(r *http.Request) page.Author {
 	c := callerOf(r)
-	return page.Author{Name: c.name, Role: c.may, Signed: c.name != "" && c.name != nameOfLocal && c.name != nameOfToken}
+	token := c.name != "" && c.name != nameOfLocal
+	return page.Author{Name: c.name, Role: c.may, Signed: token && c.name != nameOfToken, Token: token}
 }
 
 // explain gives the status and the text for an error of a page.

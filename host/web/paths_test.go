@@ -371,6 +371,7 @@ func TestCheck(t *testing.T) {
 	s.expect("POST", "/v1/check", `{"calls":[{"_tool":"add","a":"†state.x","_outputPath":"†state.y"}],"context":"a"}`, 200, "[]")
 	for body, code := range map[string]int{
 		`{"plan":"plans/none.lua"}`: 404, `{"plan":"obelus.lua"}`: 422, `{"plan":"plans/../obelus.lua"}`: 422, `{"context":"none"}`: 404,
+		`{"plan":"plans/chain.lua","input":[1]}`: 400, `{"input":{}}`: 400,
 		`{"plan":"plans/bad.lua","calls":[]}`: 400, `{"output":1}`: 400, `{"calls":{}}`: 400, `{"calls":[1]}`: 400,
 	} {
 		if status, text := s.ask("POST", "/v1/check", body); status != code {

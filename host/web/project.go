@@ -55,7 +55,7 @@ func (s project) getPlan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	checked, err := s.checkFile(r, file, "")
+	checked, err := s.checkFile(r, file, engine.Start{})
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,9 @@ type checkedPlan struct {
 	problems []plan.Problem
 }
 
-// checkFile checks a plan's file, as against the values of a context; "" for an empty one.
-func (s project) checkFile(r *http.Request, file, context string) (checkedPlan, error) {
+// checkFile checks a plan's file as a run would begin with it, whose context may be an empty one,
+// without a name.
+func (s project) checkFile(r *http.Request, file string, start engine.Start) (checkedPlan, error) {
 	request, registry, err := s.config.Host.Plan(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return checkedPlan{}, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
@@ -111,13 +112,14 @@ func (s project) checkFile(r *http.Request, file, context string) (checkedPlan, 
 	if err != nil {
 		return checkedPlan{}, err
 	}
-	return s.checkRequest(r, request, registry, context)
+	start.Request = request
+	return s.checkRequest(r, start, registry)
 }
 
-// checkRequest checks a plan as against the values of a context; "" for an empty one.
-func (s project) checkRequest(r *http.Request, request *plan.Request, registry *plan.Registry, context string) (checkedPlan, error) {
-	runner := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	compiled, err := runner.Check(r.Context(), engine.Start{Context: context, Request: request})
+// checkRequest checks a plan as a run would begin with it.
+func (s project) checkRequest(r *http.Request, start engine.Start, registry *plan.Registry) (checkedPlan, error) {
+	request, runner := start.Request, s.config.Host.Generation().Settings().Runner(s.log, registry)
+	compiled, err := runner.Check(r.Context(), start)
 	checked := checkedPlan{request: request, problems: []plan.Problem{}}
 	var refused *plan.PlanError
 	wrongly := func(file, code string) []plan.Problem {
@@ -144,6 +146,15 @@ type checkBody struct {
 	Calls   json.RawMessage `json:"calls" jsonschema:"A list of calls, in place of a file."`
 	Output  json.RawMessage `json:"output" jsonschema:"The output of such a plan."`
 	Context string          `json:"context" jsonschema:"The context whose values count; an empty one unless it is given."`
+	Input   json.RawMessage `json:"input" jsonschema:"An object that a run would be given as input, to be checked too."`
+}
+
+// start returns how a run would begin.
+func (b *checkBody) start() (engine.Start, error) {
+	like := runRequest{Input: b.Input}
+	start := engine.Start{Context: b.Context}
+	start.Input.Set = len(b.Input) > 0
+	return start, like.readInput(&start)
 }
 
 func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
@@ -156,6 +167,9 @@ func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(asked.Output) > 0 && len(asked.Calls) == 0 {
 		return wrong("output goes with calls: a plan's file has its own")
+	}
+	if len(asked.Input) > 0 && asked.Plan == "" && len(asked.Calls) == 0 {
+		return wrong("input goes with a plan or calls")
 	}
 	if asked.Context != "" {
 		if _, err := s.log.Head(r.Context(), asked.Context); errors.Is(err, store.ErrNoContext) {
@@ -181,24 +195,27 @@ func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
 // problemsOf returns the problems of a plan, or of the project and all its plans.
 func (s project) problemsOf(r *http.Request, asked *checkBody) ([]plan.Problem, error) {
 	g := s.config.Host.Generation()
+	start, err := asked.start()
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case len(asked.Calls) > 0:
-		request, err := asked.request()
-		if err != nil {
+		if start.Request, err = asked.request(); err != nil {
 			return nil, err
 		}
-		checked, err := s.checkRequest(r, request, g.Registry(), asked.Context)
+		checked, err := s.checkRequest(r, start, g.Registry())
 		return checked.problems, err
 	case asked.Plan != "":
 		if !isPlanName(asked.Plan) {
 			return nil, errNoPlanName(asked.Plan)
 		}
-		checked, err := s.checkFile(r, asked.Plan, asked.Context)
+		checked, err := s.checkFile(r, asked.Plan, start)
 		return checked.problems, err
 	}
 	all := g.Lint()
 	for _, file := range g.PlanFiles() {
-		checked, err := s.checkFile(r, file, asked.Context)
+		checked, err := s.checkFile(r, file, start)
 		if err != nil {
 			return nil, err
 		}

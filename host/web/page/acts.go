@@ -14,24 +14,93 @@ import (
 	"obelus/store"
 )
 
-// act is a request of the JSON API. A form sends one through the page, which also shows it as the
-// curl line that would do the same.
+// act is a request of the JSON API, which a form sends through the page.
 type act struct {
 	Method string
 	Path   string // with its query
 	Body   any    // nil for none
 }
 
-// Curl returns the command line that sends the request to a server.
-func (a act) Curl(server string) string {
+// caller is how a program reaches the server that a browser has asked.
+type caller struct {
+	server string // its address, with the path that it is mounted at
+	token  bool   // it wants a token
+}
+
+func (p *Page) callerOf(r *http.Request) caller {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return caller{scheme + "://" + r.Host + mount.Prefix(r), p.config.Author(r).Token}
+}
+
+// curl returns the command line that sends the request of an act.
+func (c caller) curl(a act) string {
 	line := "curl"
+	if c.token {
+		line += ` -H "Authorization: Bearer $OBELUS_TOKEN"`
+	}
 	if a.Method != http.MethodPost || a.Body == nil {
 		line += " -X " + a.Method
 	}
 	if a.Body != nil {
 		line += " -d " + shellWord(encode(a.Body))
 	}
-	return line + " " + shellWord(server+a.Path)
+	return line + " " + shellWord(c.server+a.Path)
+}
+
+// equivalent is an act as a command, and as a request of the API.
+type equivalent struct{ Title, Command, Curl string }
+
+// equivalentOf returns what a form of a run's page does, given the words of the command.
+func equivalentOf(c caller, context, what, call string, command ...string) equivalent {
+	a, _ := runAct(context, what, url.Values{"call": {call}, "result": {`{"id":7}`}, "reason": {"…"}})
+	return equivalent{strings.TrimSpace(what + " " + call), commandOf(append(command, "-c", context)...), c.curl(a)}
+}
+
+// equivalentsOf returns the acts that are offered for a run, as commands.
+func equivalentsOf(v *runView, c caller) (all []equivalent) {
+	add := func(what, call string, command ...string) {
+		all = append(all, equivalentOf(c, v.Context, what, call, command...))
+	}
+	for _, r := range v.Acts.Undecided[:min(len(v.Acts.Undecided), 1)] {
+		add("retry", r.Call, "resume", "--retry", r.Call)
+		add("skip", r.Call, "resume", "--skip", r.Call)
+		add("result", r.Call, "resume", "--result", r.Call+`:={"id":7}`)
+	}
+	for _, r := range v.Acts.Held {
+		add("approve", r.Call, "approve", r.Call)
+		add("reject", r.Call, "reject", r.Call, "--reason", "…")
+	}
+	if v.Acts.Release {
+		add("release", "", "approve")
+	}
+	if v.Acts.Append {
+		message := v.sampleMessage()
+		all = append(all, equivalent{"append", "echo " + shellWord(encode(message)) + " | " + commandOf("append", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "messages"), message})})
+	}
+	if v.Acts.Resume {
+		add("resume", "", "resume")
+	}
+	if v.Acts.Replay {
+		all = append(all, equivalent{"replay", commandOf("replay", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "replay"), nil})})
+	}
+	if v.Acts.Cancel {
+		add("cancel", "", "cancel")
+	}
+	return all
+}
+
+// sampleMessage is a message of the first value that the run waits for, or of an input.
+func (v *runView) sampleMessage() map[string]any {
+	path := store.MustParsePath("†input.name")
+	if len(v.Acts.Waits) > 0 {
+		if waits, err := store.ParsePath(v.Acts.Waits[0]); err == nil {
+			path = waits
+		}
+	}
+	return map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, "…")}
 }
 
 // refusedError is an act that the API has refused.
@@ -157,31 +226,8 @@ func runAct(name, what string, form url.Values) (act, error) {
 		return post(contextPath(name, "calls", call, "reject"), map[string]any{"reason": form.Get("reason")})
 	case "release":
 		return post(contextPath(name, "approve"), map[string]any{})
-	case "append":
-		return appendAct(name, form)
 	}
 	return act{}, errNoPage
-}
-
-// appendAct returns the request that appends a value at a path.
-func appendAct(name string, form url.Values) (act, error) {
-	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(strings.TrimSpace(form.Get("path")), store.Dagger))
-	if err != nil {
-		return act{}, &fieldError{"path", err.Error()}
-	}
-	text := strings.ReplaceAll(form.Get("value"), "\r\n", "\n")
-	value, err := store.DecodeJSON([]byte(text))
-	if err != nil && strings.ContainsAny(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))], `{["`) {
-		return act{}, &fieldError{"value", "it looks like JSON, and is none: " + err.Error()}
-	}
-	if err != nil { // not JSON: a text
-		value = text
-	}
-	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
-	if instance := strings.TrimSpace(form.Get("instance")); instance != "" {
-		message["_instance"] = instance
-	}
-	return act{http.MethodPost, contextPath(name, "messages"), message}, nil
 }
 
 // replayed is the API's answer to a replay.
@@ -217,10 +263,7 @@ func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 		return p.Fail(w, r, err)
 	}
 	name := r.PathValue("context")
-	a, err := runAct(name, r.PathValue("act"), r.PostForm)
-	if err == nil && r.PathValue("act") == "approve" {
-		err = p.addCorrections(r, name, a.Body.(map[string]any))
-	}
+	a, err := p.actOf(r, name)
 	if err == nil {
 		err = p.do(r, a, nil)
 	}
@@ -236,6 +279,22 @@ func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// actOf returns the request for the form that was sent from a run's page.
+func (p *Page) actOf(r *http.Request, name string) (act, error) {
+	switch what := r.PathValue("act"); what {
+	case "append":
+		return p.appendAct(r, name)
+	case "approve":
+		a, err := runAct(name, what, r.PostForm)
+		if err == nil {
+			err = p.addCorrections(r, name, a.Body.(map[string]any))
+		}
+		return a, err
+	default:
+		return runAct(name, what, r.PostForm)
+	}
+}
+
 // sendRefused answers with the run's page, or the inbox, and the error of a form.
 func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, err error) error {
 	status, message := p.explain(r, err)
@@ -248,6 +307,13 @@ func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, 
 	}
 	v := c.Data.(*runView)
 	v.Refused, v.Form, v.RefusedAct = message, r.PostForm, r.PathValue("act")
+	if len(r.PostForm["wait"]) > 0 {
+		v.Inputs, v.Acts.Waits = nil, r.PostForm["wait"]
+		if v.Inputs, viewErr = p.read.waitFields(r.Context(), name, v.Acts.Waits); viewErr != nil {
+			return p.Fail(w, r, err)
+		}
+		refill(v.Inputs, r.PostForm, message)
+	}
 	c.Status, c.Still = status, true
 	return p.send(w, r, c)
 }

@@ -3,9 +3,11 @@ package page_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,6 +148,27 @@ func TestStart_Form(t *testing.T) {
 	s.refused(s.post("/plans/echo.json", "context", "no name"), "no name")
 }
 
+// TestStart_Check checks an input without a run.
+func TestStart_Check(t *testing.T) {
+	s := serve(t, shop, nil)
+	a := s.post("/plans/order.lua", "value:amount", "7", "value:to.name", "Ada", "check", "1")
+	if text := textOf(find(a.doc, "main")); a.status != http.StatusOK || !strings.Contains(text, "its input are good. Nothing has run.") {
+		t.Errorf("status %d: %s", a.status, text)
+	}
+	checkPage(t, "the checked form", a)
+	if typed := inputsOf(a.doc); !slices.Contains(typed, "7") || !slices.Contains(typed, "Ada") {
+		t.Errorf("what was typed is lost: %q", typed)
+	}
+	a = s.refused(s.post("/plans/order.lua", "value:amount", "-1", "check", "1"), "at least 0")
+	if attr(find(a.doc, "input", "name", "value:amount"), "aria-invalid") != "true" {
+		t.Error("the field is not marked")
+	}
+	s.refused(s.post("/plans/order.lua", "check", "1"), "amount")
+	if n := s.contexts(); n != 0 {
+		t.Errorf("there are %d contexts", n)
+	}
+}
+
 // contexts returns how many contexts the log has.
 func (s *site) contexts() int64 {
 	s.t.Helper()
@@ -193,7 +216,9 @@ func inputsOf(doc *html.Node) (pairs []string) {
 // rawText returns the text within an element as it is.
 func rawText(e *html.Node) (text string) {
 	for n := range e.Descendants() {
-		text += n.Data
+		if n.Type == html.TextNode {
+			text += n.Data
+		}
 	}
 	return text
 }
@@ -235,6 +260,85 @@ func TestInbox_Decide(t *testing.T) {
 	}
 	if held := attr(find(s.page("/runs").doc, "span", "id", "badge"), "data-held"); held != "1" {
 		t.Errorf("the badge says %s", held)
+	}
+}
+
+// TestRun_AppendBySchema goes on with a run that waits for values, by the inputs that the schemas of
+// their kinds give.
+func TestRun_AppendBySchema(t *testing.T) {
+	files := maps.Clone(shop)
+	files["plans/ask.lua"] = `return {
+		context = { { type = "input", schema = { properties = { age = { type = "number", minimum = 18 }, to = { properties = { name = { type = "string" } } } } } } },
+		calls = {
+			{ _tool = "echo", value = "†input.age", _outputPath = "†state.age" },
+			{ _tool = "echo", value = "†input.to.name", _outputPath = "†state.name" },
+			{ _tool = "echo", value = "†state.free", _outputPath = "†state.last" } } }`
+	s := serve(t, files, nil)
+	s.run("asks", "plans/ask.lua", "")
+	form := find(s.page("/runs/asks").doc, "details", "id", "append")
+	for _, name := range []string{"value:input.age", "value:input.to.name", "path"} {
+		if find(form, "input", "name", name) == nil {
+			t.Errorf("there is no input %s", name)
+		}
+	}
+	if find(form, "input", "name", "value:state.free") != nil {
+		t.Error("a path without a schema has an input")
+	}
+	waits := []string{"wait", "†input.age", "wait", "†input.to.name"}
+	send := func(pairs ...string) answer {
+		return s.post("/runs/asks/append", append(slices.Clone(waits), pairs...)...)
+	}
+	a := s.refused(send("value:input.age", "17", "value:input.to.name", "Ada"), "at least 18")
+	e := find(a.doc, "input", "name", "value:input.age")
+	if attr(e, "aria-invalid") != "true" || attr(e, "value") != "17" || attr(find(a.doc, "input", "name", "value:input.to.name"), "value") != "Ada" {
+		t.Errorf("the refused form has %q: %s", inputsOf(a.doc), textOf(find(a.doc, "details", "id", "append")))
+	}
+	s.refused(send(), "at least one")
+	s.refused(s.post("/runs/asks/append", "wait", "input"), "wait")
+	s.followed(send("value:input.age", "20", "value:input.to.name", "Ada"))
+	s.awaitCall("asks", "1.1", journal.Done)
+	s.awaitCall("asks", "1.2", journal.Done)
+	if age, name := s.value("asks", "state.age"), s.value("asks", "state.name"); encode(age) != "20" || name != "Ada" {
+		t.Errorf("it went on with %v and %v", age, name)
+	}
+}
+
+// TestRun_Equivalents takes the commands that a page shows for its acts: with curl they do what the
+// forms do, and with a token they say where it goes.
+func TestRun_Equivalents(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("waits", "plans/wait.lua", "")
+	text := ""
+	for e := range elements(find(s.page("/runs/waits").doc, "details", "id", "equivalents")) {
+		if e.Data == "code" {
+			text += rawText(e) + "\n"
+		}
+	}
+	for _, want := range []string{"obelus resume -c waits\n", "obelus cancel -c waits\n", "curl -X DELETE " + s.http.URL + "/v1/runs/waits", "| obelus append -c waits\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "Bearer") {
+		t.Errorf("a token is named: %s", text)
+	}
+	s.run("refund-1", "plans/refund.lua", "")
+	if text := textOf(find(s.page("/inbox").doc, "main")); !strings.Contains(text, "obelus approve 1.1 -c refund-1 curl -d '{}' "+s.http.URL+"/v1/contexts/refund-1/calls/1.1/approve") {
+		t.Errorf("the inbox says %s", text)
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("skipped the rest: there is no curl here")
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "curl") && strings.Contains(line, "/messages") {
+			if out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", line, err, out)
+			}
+		}
+	}
+	s.await("waits", journal.RunDone)
+	if got := s.value("waits", "state.said"); got != "…" {
+		t.Errorf("it went on with %v", got)
 	}
 }
 

@@ -35,6 +35,8 @@ type address struct {
 	Cursor  string // of the list
 	Tick    int    // whose graph is shown; 0 for the newest
 	Inside  string // the instance that values are seen from
+	Follow  string // a direction from the call at the side, or none; empty for both
+	Group   string // by which the timeline is grouped: tool or instance; empty for none
 }
 
 func readAddress(r *http.Request) address {
@@ -49,7 +51,7 @@ func readAddress(r *http.Request) address {
 	a := address{
 		Context: r.PathValue("context"), At: number("at"), Tab: q.Get("tab"), Call: q.Get("sel"), Ref: strings.TrimPrefix(q.Get("why"), store.Dagger),
 		Query: q.Get("q"), Status: q.Get("status"), Tool: q.Get("tool"), Since: number("since"), Cursor: q.Get("cursor"), Tick: int(number("tick")),
-		Inside: q.Get("instance"),
+		Inside: q.Get("instance"), Group: q.Get("group"), Follow: q.Get("follow"),
 	}
 	if !slices.Contains([]string{tabGraph, tabTimeline, tabCalls, tabLog, tabState, tabOutput}, a.Tab) {
 		a.Tab = tabGraph
@@ -62,7 +64,7 @@ func readAddress(r *http.Request) address {
 func (a address) With(pairs ...any) string {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"tab": a.Tab, "sel": a.Call, "why": a.Ref, "q": a.Query, "status": a.Status, "tool": a.Tool, "instance": a.Inside,
+		"tab": a.Tab, "sel": a.Call, "why": a.Ref, "q": a.Query, "status": a.Status, "tool": a.Tool, "instance": a.Inside, "group": a.Group, "follow": a.Follow,
 		"at": number(a.At), "since": number(a.Since), "tick": number(int64(a.Tick)),
 	} {
 		q.Set(name, value)
@@ -70,7 +72,7 @@ func (a address) With(pairs ...any) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, value := fmt.Sprint(pairs[i]), fmt.Sprint(pairs[i+1])
 		if name == "tab" && value != a.Tab {
-			for _, gone := range []string{"q", "status", "tool"} {
+			for _, gone := range []string{"q", "status", "tool", "group", "follow"} {
 				q.Del(gone)
 			}
 		}
@@ -83,6 +85,33 @@ func (a address) With(pairs ...any) string {
 	}
 	return "?" + q.Encode()
 }
+
+// Directions in which the graph is followed from a call.
+const (
+	followUp   = "up" // to the calls that it depends on
+	followDown = "down"
+	followNone = "none"
+)
+
+// Follows reports whether the graph follows a direction.
+func (a address) Follows(direction string) bool { return a.Follow == "" || a.Follow == direction }
+
+// FollowWith returns the directions that are left once one of them is switched on or off.
+func (a address) FollowWith(direction string) string {
+	other := cond(direction == followUp, followDown, followUp)
+	switch {
+	case a.Follows(direction) && a.Follows(other):
+		return other
+	case a.Follows(direction):
+		return followNone
+	case a.Follows(other):
+		return ""
+	}
+	return direction
+}
+
+// Toggle returns a status to filter calls by, or none if it is the filter.
+func (a address) Toggle(status string) string { return cond(a.Status == status, "", status) }
 
 func number(n int64) string {
 	if n == 0 {

@@ -16,6 +16,14 @@ type callRow struct {
 	Text string // the paths that it wrote, or the reason why it has no result
 }
 
+// statusCount is a status in the line of counts above a list.
+type statusCount struct {
+	Word   string
+	Count  int64
+	Query  string // of the list of just these
+	Picked bool
+}
+
 // mostRows is the number of rows of a window.
 const mostRows = 200
 

@@ -35,6 +35,7 @@ type graphView struct {
 	Nodes         []graphNode
 	Wires         []graphWire
 	Grouped       bool // nodes stand for all calls of a tool
+	Failed        bool // a call has failed
 	Ticks         []int
 	Tick          int
 	None          string // why there is nothing to draw
@@ -158,7 +159,7 @@ func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
 	for _, r := range records {
 		by[r.Position] = r
 	}
-	near := neighbours(data, g.Call)
+	near := neighbours(data, g.address)
 	for _, n := range data.Nodes {
 		node := graphNode{ID: fmt.Sprintf("node-%d", n.Call), Title: fmt.Sprintf("%d %s", n.Call, n.Tool), Note: n.Writes}
 		if n.Tick > 0 {
@@ -170,8 +171,9 @@ func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
 		}
 		if r, ok := by[n.Call]; ok {
 			node.Word, node.Note = wordOf(r), noteOf(r)
+			g.Failed = g.Failed || r.Status == journal.Failed
 		}
-		node.Dimmed = near != nil && !near[n.Call]
+		node.Dimmed = near != nil && !near[n.Call] || g.Status != "" && node.Word != g.Status
 		g.Nodes = append(g.Nodes, node)
 	}
 	index := map[int]int{}
@@ -205,10 +207,10 @@ func noteOf(r journal.Record) string {
 	return resultText(r)
 }
 
-// neighbours returns the positions of the calls that the call that is shown depends on or that
-// depend on it; nil where none is shown.
-func neighbours(data history.Graph, call string) map[int]bool {
-	_, position, ok := strings.Cut(call, ".")
+// neighbours returns the positions of the calls that the call at the side depends on or that depend
+// on it, as far as they are followed; nil where there is none at the side.
+func neighbours(data history.Graph, a address) map[int]bool {
+	_, position, ok := strings.Cut(a.Call, ".")
 	if !ok {
 		return nil
 	}
@@ -228,8 +230,12 @@ func neighbours(data history.Graph, call string) map[int]bool {
 			}
 		}
 	}
-	walk(func(w history.Wire) (int, int) { return w.From, w.To })
-	walk(func(w history.Wire) (int, int) { return w.To, w.From })
+	if a.Follows(followDown) {
+		walk(func(w history.Wire) (int, int) { return w.From, w.To })
+	}
+	if a.Follows(followUp) {
+		walk(func(w history.Wire) (int, int) { return w.To, w.From })
+	}
 	return near
 }
 

@@ -37,16 +37,15 @@ type heldCall struct {
 	Fields  []field
 	Whole   *node // all arguments, where the inputs do not show them all
 	Granted []node
-	Command string
-	// Rejection is the command that rejects it.
-	Rejection string
+	Approve equivalent
+	Reject  equivalent
 }
 
 // lazyPlan is a plan that is to be released.
 type lazyPlan struct {
 	journal.LazyPlan
 	ID      string
-	Command string
+	Release equivalent
 }
 
 // mostHeld is the number of calls that the inbox shows with their forms.
@@ -84,7 +83,7 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 		case len(v.Calls) == mostHeld:
 			v.More++
 		default:
-			held, err := p.read.heldCallOf(ctx, record)
+			held, err := p.read.heldCallOf(ctx, record, p.callerOf(r))
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +92,8 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	}
 	slices.Sort(v.Tools)
 	for _, lazy := range in.Plans {
-		v.Plans = append(v.Plans, lazyPlan{LazyPlan: lazy, ID: "plan-" + lazy.Context, Command: commandOf("approve", "-c", lazy.Context)})
+		release := equivalentOf(p.callerOf(r), lazy.Context, "release", "", "approve")
+		v.Plans = append(v.Plans, lazyPlan{LazyPlan: lazy, ID: "plan-" + lazy.Context, Release: release})
 	}
 	return v, nil
 }
@@ -105,9 +105,10 @@ func sinceOf(r journal.Record) string {
 	return r.Hold.Since
 }
 
-func (l reader) heldCallOf(ctx context.Context, record journal.Record) (heldCall, error) {
-	held := heldCall{Record: record, ID: "held-" + record.Context + "-" + record.Call, Command: commandOf("approve", record.Call, "-c", record.Context)}
-	held.Rejection = commandOf("reject", record.Call, "-c", record.Context, "--reason", "…")
+func (l reader) heldCallOf(ctx context.Context, record journal.Record, c caller) (heldCall, error) {
+	held := heldCall{Record: record, ID: "held-" + record.Context + "-" + record.Call}
+	held.Approve = equivalentOf(c, record.Context, "approve", record.Call, "approve", record.Call)
+	held.Reject = equivalentOf(c, record.Context, "reject", record.Call, "reject", record.Call, "--reason", "…")
 	if record.Hold == nil {
 		return held, nil
 	}

@@ -59,6 +59,7 @@ type Author struct {
 	Name   string    // recorded with decisions
 	Role   host.Role // of the token
 	Signed bool      // the name is a token's
+	Token  bool      // the server wanted a token
 }
 
 // Page serves the pages.
@@ -83,6 +84,7 @@ type Route struct {
 
 // Routes lists the paths of the pages.
 func (p *Page) Routes() []Route {
+	starts := starter{p}
 	return []Route{
 		{"GET /{$}", host.MayRead, p.home},
 		{"GET /runs", host.MayRead, p.view(p.runs)},
@@ -93,9 +95,9 @@ func (p *Page) Routes() []Route {
 		{"POST /runs/{context}/{act}", host.MayRun, p.postAct},
 		{"GET /diff", host.MayRead, p.view(p.diff)},
 		{"GET /inbox", host.MayRead, p.view(p.inbox)},
-		{"GET /plans", host.MayRead, p.view(p.plans)},
-		{"GET /plans/{file...}", host.MayRead, p.view(p.start)},
-		{"POST /plans/{file...}", host.MayRun, p.postStart},
+		{"GET /plans", host.MayRead, p.view(starts.plans)},
+		{"GET /plans/{file...}", host.MayRead, p.view(starts.start)},
+		{"POST /plans/{file...}", host.MayRun, starts.postStart},
 		{"GET /scripts", host.MayRead, p.view(p.scripts)},
 		{"GET /source/{generation}/{path...}", host.MayRead, p.view(p.source)},
 		{"GET /keys", host.MayRead, p.view(p.keys)},

@@ -30,6 +30,7 @@ type rerunView struct {
 	Acted    []callRow // what runs again though it must not run twice
 	Fields   []field
 	Commands []string
+	Curls    []string
 	By, Who  string
 	Refused  string
 }
@@ -101,6 +102,11 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 		v.Name = p.read.freeName(r, name)
 	}
 	v.Commands = []string{commandOf("fork", "-c", name, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
+	c := p.callerOf(r)
+	v.Curls = []string{
+		c.curl(act{http.MethodPost, contextPath(name, "fork"), map[string]any{"context": v.Name}}),
+		c.curl(act{http.MethodPost, contextPath(v.Name, "resume"), map[string]any{"from": v.Call}}),
+	}
 	return v, call, nil
 }
 

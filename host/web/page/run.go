@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"obelus/engine"
 	"obelus/engine/history"
@@ -34,6 +35,9 @@ type runView struct {
 	Body     any    // of the tab
 	Template string // that shows it
 	Name     string // that a person has given, for decisions
+
+	Inputs      []field      // of values that the run waits for
+	Equivalents []equivalent // of the acts
 
 	Replayed *replayed // the result of a replay that was asked for
 
@@ -85,6 +89,12 @@ func (p *Page) run(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	v.Acts = actsOf(p.config.Author(r), v, records)
+	if v.Acts.Append && len(v.Acts.Waits) > 0 {
+		if v.Inputs, err = p.read.waitFields(ctx, a.Context, v.Acts.Waits); err != nil {
+			return nil, err
+		}
+	}
+	v.Equivalents = equivalentsOf(v, p.callerOf(r))
 	v.Stale = staleIn(records, p.config.Host.Generation().Digest)
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
@@ -106,20 +116,6 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	return &content{Title: a.Context, Section: "runs", Template: "run", Data: v, Still: !v.Live}, nil
 }
 
-// AppendCommand returns a command that appends what the run waits for.
-func (v *runView) AppendCommand() string {
-	command := commandOf("append", "-c", v.Context)
-	if len(v.Acts.Waits) == 0 {
-		return command + " -i name=…"
-	}
-	path, err := store.ParsePath(v.Acts.Waits[0])
-	if err != nil {
-		return command
-	}
-	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, "…")}
-	return "echo " + shellWord(encode(message)) + " | " + command
-}
-
 // Given returns a value of a form that was refused.
 func (v *runView) Given(name string) string { return v.Form.Get(name) }
 
@@ -129,6 +125,14 @@ func shownSeq(v *runView) int64 {
 		return v.At
 	}
 	return v.Head
+}
+
+// until is the time of the moment that is shown.
+func (v *runView) until() time.Time {
+	if at, err := time.Parse(time.RFC3339, v.Moment.Date); err == nil && !v.Live {
+		return at
+	}
+	return time.Now()
 }
 
 // fillHead adds the status and the problem of the run.
@@ -237,7 +241,8 @@ func (v *runView) Later(by int64) int64 {
 func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record, rounds []engine.Round) (body any, template string, err error) {
 	switch v.Tab {
 	case tabTimeline:
-		return timelineOf(records, rounds), "timeline", nil
+		pauses, err := l.Pauses(ctx, v.Context, v.At)
+		return timelineOf(v.address, records, rounds, pauses, v.until()), "timeline", err
 	case tabCalls:
 		body, err := callsOf(records, v.address)
 		return body, "calls", err

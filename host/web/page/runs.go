@@ -33,14 +33,6 @@ type runsFilter struct {
 	Held, All                        bool
 }
 
-// statusCount is a status in the line of counts above the list.
-type statusCount struct {
-	Word   string
-	Count  int64
-	Query  string // of the list of just these
-	Picked bool
-}
-
 // runRow is one run.
 type runRow struct {
 	history.Summary
@@ -177,13 +169,6 @@ func (r runRow) LabelText() string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
-}
-
-func cond(is bool, yes, no string) string {
-	if is {
-		return yes
-	}
-	return no
 }
 
 // cursorOf is the text of a place in a list; markOf reads it, and takes an unreadable one

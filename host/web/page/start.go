@@ -31,7 +31,10 @@ type lastRun struct{ Context, Word, Updated string }
 // mostLast is the number of a plan's newest runs that are shown.
 const mostLast = 5
 
-func (p *Page) plans(r *http.Request) (*content, error) {
+// starter has the pages that list plans and start runs.
+type starter struct{ *Page }
+
+func (p starter) plans(r *http.Request) (*content, error) {
 	v := plansView{}
 	for _, file := range p.config.Host.Generation().PlanFiles() {
 		last, err := p.read.lastRuns(r, file)
@@ -78,6 +81,7 @@ type startView struct {
 	Refused  string
 	Command  string
 	Curl     string
+	Checked  bool // the input was checked, and nothing is wrong
 }
 
 // planAnswer is the part of the API's answer about a plan that the form shows.
@@ -90,7 +94,7 @@ type planAnswer struct {
 	Graph    *history.Graph
 }
 
-func (p *Page) start(r *http.Request) (*content, error) {
+func (p starter) start(r *http.Request) (*content, error) {
 	v, err := p.startOf(r)
 	if err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func (p *Page) start(r *http.Request) (*content, error) {
 }
 
 // startOf returns the form of a plan, with the input of another run if the address names one.
-func (p *Page) startOf(r *http.Request) (*startView, error) {
+func (p starter) startOf(r *http.Request) (*startView, error) {
 	file := "plans/" + strings.TrimPrefix(r.PathValue("file"), "plans/")
 	var about planAnswer
 	if err := p.do(r, act{http.MethodGet, "/v1" + fileLink("", file), nil}, &about); err != nil {
@@ -136,23 +140,14 @@ func (p *Page) startOf(r *http.Request) (*startView, error) {
 	}
 	v.Fresh = cmp.Or(r.PostFormValue("fresh"), p.config.NewName())
 	v.Command = commandOf("run", v.File, "-i", "@input.json")
-	v.Curl = act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File, "input": map[string]any{}}}.Curl(serverOf(r, mount.Prefix(r)))
+	v.Curl = p.callerOf(r).curl(act{http.MethodPost, "/v1/runs", map[string]any{"plan": v.File, "input": map[string]any{}}})
 	last, err := p.read.lastRuns(r, v.File)
 	v.Last = last
 	return v, err
 }
 
-// serverOf returns the address at which a request has found the server.
-func serverOf(r *http.Request, base string) string {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host + base
-}
-
 // postStart starts a run, and shows it, or the form with an error.
-func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
+func (p starter) postStart(w http.ResponseWriter, r *http.Request) error {
 	if err := CheckForm(r); err != nil {
 		return p.Fail(w, r, err)
 	}
@@ -178,16 +173,42 @@ func (p *Page) postStart(w http.ResponseWriter, r *http.Request) error {
 		err = addLabels(body, form.Get("labels"))
 	}
 	var made struct{ Context string }
-	if err == nil {
+	switch {
+	case err != nil:
+	case form.Has("check"):
+		err = p.checkStart(r, body)
+		v.Checked = err == nil
+	default:
 		err = p.do(r, act{http.MethodPost, "/v1/runs", body}, &made)
 	}
-	if err != nil {
-		status, message := p.explain(r, err)
+	if err != nil || v.Checked {
+		status, message := 0, ""
+		if err != nil {
+			status, message = p.explain(r, err)
+		}
 		v.Refused, v.Raw, v.Context, v.Approve, v.Labels = message, form.Get("raw"), form.Get("context"), form.Get("approve"), form.Get("labels")
 		refill(v.Fields, form, message)
 		return p.send(w, r, &content{Title: v.File, Section: "plans", Template: "start", Data: v, Still: true, Status: status})
 	}
 	http.Redirect(w, r, mount.Prefix(r)+"/runs/"+url.PathEscape(made.Context), http.StatusSeeOther)
+	return nil
+}
+
+// checkStart has the API check the plan and the input of a start, and returns the first error.
+func (p starter) checkStart(r *http.Request, body map[string]any) error {
+	check := map[string]any{"plan": body["plan"]}
+	if input, ok := body["input"]; ok {
+		check["input"] = input
+	}
+	var problems []plan.Problem
+	if err := p.do(r, act{http.MethodPost, "/v1/check", check}, &problems); err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		if problem.Severity == plan.SeverityError {
+			return &refusedError{http.StatusUnprocessableEntity, problem.Message}
+		}
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,4 +222,79 @@ func TestRuns_EqualJournal(t *testing.T) {
 	}
 	s.run("fork", "plans/wait.lua", "")
 	compare("fork")
+}
+
+// TestTimeline_Parts holds that a bar shows the attempts of a call and the pauses between them, the
+// time in which it was held, and headings where calls are grouped.
+func TestTimeline_Parts(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order-1", "plans/order.lua", `{"amount":80}`)
+	bar := func(path, title string) (parts []string) {
+		t.Helper()
+		for g := range elements(find(s.page(path).doc, "div", "id", "timeline")) {
+			if g.Data != "g" || !strings.HasPrefix(textOf(g), title) {
+				continue
+			}
+			for e := range elements(g) {
+				if class := attr(e, "class"); class != "" {
+					parts = append(parts, strings.Fields(class)[0])
+				}
+			}
+		}
+		return parts
+	}
+	if got := bar("/runs/order-1?tab=timeline", "1.2 charge"); !slices.Equal(got, []string{"failed", "failed", "pause"}) {
+		t.Errorf("the parts of a call that was tried twice are %q", got)
+	}
+	if got := bar("/runs/order-1?tab=timeline&group=tool", "1.1 judge"); !slices.Equal(got, []string{"done"}) {
+		t.Errorf("the parts of a call that was done at once are %q", got)
+	}
+	headings := []string{}
+	for e := range elements(s.page("/runs/order-1?tab=timeline&group=tool").doc) {
+		if attr(e, "class") == "heading" {
+			headings = append(headings, textOf(e))
+		}
+	}
+	if !slices.Equal(headings, []string{"charge", "judge"}) {
+		t.Errorf("the headings are %q", headings)
+	}
+	s.run("refund-1", "plans/refund.lua", "")
+	if got := bar("/runs/refund-1?tab=timeline", "1.1 refund"); !slices.Equal(got, []string{"wait"}) {
+		t.Errorf("the parts of a held call are %q", got)
+	}
+	s.followed(s.post("/runs/refund-1/approve", "call", "1.1"))
+	s.await("refund-1", journal.RunDone)
+	if got := bar("/runs/refund-1?tab=timeline", "1.1 refund"); !slices.Equal(got, []string{"done", "wait"}) {
+		t.Errorf("the parts of a call that was held are %q", got)
+	}
+}
+
+// TestGraph_Dims holds which calls the graph dims: those that the call at the side neither depends on
+// nor feeds, as far as it is followed, or all that have not failed.
+func TestGraph_Dims(t *testing.T) {
+	s := filled(t)
+	for query, want := range map[string]string{
+		"":                     "",
+		"?sel=1.3":             "node-1 node-4",
+		"?sel=1.2&follow=up":   "node-1 node-3 node-4",
+		"?sel=1.2&follow=down": "node-1 node-4",
+		"?sel=1.3&follow=down": "node-1 node-2 node-4",
+		"?sel=1.3&follow=none": "node-1 node-2 node-4",
+		"?status=failed":       "node-1 node-3 node-4",
+	} {
+		var dimmed []string
+		for e := range elements(find(s.page("/runs/order-1"+query).doc, "svg", "id", "drawn")) {
+			if strings.Contains(attr(e, "class"), "dimmed") {
+				dimmed = append(dimmed, attr(e, "id"))
+			}
+		}
+		if got := strings.Join(dimmed, " "); got != want {
+			t.Errorf("%s: dimmed are %q, want %q", query, got, want)
+		}
+	}
+	for query, want := range map[string]string{"?sel=1.3": "☑ upstream ☑ downstream", "?sel=1.3&follow=up": "☑ upstream ☐ downstream", "?sel=1.3&follow=none": "☐ upstream ☐ downstream"} {
+		if text := textOf(find(s.page("/runs/order-1"+query).doc, "main")); !strings.Contains(text, want) {
+			t.Errorf("%s: %q is not there", query, want)
+		}
+	}
 }

@@ -139,3 +139,11 @@ func usageText(u *plan.Usage) string {
 	}
 	return text
 }
+
+// cond returns one of two texts.
+func cond(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
+}

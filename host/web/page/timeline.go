@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"obelus/engine"
@@ -20,20 +21,31 @@ const (
 
 // timelineView shows when calls ran.
 type timelineView struct {
+	address
 	Height int
 	Rows   []barView
 	Cuts   []cutView // idle time that takes no room
 	More   int       // calls that have no room
 	Span   string    // from the first begin to the last end
 	Busy   string    // the same without idle time
+	Pauses bool      // a call paused before another attempt
+	Waits  bool      // a call waited, or was held
 }
 
-// barView is a call's bar.
+// barView is a call's bar, or the heading of the calls below it.
 type barView struct {
+	Heading                 string
 	Call, Title, Word, Took string
-	Y, X, Width             int
+	Y                       int
+	Parts                   []partView
 	Tries                   int
 	Critical                bool // the run could not have been faster without this call being faster
+}
+
+// partView is a part of a bar.
+type partView struct {
+	Kind     string // the call's status where it ran; failed for an attempt that failed; pause or wait
+	X, Width int
 }
 
 // cutView is a time in which nothing ran.
@@ -42,49 +54,130 @@ type cutView struct {
 	Took string
 }
 
-// interval is the time of a call.
+// interval is the time of a call, without the pauses in it.
 type interval struct {
 	record       journal.Record
 	began, ended time.Time
+	pauses       []journal.Pause // each has an end
+	rests        bool            // the last pause goes on
 }
 
-// timelineOf returns the bars of the calls that have begun, in the order in which they did.
-func timelineOf(records []journal.Record, rounds []engine.Round) timelineView {
-	var all []interval
-	now := time.Now()
+// span is a time in which a call ran.
+type span struct{ from, to time.Time }
+
+// spans returns the times in which the call ran: those between its pauses.
+func (i interval) spans() (all []span) {
+	from := i.began
+	for _, p := range i.pauses {
+		if p.Retry || p.Began.After(from) { // an attempt may have taken no time
+			all = append(all, span{from, later(from, p.Began)})
+		}
+		from = later(from, p.Ended)
+	}
+	if !i.rests {
+		all = append(all, span{from, later(from, i.ended)})
+	}
+	return all
+}
+
+// intervalsOf returns the times of the calls that have begun, sorted by their beginnings. What goes
+// on ends at until.
+func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, until time.Time) (all []interval) {
 	for _, r := range records {
-		began, ended := rowOfCall(r).When()
-		if began.IsZero() {
+		i := interval{record: r}
+		i.began, i.ended = rowOfCall(r).When()
+		if held := pauses[r.Call]; i.began.IsZero() && r.Status == journal.Held && len(held) > 0 {
+			i.began = held[0].Began
+		}
+		if i.began.IsZero() {
 			continue
 		}
-		if ended.IsZero() {
-			ended = now
+		if i.ended.IsZero() {
+			i.ended = later(until, i.began)
 		}
-		all = append(all, interval{r, began, ended})
+		for _, p := range pauses[r.Call] {
+			if i.rests = p.Ended.IsZero(); i.rests || p.Ended.After(i.ended) {
+				p.Ended = i.ended
+			}
+			if p.Began.Before(i.began) { // it was held before it began
+				i.began = p.Began
+			}
+			i.pauses = append(i.pauses, p)
+		}
+		all = append(all, i)
 	}
 	slices.SortStableFunc(all, func(a, b interval) int { return a.began.Compare(b.began) })
+	return all
+}
+
+// timelineOf returns the bars of the calls that have begun, in the order in which they did. What
+// goes on ends at until.
+func timelineOf(a address, records []journal.Record, rounds []engine.Round, pauses map[string][]journal.Pause, until time.Time) timelineView {
+	v := timelineView{address: a}
+	all := intervalsOf(records, pauses, until)
 	if len(all) == 0 {
-		return timelineView{}
+		return v
 	}
 	critical := criticalPath(all, rounds)
 	scale, cuts, busy := scaleOf(all)
-	v := timelineView{Cuts: cuts, Busy: duration(ms(busy))}
+	v.Cuts, v.Busy = cuts, duration(ms(busy))
 	last := all[0].ended
 	for _, i := range all {
 		last = later(last, i.ended)
 	}
 	v.Span = duration(ms(last.Sub(all[0].began)))
 	v.More = max(0, len(all)-mostRows)
-	for row, i := range all[:len(all)-v.More] {
-		x, end := scale(i.began), scale(i.ended)
+	all = all[:len(all)-v.More]
+	slices.SortStableFunc(all, func(x, y interval) int { return strings.Compare(a.groupOf(x.record), a.groupOf(y.record)) })
+	for n, i := range all {
+		if group := a.groupOf(i.record); group != "" && (n == 0 || group != a.groupOf(all[n-1].record)) {
+			v.Rows = append(v.Rows, barView{Heading: group})
+		}
 		bar := barView{
-			Call: i.record.Call, Title: i.record.Call + " " + i.record.Tool, Word: wordOf(i.record), Y: row * barRow, X: x, Width: max(end-x, 2),
+			Call: i.record.Call, Title: i.record.Call + " " + i.record.Tool, Word: wordOf(i.record), Y: len(v.Rows) * barRow,
 			Took: duration(ms(i.ended.Sub(i.began))), Tries: i.record.Attempts, Critical: critical[i.record.Call],
+		}
+		if i.record.Instance != "" && a.Group != "instance" {
+			bar.Title += " [" + i.record.Instance + "]"
+		}
+		bar.Parts = i.parts(bar.Word, scale)
+		for _, p := range i.pauses {
+			v.Pauses, v.Waits = v.Pauses || p.Retry, v.Waits || !p.Retry
 		}
 		v.Rows = append(v.Rows, bar)
 	}
 	v.Height = len(v.Rows)*barRow + 8
 	return v
+}
+
+// parts returns the parts of a call's bar.
+func (i interval) parts(word string, scale func(time.Time) int) (parts []partView) {
+	add := func(kind string, from, to time.Time) {
+		x := scale(from)
+		parts = append(parts, partView{kind, x, max(scale(to)-x, 2)})
+	}
+	for _, s := range i.spans() {
+		kind := word
+		if slices.ContainsFunc(i.pauses, func(p journal.Pause) bool { return p.Retry && later(s.from, p.Began).Equal(s.to) }) {
+			kind = string(journal.Failed)
+		}
+		add(kind, s.from, s.to)
+	}
+	for _, p := range i.pauses {
+		add(cond(p.Retry, "pause", "wait"), p.Began, p.Ended)
+	}
+	return parts
+}
+
+// groupOf is the heading under which the timeline shows a call; empty for none.
+func (a address) groupOf(r journal.Record) string {
+	switch a.Group {
+	case "tool":
+		return r.Tool
+	case "instance":
+		return cmp.Or(r.Instance, "no instance")
+	}
+	return ""
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -96,30 +189,42 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// piece is a time in which calls ran, or in which none did.
+type piece struct {
+	span
+	idle bool
+}
+
+// piecesOf cuts the time of all calls into pieces, and returns how long calls ran.
+func piecesOf(all []interval) (pieces []piece, busy time.Duration) {
+	var spans []span
+	until, end := all[0].began, all[0].ended
+	for _, i := range all {
+		spans = append(spans, i.spans()...)
+		end = later(end, i.ended)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	for _, s := range spans {
+		if s.from.After(until) {
+			pieces = append(pieces, piece{span{until, s.from}, true})
+		}
+		if s.to.After(until) {
+			from := later(until, s.from)
+			busy += s.to.Sub(from)
+			pieces = append(pieces, piece{span{from, s.to}, false})
+			until = s.to
+		}
+	}
+	if end.After(until) { // a call still pauses or waits
+		pieces = append(pieces, piece{span{until, end}, true})
+	}
+	return pieces, busy
+}
+
 // scaleOf returns the place of a time, between 0 and timelineWidth. Time in which nothing ran takes
 // cutWidth where it is longer than a fifth of all the time in which something did.
 func scaleOf(all []interval) (scale func(time.Time) int, cuts []cutView, busy time.Duration) {
-	type piece struct {
-		from, to time.Time
-		idle     bool
-	}
-	var pieces []piece
-	until := all[0].began
-	for _, i := range all {
-		if i.began.After(until) {
-			pieces = append(pieces, piece{until, i.began, true})
-		}
-		if i.ended.After(until) {
-			from := later(until, i.began)
-			pieces = append(pieces, piece{from, i.ended, false})
-			until = i.ended
-		}
-	}
-	for _, p := range pieces {
-		if !p.idle {
-			busy += p.to.Sub(p.from)
-		}
-	}
+	pieces, busy := piecesOf(all)
 	var shown time.Duration
 	cut := 0
 	isCut := func(p piece) bool {
@@ -193,4 +298,9 @@ func (b barView) Label() string {
 		text += fmt.Sprintf(", %d tries", b.Tries)
 	}
 	return text
+}
+
+// Groups are the orders in which the timeline can show calls.
+func (timelineView) Groups() []struct{ Name, Title string } {
+	return []struct{ Name, Title string }{{"", "begin"}, {"tool", "tool"}, {"instance", "instance"}}
 }

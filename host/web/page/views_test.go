@@ -41,8 +41,8 @@ func TestBrowser_Views(t *testing.T) {
 			name   string
 			width  int64
 			height int64
-		}{{"light", 1280, 800}, {"dark", 1280, 800}, {"narrow", 360, 740}} {
-			b.theme(strings.Replace(look.name, "narrow", "light", 1))
+		}{{"light", 1280, 800}, {"dark", 1280, 800}, {"narrow", 360, 740}, {"zoomed", 640, 400}} { // at 200 % a window has half the pixels
+			b.theme(cond(look.name == "dark", "dark", "light"))
 			b.viewport(look.width, look.height)
 			b.navigate(s.http.URL + view)
 			b.await(`document.documentElement.classList.contains("js")`)
@@ -54,6 +54,13 @@ func TestBrowser_Views(t *testing.T) {
 			}
 		}
 	}
+}
+
+func cond(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
 }
 
 // TestBrowser_Live follows a run that goes on elsewhere: the list, the badge, the graph and the

@@ -86,6 +86,20 @@ func (r *Runs) recordsOf(ctx context.Context, of *run, at int64) (records []jour
 	return records, err
 }
 
+// Pauses returns the pauses of a context's calls up to a seq, or up to now for 0.
+func (r *Runs) Pauses(ctx context.Context, name string, at int64) (map[string][]journal.Pause, error) {
+	of, err := r.take(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if err := of.history.Update(ctx); err != nil {
+		return nil, err
+	}
+	return of.history.Pauses(at), nil
+}
+
 // Outcome is [engine.ReadOutcome], which reads the calls of a run that has failed or waits.
 func (r *Runs) Outcome(ctx context.Context, name string) (*journal.Outcome, error) {
 	last, err := journal.In(r.Log, name).CurrentRun(ctx)

@@ -1,0 +1,134 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// mostWaits bounds the paths that have an input in the form for a run that waits.
+const mostWaits = 20
+
+// waitFields returns the inputs for the values that a run waits for, as the schemas describe them
+// that the context declares for their kinds. Paths without a schema have none.
+func (l reader) waitFields(ctx context.Context, name string, waits []string) ([]field, error) {
+	view, err := store.OpenView(ctx, l.Log, name)
+	if err != nil {
+		return nil, err
+	}
+	root := map[string]any{}
+	for _, text := range waits[:min(len(waits), mostWaits)] {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			return nil, &fieldError{"wait", err.Error()}
+		}
+		declared, _, err := view.Schema(ctx, path.Kind(), "")
+		if err != nil {
+			return nil, err
+		}
+		below, required := schemaAt(declared, path.Segments())
+		if below == nil || slices.ContainsFunc(path.Segments(), func(s string) bool { return !hasInput(s) }) {
+			continue
+		}
+		at, names := root, append([]string{path.Kind()}, path.Segments()...)
+		for _, segment := range names[:len(names)-1] {
+			at = propertyOf(at, segment)
+			at["type"] = "object"
+		}
+		properties, _ := at["properties"].(map[string]any)
+		if properties == nil {
+			properties = map[string]any{}
+			at["properties"] = properties
+		}
+		last := names[len(names)-1]
+		properties[last] = below
+		if required {
+			list, _ := at["required"].([]any)
+			at["required"] = append(list, last)
+		}
+	}
+	return fieldsOf(root, nil), nil
+}
+
+// propertyOf returns the schema of a property, which it makes if there is none.
+func propertyOf(object map[string]any, name string) map[string]any {
+	properties, _ := object["properties"].(map[string]any)
+	if properties == nil {
+		properties = map[string]any{}
+		object["properties"] = properties
+	}
+	of, _ := properties[name].(map[string]any)
+	if of == nil {
+		of = map[string]any{}
+		properties[name] = of
+	}
+	return of
+}
+
+// schemaAt returns the part of a schema that describes a place in a value, if its properties name
+// it, and whether the place is required.
+func schemaAt(schema any, segments []string) (of map[string]any, required bool) {
+	of, _ = schema.(map[string]any)
+	for _, segment := range segments {
+		list, _ := of["required"].([]any)
+		required = slices.Contains(list, any(segment))
+		properties, _ := of["properties"].(map[string]any)
+		of, _ = properties[segment].(map[string]any)
+	}
+	return of, required
+}
+
+// appendAct returns the request that appends what a form gives: the values that a run waits for, or
+// a value at a path.
+func (p *Page) appendAct(r *http.Request, name string) (act, error) {
+	form := r.PostForm
+	if len(form["wait"]) == 0 {
+		return appendPathAct(name, form)
+	}
+	fields, err := p.read.waitFields(r.Context(), name, form["wait"])
+	if err != nil {
+		return act{}, err
+	}
+	text, err := valueFrom(fields, form)
+	if err != nil {
+		return act{}, err
+	}
+	values, err := store.DecodeJSON(text)
+	if err != nil {
+		return act{}, err
+	}
+	kinds, _ := values.(map[string]any)
+	var messages []any
+	for _, kind := range sortedNames(kinds, nil) {
+		messages = append(messages, map[string]any{"type": "data", "kind": kind, "data": kinds[kind]})
+	}
+	if len(messages) == 0 {
+		return act{}, &fieldError{"values", "give at least one"}
+	}
+	return act{http.MethodPost, contextPath(name, "messages"), messages}, nil
+}
+
+// appendPathAct returns the request that appends a value at a path.
+func appendPathAct(name string, form url.Values) (act, error) {
+	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(strings.TrimSpace(form.Get("path")), store.Dagger))
+	if err != nil {
+		return act{}, &fieldError{"path", err.Error()}
+	}
+	text := strings.ReplaceAll(form.Get("value"), "\r\n", "\n")
+	value, err := store.DecodeJSON([]byte(text))
+	if err != nil && strings.ContainsAny(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))], `{["`) {
+		return act{}, &fieldError{"value", "it looks like JSON, and is none: " + err.Error()}
+	}
+	if err != nil { // not JSON: a text
+		value = text
+	}
+	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
+	if instance := strings.TrimSpace(form.Get("instance")); instance != "" {
+		message["_instance"] = instance
+	}
+	return act{http.MethodPost, contextPath(name, "messages"), message}, nil
+}
