@@ -68,11 +68,17 @@ type Page struct {
 	read   reader
 	assets map[string]asset
 	places chan struct{} // of views that are made
+
+	figures *lookup.Figures
 }
 
 // New returns the pages of a project.
 func New(config Config) *Page {
-	return &Page{config: config, read: reader{&lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}, config.Stuck}, places: make(chan struct{}, mostViews), assets: readAssets()}
+	runs := &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}
+	return &Page{
+		config: config, read: reader{runs, config.Stuck}, figures: &lookup.Figures{Log: config.Log},
+		places: make(chan struct{}, mostViews), assets: readAssets(),
+	}
 }
 
 // Route is a path of the page.

@@ -10,6 +10,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/schedule/ledger"
+	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
 
@@ -25,10 +26,17 @@ type scriptsView struct {
 	Changed    []string // files that differ from the loaded ones
 	Pending    []string // grants that wait for a restart
 	Schedules  []scheduleRow
+	Counted    int // calls in the figures of the files
 }
 
-// scriptRow is a loaded file.
-type scriptRow struct{ Path, SHA256 string }
+// CountsAll reports whether the figures have all calls of the last day.
+func (v scriptsView) CountsAll() bool { return v.Counted < lookup.MostFigures }
+
+// scriptRow is a loaded file, with the calls that it ran in the last day.
+type scriptRow struct {
+	Path, SHA256 string
+	lookup.ScriptFigures
+}
 
 // scheduleRow is a schedule with its next time, its last run, and the skipped ones.
 type scheduleRow struct {
@@ -41,15 +49,19 @@ func (p *Page) scripts(r *http.Request) (*content, error) {
 	last := p.config.Host.LastReload()
 	g := last.Generation
 	v := scriptsView{Generation: g.Number, Loaded: store.FormatDate(g.Loaded), Digest: g.Digest, Pending: last.Pending}
+	figures, err := p.figures.ByScript(r.Context(), time.Now())
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range g.Files() {
-		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256})
+		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256, figures[f.Path]})
+		v.Counted += figures[f.Path].Calls
 	}
 	if last.Err != nil {
 		v.Error, v.Since = last.Err.Error(), store.FormatDate(last.Time)
 		v.Problems, _ = host.Problems(last.Err)
 		v.Changed = append(append(append(v.Changed, last.Added...), last.Changed...), last.Removed...)
 	}
-	var err error
 	if v.Schedules, err = p.read.schedules(r); err != nil {
 		return nil, err
 	}

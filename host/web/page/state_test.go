@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -296,5 +298,65 @@ func TestGraph_Dims(t *testing.T) {
 		if text := textOf(find(s.page("/runs/order-1"+query).doc, "main")); !strings.Contains(text, want) {
 			t.Errorf("%s: %q is not there", query, want)
 		}
+	}
+}
+
+// TestScripts_Figures holds the figures beside a script to the calls of all runs, as more come.
+func TestScripts_Figures(t *testing.T) {
+	s := serve(t, shop, nil)
+	names, figures := []string{}, &lookup.Figures{Log: s.log}
+	for i, amount := range []int{80, 20, 5, 60} {
+		names = append(names, fmt.Sprintf("order-%d", i))
+		s.run(names[i], "plans/order.lua", fmt.Sprintf(`{"amount":%d}`, amount))
+		calls, failed := 0, 0
+		var durations []float64
+		for _, name := range names {
+			records, err := journal.In(s.log, name).Records(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				switch r.Status {
+				case journal.Failed:
+					failed++
+					fallthrough
+				case journal.Done:
+					calls++
+					durations = append(durations, r.Duration)
+				}
+			}
+		}
+		slices.Sort(durations)
+		got, err := figures.ByScript(t.Context(), time.Now())
+		if want := (lookup.ScriptFigures{
+			Calls: calls, Failed: failed, Median: durations[len(durations)/2], Versions: got["activities/shop.lua"].Versions,
+		}); err != nil || len(got) != 1 || !reflect.DeepEqual(got["activities/shop.lua"], want) || len(want.Versions) != 1 {
+			t.Errorf("with %d runs the figures are %v, %v; want %v", i+1, got, err, want)
+		}
+		for row := range elements(s.page("/scripts").doc) {
+			if words := strings.Fields(textOf(row)); row.Data == "tr" && words[0] == "activities/shop.lua" && (words[2] != fmt.Sprint(calls) || words[len(words)-1] != fmt.Sprint(failed)) {
+				t.Errorf("with %d runs of %d calls, of which %d failed, the row says %q", i+1, calls, failed, words)
+			}
+		}
+	}
+	s.write("activities/shop.lua", shop["activities/shop.lua"]+"\n")
+	if err := s.host.Reload().Err; err != nil {
+		t.Fatal(err)
+	}
+	s.run("order-9", "plans/order.lua", `{"amount":20}`)
+	old := find(s.page("/scripts").doc, "div", "id", "scripts")
+	for a := range elements(old) {
+		if strings.HasPrefix(attr(a, "href"), "/source/") && strings.HasSuffix(attr(a, "href"), "/activities/shop.lua") && len(textOf(a)) == 7 {
+			if text := textOf(find(s.page(attr(a, "href")).doc, "main")); !strings.Contains(text, "other scripts are loaded now") {
+				t.Errorf("the older version says %s", text)
+			}
+			old = nil
+		}
+	}
+	if old != nil {
+		t.Errorf("there is no link to the version that ran before: %s", textOf(old))
+	}
+	if later, err := figures.ByScript(t.Context(), time.Now().Add(lookup.FiguresSpan)); err != nil || len(later) != 0 {
+		t.Errorf("a day later they are %v, %v", later, err)
 	}
 }
