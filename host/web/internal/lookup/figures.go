@@ -18,8 +18,8 @@ const (
 	mostEntries = 4 * MostFigures
 )
 
-// Figures count the calls that have ended in the last day, by script. They keep those that they have
-// read, and read newer entries of the journal alone. Their method may be called from several
+// Figures count the calls that have ended in the last day, by script. They keep those that they
+// have read, and read newer entries of the journal alone. Their method may be called from several
 // goroutines at once.
 type Figures struct {
 	Log store.Reader
