@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,6 +193,34 @@ func TestPlans(t *testing.T) {
 	plan := explainPlan(t, c, messages(store.Filter{Path: store.MustParsePath("†s.a.b"), Newest: true}))
 	if plan[0] != "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=? AND seq=?)" || slices.Contains(plan, "USE TEMP B-TREE FOR ORDER BY") {
 		t.Errorf("path:\n%s", strings.Join(plan, "\n"))
+	}
+}
+
+// TestPlans_OfLists: a list is read in the order of an index until its page is full, and a filter
+// by columns that are in no index reads the table in its own order.
+func TestPlans_OfLists(t *testing.T) {
+	c := plain(t, open(t, newPath(t), Options{}).path)
+	then := store.ContextMark{Updated: time.Now(), Context: "c"}
+	for name, test := range map[string]struct {
+		filter store.ContextFilter
+		want   string
+	}{
+		"all":     {store.ContextFilter{}, "SCAN c USING COVERING INDEX contexts_updated"},
+		"roots":   {store.ContextFilter{Roots: true, After: then}, "SEARCH c USING COVERING INDEX contexts_updated (updated<?)"},
+		"parent":  {store.ContextFilter{Parent: "p"}, "SEARCH c USING INDEX contexts_parent (parent=?)"},
+		"due":     {store.ContextFilter{Due: then.Updated}, "SEARCH c USING INDEX contexts_due (due<?)"},
+		"held":    {store.ContextFilter{Held: true}, "SEARCH c USING INDEX contexts_held (held>?)"},
+		"text":    {store.ContextFilter{Text: "x"}, "SCAN c"},
+		"further": {store.ContextFilter{Text: "x", Since: then.Updated, Until: then.Updated, After: then}, "SCAN c"},
+		"plan":    {store.ContextFilter{Plan: "x", After: then}, "SCAN c"},
+		"label":   {store.ContextFilter{Labels: map[string]string{"x": "y"}, After: then}, "SCAN c"},
+		"in due":  {store.ContextFilter{Text: "x", Due: then.Updated}, "SEARCH c USING INDEX contexts_due (due<?)"},
+	} {
+		sql, _ := selectContexts(&test.filter, firstPage)
+		plan := explainPlan(t, c, sql)
+		if got := strings.TrimSpace(plan[1]); got != test.want {
+			t.Errorf("%s: %s\n%s", name, got, strings.Join(plan, "\n"))
+		}
 	}
 }
 

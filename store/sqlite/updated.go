@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"time"
@@ -128,12 +129,16 @@ func (w *writer) writeRow(name string, change *rowChange) error {
 
 func (w *writer) updateRow(name string, change *rowChange) error {
 	values := append(w.values[:0], name, change.updated.Format(microseconds), change.bytes)
+	var due driver.Value // if it is woken
+	if change.woken {
+		due = time.Now().UTC().Format(milliseconds)
+	}
 	if change.standing == nil {
-		w.values = append(values, change.woken, time.Now().UTC().Format(milliseconds))
+		w.values = append(values, change.woken, due)
 		return w.exec(updateContext, w.values...)
 	}
 	if w.values = standingValues(values, change.standing); change.woken && change.standing.Wakes {
-		w.values[dueValue] = time.Now().UTC().Format(milliseconds)
+		w.values[dueValue] = due
 	}
 	return w.exec(updateStanding, w.values...)
 }
