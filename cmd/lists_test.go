@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -137,13 +138,23 @@ func TestLists_AgainstSQL(t *testing.T) {
 			}
 			cursor, more = page.Next, page.Next != ""
 		}
-		var counts struct{ Total int }
+		var counts struct {
+			Total  int
+			Status map[string]int
+		}
 		get("/v1/runs/counts?"+list.query, &counts)
 		if !slices.Equal(listed, want) || !slices.Equal(paged, want) || counts.Total != len(want) {
 			t.Errorf("contexts %s: the command lists %d, the API %d and counts %d, and there are %d", list.args, len(listed), len(paged), counts.Total, len(want))
 		}
-		if shown := shownRuns(t, address+"/runs?"+list.query); onPage(list.query) && !slices.Equal(shown, want) {
+		shown, shownCounts := shownRuns(t, address+"/runs?"+list.query)
+		if onPage(list.query) && !slices.Equal(shown, want) {
 			t.Errorf("the page lists %d runs with %s, and there are %d", len(shown), list.query, len(want))
+		}
+		for status, n := range counts.Status {
+			// Beside the held runs the page counts all others.
+			if onPage(list.query) && list.query != "held=true" && shownCounts[status] != n {
+				t.Errorf("the page counts %d %s runs with %s, and there are %d", shownCounts[status], status, list.query, n)
+			}
 		}
 	}
 	var inbox []struct{ Context, Call string }
@@ -160,9 +171,11 @@ func onPage(query string) bool {
 	return !strings.Contains(query, "until=") && !strings.Contains(query, "status=failed,done")
 }
 
-// shownRuns returns the names of the runs that the page lists, from its first window to the last.
-func shownRuns(t *testing.T, address string) (names []string) {
+// shownRuns returns the names of the runs that the page lists, from its first window to the last, and
+// the numbers by status in the first.
+func shownRuns(t *testing.T, address string) (names []string, counts map[string]int) {
 	t.Helper()
+	count := regexp.MustCompile(`([a-z-]+)</span> ([0-9,]+)</a>`)
 	older := regexp.MustCompile(`rel="next" href="([^"]+)"`)
 	row := regexp.MustCompile(`<tr id="run-([^"]+)"`)
 	first, err := url.Parse(address)
@@ -181,12 +194,18 @@ func shownRuns(t *testing.T, address string) (names []string) {
 		for _, match := range row.FindAllStringSubmatch(string(text), -1) {
 			names = append(names, match[1])
 		}
+		if counts == nil {
+			counts = map[string]int{}
+			for _, match := range count.FindAllStringSubmatch(string(text), -1) {
+				counts[match[1]], _ = strconv.Atoi(strings.ReplaceAll(match[2], ",", ""))
+			}
+		}
 		next = ""
 		if match := older.FindStringSubmatch(string(text)); match != nil {
 			next = first.Scheme + "://" + first.Host + html.UnescapeString(match[1])
 		}
 	}
-	return names
+	return names, counts
 }
 
 // BenchmarkLists times lists, counts and the inbox over HTTP: go test ./cmd -run '^$' -bench Lists

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -81,17 +82,6 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 	if v.Filter.Label != "" && f.Labels == nil {
 		v.Wrong = "A label is a name and a value, as customer=7: this one is not looked for."
 	}
-	counts, err := history.Count(r.Context(), p.config.Log, withoutHeld(f))
-	if err != nil {
-		return nil, err
-	}
-	held := withoutHeld(f)
-	held.Held = true
-	heldCounts, err := history.Count(r.Context(), p.config.Log, held)
-	if err != nil {
-		return nil, err
-	}
-	v.Counts = v.Filter.counts(counts, sum(heldCounts))
 	var statuses []journal.RunStatus
 	if v.Filter.Status != "" {
 		statuses = []journal.RunStatus{journal.RunStatus(v.Filter.Status)}
@@ -109,13 +99,36 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 		}
 		v.Runs, last = append(v.Runs, rowOf(info)), info.Mark()
 	}
+	var err error
+	if v.Counts, err = p.countRuns(r.Context(), &v); err != nil {
+		return nil, err
+	}
 	v.IsEmpty = len(v.Runs) == 0 && !v.Filter.IsSet()
 	return &content{Title: "Runs", Section: "runs", Template: "runs", Data: v, Still: !v.IsFirst}, nil
 }
 
-func withoutHeld(f store.ContextFilter) store.ContextFilter {
+// countRuns returns the line of counts of a view whose rows have been read. A list that fits the view
+// is counted there: another look at the log may cost as much as the list.
+func (p *Page) countRuns(ctx context.Context, v *runsView) ([]statusCount, error) {
+	counts, held := map[journal.RunStatus]int64{}, int64(0)
+	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && !v.Filter.Held {
+		for _, run := range v.Runs {
+			counts[run.Status]++
+			if run.Held > 0 {
+				held++
+			}
+		}
+		return v.Filter.counts(counts, held), nil
+	}
+	f := v.Filter.ofLog()
 	f.Held = false
-	return f
+	counts, err := history.Count(ctx, p.config.Log, f)
+	if err != nil {
+		return nil, err
+	}
+	f.Held = true
+	heldCounts, err := history.Count(ctx, p.config.Log, f)
+	return v.Filter.counts(counts, sum(heldCounts)), err
 }
 
 func sum(counts map[journal.RunStatus]int64) (all int64) {
