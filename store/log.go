@@ -118,8 +118,13 @@ func PrunedName(context string, at time.Time) error {
 	return fmt.Errorf("%w: %s was pruned on %s, and its name stays taken for %d days", ErrExists, context, at.Format(time.DateOnly), int(KeepName.Hours()/24))
 }
 
-// AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
-const AnySeq = -1
+const (
+	// AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
+	AnySeq = -1
+
+	// NoEntries as [Batch.ExpectN] appends if the context's journal is empty.
+	NoEntries = -1
+)
 
 // Batch is the content of one [Appender.Append] to one context.
 type Batch struct {
@@ -129,7 +134,10 @@ type Batch struct {
 	// stands for a context that the batch creates.
 	ExpectSeq int64
 
-	// ExpectN is the position in the journal after which the context must have no entries; 0 for any.
+	// ExpectN is the position in the journal after which the context must have no entries, 0 for any,
+	// or [NoEntries]. A batch that makes a fork may expect it of the entries that the fork shares.
+	// Whoever computes a standing from the journal expects what has been read: else the standing could
+	// miss an entry that is appended meanwhile.
 	ExpectN int64
 
 	// Create makes the context if it is absent. It does nothing to one that

@@ -225,7 +225,7 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 	case err != nil:
 	case b.ExpectSeq != store.AnySeq && b.ExpectSeq != head:
 		err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
-	case b.ExpectN > 0 && l.newestN(c) > b.ExpectN:
+	case b.ExpectN != 0 && l.newestN(c) > max(b.ExpectN, 0):
 		err = &store.ConflictError{Context: b.Context}
 	}
 	return c, lease, err

@@ -116,7 +116,7 @@ func (w *writer) append(r *request) error {
 		r.err = refusal(b, c, &l)
 	}
 	if r.err == nil && err == nil {
-		r.err, err = w.checkN(b)
+		r.err, err = w.checkN(b, shared)
 	}
 	if r.err != nil || err != nil {
 		c.seq = before
@@ -196,19 +196,29 @@ func (w *writer) checkOnce(b *store.Batch, c *ends) (refused, err error) {
 	return refused, err
 }
 
-// selectNewestN is the position of the newest entry in a context's own journal.
-const selectNewestN = `SELECT max(n) FROM journal WHERE context = ?1`
+// selectNewestN is the position of the newest entry in a context's journal, 0 if it is empty.
+const selectNewestN = `SELECT max(
+	COALESCE((SELECT max(n) FROM journal WHERE context = ?1), 0),
+	COALESCE((SELECT max(n) FROM lineage WHERE context = ?1), 0))`
 
-// checkN refuses a batch if the journal of its context has entries that it does not expect.
-func (w *writer) checkN(b *store.Batch) (refused, err error) {
+// checkN refuses a batch if the journal of its context has entries that it does not expect, or if
+// the fork that it makes begins with such entries.
+func (w *writer) checkN(b *store.Batch, shared []span) (refused, err error) {
 	if b.ExpectN == 0 {
 		return nil, nil
 	}
 	row, err := w.one(context.Background(), selectNewestN, b.Context)
-	if err == nil && integer(row[0]) > b.ExpectN {
+	if err != nil {
+		return nil, err
+	}
+	newest := integer(row[0])
+	for _, s := range shared {
+		newest = max(newest, s.n)
+	}
+	if newest > max(b.ExpectN, 0) {
 		refused = &store.ConflictError{Context: b.Context}
 	}
-	return refused, err
+	return refused, nil
 }
 
 // selectNewestDate is the date of the newest that a context has of its own, up to a seq and a

@@ -138,6 +138,45 @@ func testExpectN(t *testing.T, l store.Log) {
 	equal(t, "a newer entry", errors.As(expect(first), &conflict), true)
 	equal(t, "conflict", *conflict, store.ConflictError{Context: "c"})
 	equal(t, "the newest", expect(second), nil)
+	equal(t, "none, where there are some", errors.As(expect(store.NoEntries), &conflict), true)
+
+	// A context without entries, of which others have some.
+	put(t, l, store.Batch{Context: "silent", Messages: parse(t, `{"type":"data","data":1}`)})
+	b := store.Batch{Context: "silent", ExpectSeq: store.AnySeq, ExpectN: store.NoEntries, Journal: entry}
+	_, err := l.Append(t.Context(), b)
+	equal(t, "none", err, nil)
+	_, err = l.Append(t.Context(), b)
+	equal(t, "none, a second time", errors.As(err, &conflict), true)
+}
+
+// testExpectNOfFork: a fork is refused where it would share entries that its maker does not expect,
+// and entries that it would not share don't matter.
+func testExpectNOfFork(t *testing.T, l store.Log) {
+	message, entry := parse(t, `{"type":"data","data":1}`), []store.Entry{{Event: "e"}}
+	fork := func(from string, at, n int64, name string) error {
+		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Create: &store.Origin{Fork: from, At: at}, Standing: &store.Standing{Status: "done"}})
+		return err
+	}
+	conflict := func(err error) bool { return errors.As(err, new(*store.ConflictError)) }
+
+	put(t, l, store.Batch{Context: "c", Messages: message})
+	equal(t, "no entries", fork("c", 1, store.NoEntries, "f1"), nil)
+	first := put(t, l, store.Batch{Context: "c", Journal: entry}).N
+	equal(t, "no entries, where there are some", conflict(fork("c", 1, store.NoEntries, "f2")), true)
+	second := put(t, l, store.Batch{Context: "c", Journal: entry}).N
+	equal(t, "a newer entry", conflict(fork("c", 1, first, "f2")), true)
+	_, err := l.Head(t.Context(), "f2")
+	equal(t, "no fork is left", errors.Is(err, store.ErrNoContext), true)
+	put(t, l, store.Batch{Context: "c", Messages: message, Journal: entry})
+	equal(t, "a newer entry that it does not share", fork("c", 1, second, "f2"), nil)
+	equal(t, "a newer entry that it shares", conflict(fork("c", 2, second, "f3")), true)
+	equal(t, "any", fork("c", 2, 0, "f3"), nil)
+
+	// Of a fork, the entries that it shares count too.
+	equal(t, "a fork of a fork", conflict(fork("f3", 2, second, "g")), true)
+	own := put(t, l, store.Batch{Context: "f3", Journal: entry}).N
+	equal(t, "its own entry", conflict(fork("f3", 2, own-1, "g")), true)
+	equal(t, "an earlier part of it", fork("f3", 1, second, "g"), nil)
 }
 
 // testContextFilters: every filter picks, counts and orders what [store.ContextFilter.Picks] says,

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"standings/of a holder", testStandingOfHolder},
 		{"standings/wake", testWake},
 		{"append/journal position", testExpectN},
+		{"append/journal position of a fork", testExpectNOfFork},
 		{"await", testAwait},
 		{"append/once", testOnce},
 		{"closed", testClosed},
