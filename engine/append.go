@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
@@ -24,7 +23,7 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 	if err != nil {
 		return store.Appended{}, err
 	}
-	for range maxConflicts {
+	for range journal.MaxConflicts {
 		view, err := store.OpenView(ctx, log, name)
 		if err == nil {
 			err = journal.EndsAfter(newest, view.Committed())
@@ -42,7 +41,7 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 		}
 		origin := store.Origin{}
 		if view.Absent() {
-			if origin, err = expectedOrigin(ctx, log, name); err != nil {
+			if origin, err = journal.In(log, name).ExpectedOrigin(ctx); err != nil {
 				return store.Appended{}, err
 			}
 		}
@@ -59,28 +58,5 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 			return appended, err
 		}
 	}
-	return store.Appended{}, tooManyConflicts(name)
-}
-
-// expectedOrigin is the origin of a context that does not exist yet: that of a delegate, where a
-// call has named it for its delegate. A name that had to be cut shows no parent.
-func expectedOrigin(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
-	parts := strings.Split(name, ".")
-	if len(parts) < 3 {
-		return store.Origin{}, nil
-	}
-	parent := strings.Join(parts[:len(parts)-2], ".")
-	if store.CheckStoredContext(parent) != nil {
-		return store.Origin{}, nil
-	}
-	records, err := journal.In(log, parent).Records(ctx)
-	if errors.Is(err, store.ErrNoContext) {
-		err = nil
-	}
-	for _, r := range records {
-		if r.Child == name && !r.Status.Settled() {
-			return store.Origin{Parent: parent, Call: r.Call}, nil
-		}
-	}
-	return store.Origin{}, err
+	return store.Appended{}, journal.TooManyConflicts(name)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,25 +21,20 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if err != nil {
 		return err
 	}
-	for range maxConflicts {
-		n, err := at.runner.decide(ctx, d)
-		if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		return at.runner.checkFirst(ctx, d, n)
+	var recorded int64
+	err = journal.In(at.runner.Log, d.Context).Amend(ctx, func(n int64) (err error) {
+		recorded, err = at.runner.decide(ctx, d, n)
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return tooManyConflicts(d.Context)
+	return at.runner.checkFirst(ctx, d, recorded)
 }
 
-// decide records a decision in the light of the journal as it is, and returns its position.
-func (r *Runner) decide(ctx context.Context, d journal.Decision) (n int64, err error) {
-	newest, _, err := store.Newest(ctx, r.Log, store.JournalFilter{Context: d.Context})
-	if err != nil {
-		return 0, err
-	}
+// decide records a decision in the light of the journal as it is, with its newest entry at newest,
+// and returns the decision's position.
+func (r *Runner) decide(ctx context.Context, d journal.Decision, newest int64) (n int64, err error) {
 	records, err := journal.In(r.Log, d.Context).Records(ctx)
 	if err != nil {
 		return 0, err
@@ -69,17 +63,8 @@ func (r *Runner) decide(ctx context.Context, d journal.Decision) (n int64, err e
 	if err != nil {
 		return 0, err
 	}
-	b := store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
-	holder, err := r.Log.Holder(ctx, d.Context)
-	if err != nil {
-		return 0, err
-	}
-	if holder == "" { // else its runner takes the decision in, and writes the standing
-		standing := last.Standing(records)
-		b.ExpectN, b.Standing = newest.N, &standing
-	}
-	appended, err := r.Log.Append(ctx, b)
-	return appended.N, err
+	standing := last.Standing(records)
+	return journal.In(r.Log, d.Context).AppendInput(ctx, r.Log, newest, entry, &standing)
 }
 
 // checkFirst returns an error if a decision, recorded at a position in the journal, is not the

@@ -57,18 +57,20 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if err := l.Take(ctx); err != nil {
 		return err
 	}
-	last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
-	if err != nil {
-		return err
-	}
-	records, err := cutOffLeftBehind(ctx, &l, nil)
-	if err != nil {
-		return err
-	}
-	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
-	last.Status = end.Status
-	standing := last.Standing(records)
-	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, 0)
+	return journal.In(log, name).Amend(ctx, func(n int64) error {
+		last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
+		if err != nil {
+			return err
+		}
+		records, err := cutOffLeftBehind(ctx, &l, nil)
+		if err != nil {
+			return err
+		}
+		end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
+		last.Status = end.Status
+		standing := last.Standing(records)
+		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: []store.Entry{end.Entry()}, Standing: &standing}, 0)
+	})
 }
 
 // cancelChild cancels the run of the delegate of a context's call, and of the delegates in it: the
@@ -112,35 +114,38 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 
 // cutOffLeftBehind returns the calls of a context whose lease was taken: detached calls of the
 // former holder have ended, and are recorded as cut off. observe may be nil.
-func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record)) ([]journal.Record, error) {
-	records, err := journal.In(l.Log, l.Context).Records(ctx)
-	if err != nil {
-		return nil, err
-	}
+func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record)) (records []journal.Record, err error) {
 	var cut []journal.Record
-	var entries []store.Entry
-	for i := range records {
-		r := &records[i]
-		if !r.LeftBehind() {
-			continue
+	err = journal.In(l.Log, l.Context).Amend(ctx, func(n int64) error {
+		if records, err = journal.In(l.Log, l.Context).Records(ctx); err != nil {
+			return err
 		}
-		if r.Child == "" {
-			r.Attempts++ // a delegate's was counted when it began
-		} else if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
-			return nil, err
+		cut = nil
+		var entries []store.Entry
+		for i := range records {
+			r := &records[i]
+			if !r.LeftBehind() {
+				continue
+			}
+			if r.Child == "" {
+				r.Attempts++ // a delegate's was counted when it began
+			} else if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
+				return err
+			}
+			r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+			cut, entries = append(cut, *r), append(entries, r.Entry())
 		}
-		r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-		cut, entries = append(cut, *r), append(entries, r.Entry())
-	}
-	if len(cut) == 0 {
-		return records, nil
-	}
-	last, err := journal.In(l.Log, l.Context).LastRun(ctx)
+		if len(cut) == 0 {
+			return nil
+		}
+		last, err := journal.In(l.Log, l.Context).LastRun(ctx)
+		if err != nil {
+			return err
+		}
+		standing := last.Standing(records)
+		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: entries, Standing: &standing}, lease.For)
+	})
 	if err != nil {
-		return nil, err
-	}
-	standing := last.Standing(records)
-	if err := l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries, Standing: &standing}, lease.For); err != nil {
 		return nil, err
 	}
 	if observe != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -132,18 +131,10 @@ func (t *tickRun) commitStep(ctx context.Context, do func() error) error {
 	return t.commitOrRemake(ctx, do)
 }
 
-// maxConflicts is how often an append that others get in before is tried
-// again.
-const maxConflicts = 1000
-
-func tooManyConflicts(context string) error {
-	return fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", context, maxConflicts)
-}
-
 // commitOrRemake commits a step. If another append has come in between, the step is undone and made
 // again.
 func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error {
-	for range maxConflicts {
+	for range journal.MaxConflicts {
 		err := t.commit(ctx)
 		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
@@ -152,7 +143,7 @@ func (t *tickRun) commitOrRemake(ctx context.Context, again func() error) error 
 			return err
 		}
 	}
-	return tooManyConflicts(t.context)
+	return journal.TooManyConflicts(t.context)
 }
 
 // remake undoes a step, and the pending one, and makes them again as one, on the log as it is now.

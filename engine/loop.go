@@ -117,10 +117,27 @@ func (l *loop) close() {
 	if l.current != nil {
 		l.current.pauseEnd.stop()
 	}
-	l.lease.Close()
+	giveBack(&l.lease)
 	if l.runner.Logs != nil && l.runner.depth == 0 {
 		l.runner.Logs.Flush()
 	}
+}
+
+// giveBack gives back a lease, unless the last append has, with the standing of input that the run
+// has not read. A lease that can't be given back lapses.
+func giveBack(l *lease.Lease) {
+	defer l.Close()
+	if l.StopRenewal(); !l.IsTaken() {
+		return
+	}
+	ctx, c := context.Background(), journal.In(l.Log, l.Context)
+	_ = c.Amend(ctx, func(n int64) error {
+		standing, err := c.UnreadInput(ctx)
+		if err != nil {
+			return err
+		}
+		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Standing: standing, Wake: standing != nil}, 0)
+	})
 }
 
 // append adds a batch that has the results taken so far, keeps the lease for a while or, for none,
@@ -277,7 +294,7 @@ func (l *loop) run(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 }
 
 func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
-	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
+	for conflicts := 0; conflicts < journal.MaxConflicts; conflicts++ {
 		if t == nil {
 			var err error
 			if t, err = l.beginTick(ctx); err != nil {
@@ -301,7 +318,7 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 		}
 		t, conflicts = nil, 0
 	}
-	return nil, tooManyConflicts(l.context)
+	return nil, journal.TooManyConflicts(l.context)
 }
 
 // beginTick stages the append of the next tick: the initial messages of the run, and the plan.

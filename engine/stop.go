@@ -84,18 +84,21 @@ func (l *loop) cut() (*journal.Outcome, error) {
 }
 
 func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
-	standing, err := journal.ReadStanding(ctx, journal.In(l.runner.Log, l.context))
-	if err != nil {
-		return err
-	}
-	if standing.Status = string(end.Status); l.current != nil {
-		l.current.newest = end
-	}
-	journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached(), time.Time{})
-	if end.Drains {
-		standing.Due = l.opened
-	}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
+	c := journal.In(l.runner.Log, l.context)
+	return c.Amend(ctx, func(n int64) error {
+		standing, err := journal.ReadStanding(ctx, c)
+		if err != nil {
+			return err
+		}
+		if standing.Status = string(end.Status); l.current != nil {
+			l.current.newest = end
+		}
+		journal.Schedule(&standing, l.opened, end.Stopped, l.hasDetached(), time.Time{})
+		if end.Drains {
+			standing.Due = l.opened
+		}
+		return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: []store.Entry{end.Entry()}, Standing: &standing}, lease.For)
+	})
 }
 
 // earlyEnd returns the end of a run whose context is done before it ended: cancelled by

@@ -123,6 +123,29 @@ func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 	return false, nil
 }
 
+// ExpectedOrigin returns the origin of a context that does not exist yet: that of a delegate, where
+// a call has named it for its delegate. A name that had to be cut shows no parent.
+func (c Context) ExpectedOrigin(ctx context.Context) (store.Origin, error) {
+	parts := strings.Split(c.Name, ".")
+	if len(parts) < 3 {
+		return store.Origin{}, nil
+	}
+	parent := strings.Join(parts[:len(parts)-2], ".")
+	if store.CheckStoredContext(parent) != nil {
+		return store.Origin{}, nil
+	}
+	records, err := c.Sibling(parent).Records(ctx)
+	if errors.Is(err, store.ErrNoContext) {
+		err = nil
+	}
+	for _, r := range records {
+		if r.Child == c.Name && !r.Status.Settled() {
+			return store.Origin{Parent: parent, Call: r.Call}, nil
+		}
+	}
+	return store.Origin{}, err
+}
+
 // OriginOf returns the origin of the context; ok is false if there is no such context.
 func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, err error) {
 	info, err := c.Log.Info(ctx, c.Name)

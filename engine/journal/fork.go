@@ -32,15 +32,17 @@ func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, na
 		}
 		at = head
 	}
-	standing, err := standingOfFork(ctx, log, from, at)
-	if err != nil {
-		return 0, err
-	}
-	_, err = log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at}, Standing: standing,
-		Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
+	return at, In(log, from).Amend(ctx, func(n int64) error {
+		standing, err := standingOfFork(ctx, log, from, at)
+		if err != nil {
+			return err
+		}
+		_, err = log.Append(ctx, store.Batch{
+			Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Create: &store.Origin{Fork: from, At: at}, Standing: standing,
+			Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
+		})
+		return err
 	})
-	return at, err
 }
 
 // standingOfFork is the standing with which a fork of a context begins: no server goes on with its

@@ -13,25 +13,37 @@ import (
 
 // Release lets the run's newest plan, which is lazy, run.
 func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
-	released := *r
-	released.Held = false
-	records, err := In(log, name).Records(ctx)
-	if err != nil {
+	c, at := In(log, name), int64(0)
+	err := c.Amend(ctx, func(n int64) error {
+		standing, err := r.standingOfReleased(ctx, c)
+		if err != nil {
+			return err
+		}
+		entry := store.Entry{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}
+		at, err = c.AppendInput(ctx, log, n, entry, standing)
 		return err
-	}
-	standing := released.Standing(records)
-	appended, err := log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq, Standing: &standing, Wake: true,
-		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
 	})
 	if err != nil {
 		return err
 	}
-	earlier, err := r.released(ctx, In(log, name), appended.N-1)
+	earlier, err := r.released(ctx, c, at-1)
 	if earlier {
 		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been approved already", name)}
 	}
 	return err
+}
+
+// standingOfReleased returns the standing of the context once the run's newest plan is released. It
+// is nil where another tick has begun since.
+func (r *Run) standingOfReleased(ctx context.Context, c Context) (*store.Standing, error) {
+	last, err := c.LastRun(ctx)
+	if err != nil || last.Tick != r.Tick {
+		return nil, err
+	}
+	records, err := c.Records(ctx)
+	last.Held = false
+	standing := last.Standing(records)
+	return &standing, err
 }
 
 // Draining is the event recorded while the calls at work may still end.

@@ -32,6 +32,9 @@ type Lease struct {
 	stopped func() // ends the renewal; nil without one
 }
 
+// IsTaken reports whether the lease has been taken and not given back.
+func (l *Lease) IsTaken() bool { return l.epoch != 0 }
+
 // Take takes the lease before anything is appended.
 func (l *Lease) Take(ctx context.Context) error {
 	return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq}, For)
@@ -39,8 +42,8 @@ func (l *Lease) Take(ctx context.Context) error {
 
 // Close gives the lease back.
 func (l *Lease) Close() {
-	l.stopRenewal()
-	if l.epoch != 0 {
+	l.StopRenewal()
+	if l.IsTaken() {
 		// A lease that can't be given back lapses by itself, since its renewal has ended.
 		_ = l.Append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
 	}
@@ -80,7 +83,7 @@ func (l *Lease) Appended(appended store.Appended, err error, hold time.Duration)
 	l.N = appended.N
 	switch {
 	case hold == 0:
-		l.stopRenewal()
+		l.StopRenewal()
 		l.epoch = 0
 	case l.epoch == 0:
 		l.epoch = appended.Epoch
@@ -115,8 +118,8 @@ func (l *Lease) renew() {
 	}
 }
 
-// stopRenewal ends the renewal, and waits for its last append.
-func (l *Lease) stopRenewal() {
+// StopRenewal ends the renewal, and waits for its last append.
+func (l *Lease) StopRenewal() {
 	if l.stopped != nil {
 		l.stopped()
 		l.stopped = nil

@@ -1,0 +1,88 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"obelus/store"
+)
+
+// MaxConflicts is how often an append is tried again that others get in before.
+const MaxConflicts = 1000
+
+// TooManyConflicts returns the error of an append that others got in before each time.
+func TooManyConflicts(context string) error {
+	return fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", context, MaxConflicts)
+}
+
+// Amend calls a function that reads the context and appends what follows from that, such as its
+// standing. It calls it again where the append gives a [*store.ConflictError], since others have
+// appended meanwhile. n is for [store.Batch].ExpectN: the position of the newest entry before
+// anything was read.
+func (c Context) Amend(ctx context.Context, do func(n int64) error) error {
+	for range MaxConflicts {
+		newest, err := c.newestEntry(ctx)
+		if err != nil {
+			return err
+		}
+		n := newest.N
+		if n == 0 {
+			n = store.NoEntries
+		}
+		if err := do(n); !errors.As(err, new(*store.ConflictError)) {
+			return err
+		}
+	}
+	return TooManyConflicts(c.Name)
+}
+
+// UnreadInput returns the standing of a waiting run with input that has come as it halted, or since:
+// whoever held the context has not read it. It is nil for any other run.
+func (c Context) UnreadInput(ctx context.Context) (*store.Standing, error) {
+	last, records, err := c.waitingRun(ctx)
+	if last == nil || err != nil {
+		return nil, err
+	}
+	came, err := last.came(ctx, c, records)
+	if !came || err != nil {
+		return nil, err
+	}
+	standing := last.Standing(records)
+	return &standing, nil
+}
+
+// AppendInput appends an entry that is input for the context's run, and returns its position. It
+// wakes the run, and writes the standing that results of the entry and those up to n, unless the
+// context has a holder: that reads the entry, and writes the standing itself.
+func (c Context) AppendInput(ctx context.Context, log store.ReadAppender, n int64, entry store.Entry, standing *store.Standing) (int64, error) {
+	b := store.Batch{Context: c.Name, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
+	holder, err := log.Holder(ctx, c.Name)
+	if err != nil {
+		return 0, err
+	}
+	if holder == "" {
+		b.ExpectN, b.Standing = n, standing
+	}
+	appended, err := log.Append(ctx, b)
+	if err == nil && holder != "" {
+		err = c.takeUnreadInput(ctx, log)
+	}
+	return appended.N, err
+}
+
+// takeUnreadInput writes the standing of a run whose holder may have let go of it just before it
+// could read the newest entries.
+func (c Context) takeUnreadInput(ctx context.Context, log store.ReadAppender) error {
+	return c.Amend(ctx, func(n int64) error {
+		if holder, err := log.Holder(ctx, c.Name); holder != "" || err != nil {
+			return err
+		}
+		standing, err := c.UnreadInput(ctx)
+		if standing == nil || err != nil {
+			return err
+		}
+		_, err = log.Append(ctx, store.Batch{Context: c.Name, ExpectSeq: store.AnySeq, ExpectN: n, Standing: standing, Wake: true})
+		return err
+	})
+}

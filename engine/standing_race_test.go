@@ -1,0 +1,182 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// beforeLog is a log in which something happens before the first append that is picked.
+type beforeLog struct {
+	store.Log
+	picks   func(b *store.Batch) bool
+	happens func()
+}
+
+func (l *beforeLog) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if happens := l.happens; happens != nil && l.picks(&b) {
+		l.happens = nil
+		happens()
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// setsStanding picks batches that replace a standing.
+func setsStanding(b *store.Batch) bool { return b.Standing != nil }
+
+// givesBack picks batches that give a lease back and do nothing else.
+func givesBack(b *store.Batch) bool {
+	return b.Lease != nil && b.Lease.For == 0 && len(b.Journal)+len(b.Messages) == 0
+}
+
+// halted begins a run with a call that is held, in a plan of a mode.
+func halted(t *testing.T, log store.Log, mode string) *plan.Request {
+	t.Helper()
+	r := newRunner(log, map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)
+	s.Request.Mode, s.Approve = mode, plan.Policy{Tools: []string{"value"}}
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || outcome.Status != journal.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	return s.Request
+}
+
+// TestStanding_EntriesInBetween: a standing that is computed from the journal takes in the entries
+// that others append after it was read.
+func TestStanding_EntriesInBetween(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode     string
+		does     func(t *testing.T, log store.Log) error
+		happens  func(t *testing.T, log store.Log) error
+		of       string
+		expected store.Standing
+	}{
+		"a release, and the run is cancelled": {
+			mode: plan.ModeLazy, does: release, happens: cancel, of: "c",
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
+		},
+		"a cancellation, and the plan is released": {
+			mode: plan.ModeLazy, does: cancel, happens: release, of: "c",
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
+		},
+		"a cancellation, and the call is approved": {
+			does: cancel, happens: approve, of: "c",
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
+		},
+		"a fork, and the call is approved": {
+			does: fork, happens: approve, of: "f",
+			expected: store.Standing{Status: "waiting", Tick: 1, Calls: 1, Wakes: true},
+		},
+		"a fork, and the run is cancelled": {
+			does: fork, happens: cancel, of: "f",
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1, Held: 1},
+		},
+		"a decision, and the run is cancelled": {
+			does: approve, happens: cancel, of: "c",
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := memory.New()
+			halted(t, log, test.mode)
+			err := test.does(t, &beforeLog{log, setsStanding, func() {
+				if err := test.happens(t, log); err != nil {
+					t.Error(err)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := log.Info(t.Context(), test.of)
+			if err != nil || !info.Standing.Equal(test.expected) {
+				t.Errorf("it is %+v, not %+v; %v", info.Standing, test.expected, err)
+			}
+		})
+	}
+}
+
+func release(t *testing.T, log store.Log) error {
+	_, err := engine.Release(t.Context(), log, "c", journal.Who{})
+	return err
+}
+
+func cancel(t *testing.T, log store.Log) error {
+	return engine.Cancel(t.Context(), log, "c", journal.Who{})
+}
+
+func fork(t *testing.T, log store.Log) error {
+	_, err := journal.Fork(t.Context(), log, "c", 0, "f")
+	return err
+}
+
+func approve(t *testing.T, log store.Log) error {
+	return newRunner(log, map[string]activity{"value": value}).Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1"})
+}
+
+// TestStanding_LetGo: input that comes as a runner lets go of its context is in the standing, and the
+// run is due.
+func TestStanding_LetGo(t *testing.T) {
+	isDue := func(t *testing.T, log store.Log) {
+		t.Helper()
+		info, err := log.Info(t.Context(), "c")
+		if err != nil || info.Holder != "" || info.Standing.Held != 0 || info.Standing.Due.IsZero() || info.Standing.Due.After(time.Now()) {
+			t.Errorf("held by %q, it is %+v, %v", info.Holder, info.Standing, err)
+		}
+	}
+	t.Run("a release before the lease is given back", func(t *testing.T) {
+		log := memory.New()
+		halted(t, &beforeLog{log, givesBack, func() {
+			if err := release(t, log); err != nil {
+				t.Error(err)
+			}
+		}}, plan.ModeLazy)
+		isDue(t, log)
+	})
+	t.Run("a release as a resumed run halts again", func(t *testing.T) {
+		log := memory.New()
+		request := halted(t, log, plan.ModeLazy)
+		r := newRunner(&beforeLog{log, setsStanding, func() {
+			if err := release(t, log); err != nil {
+				t.Error(err)
+			}
+		}}, map[string]activity{"value": value})
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunWaiting {
+			t.Fatal(outcome, err)
+		}
+		isDue(t, log)
+	})
+	for name, does := range map[string]func(*testing.T, store.Log) error{"release": release, "decision": approve} {
+		t.Run("a "+name+" that has read the former holder", func(t *testing.T) {
+			log, mode := memory.New(), ""
+			if name == "release" {
+				mode = plan.ModeLazy
+			}
+			halted(t, log, mode)
+			if err := does(t, &lateLog{Log: log}); err != nil {
+				t.Fatal(err)
+			}
+			isDue(t, log)
+		})
+	}
+}
+
+// lateLog is a log of whose contexts the first holder that is asked for has just let go.
+type lateLog struct {
+	store.Log
+	asked bool
+}
+
+func (l *lateLog) Holder(ctx context.Context, name string) (string, error) {
+	if !l.asked {
+		l.asked = true
+		return "another process", nil
+	}
+	return l.Log.Holder(ctx, name)
+}
