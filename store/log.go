@@ -83,11 +83,12 @@ type Reader interface {
 
 	// Await waits until the journal of all contexts has an entry after a position, and returns the
 	// newest position. It hears of appends of other processes too, after a second at the latest. It
-	// may return early.
+	// may return early. Filters find the changes: [JournalFilter].After finds the entries,
+	// [ContextFilter].Since the contexts, and [ContextFilter].Due the contexts with something to do.
 	Await(ctx context.Context, after int64) (newest int64, err error)
 
 	// Logs yields the lines that a filter picks, oldest first unless it says otherwise. A fork has
-	// those of its origin up to the time of the newest journal entry that it shares. An absent
+	// the lines of its origin up to the time of the newest journal entry that it shares. An absent
 	// context has none.
 	Logs(ctx context.Context, f LogFilter) iter.Seq2[LogLine, error]
 
@@ -135,9 +136,9 @@ type Batch struct {
 	ExpectSeq int64
 
 	// ExpectN is the position in the journal after which the context must have no entries, 0 for any,
-	// or [NoEntries]. A batch that makes a fork may expect it of the entries that the fork shares.
-	// Whoever computes a standing from the journal expects what has been read: else the standing could
-	// miss an entry that is appended meanwhile.
+	// or [NoEntries]. For a batch that makes a fork, the entries that the fork shares count. A standing
+	// that is computed from the journal needs it, so that it misses no entry that is appended
+	// meanwhile.
 	ExpectN int64
 
 	// Create makes the context if it is absent. It does nothing to one that
@@ -149,7 +150,7 @@ type Batch struct {
 	Once bool
 
 	// Messages get their context and seq from the log, and the present time where they have no
-	// date. A date before the newest of the context is raised to it; so is that of an entry.
+	// date. A date before the newest of the context is raised to it; so is the date of an entry.
 	// Messages must be well formed: [Message.Check] checks that, and Append does not.
 	Messages []Message
 
@@ -171,7 +172,7 @@ type Batch struct {
 	// lines in the batch, the oldest lines beyond the bound are deleted; its newest line always stays.
 	KeepLogs int64
 
-	// Standing, if it is set, replaces that of the context. While the context is being run, numbers of
+	// Standing, if it is set, replaces the context's. While the context is being run, numbers of
 	// calls may be behind, as [ContextInfo.Updated]; Status and Due never are. A batch of a standing
 	// alone does not count as an append there.
 	Standing *Standing
@@ -197,7 +198,8 @@ type Batch struct {
 // runner of the same process. The holder of a lapsed lease may still append as long as no other has
 // taken it: that renews it.
 //
-// Time is that of the clock, so machines that share a log must agree on it to much less than For.
+// Leases lapse by the machine's clock: the clocks of machines that share a log must differ by much
+// less than For.
 type Lease struct {
 	// Epoch is which holding it is, as [Appended.Epoch] told it; 0 to take
 	// the lease.
@@ -481,10 +483,10 @@ type Script struct {
 // ErrNoCode: no scripts of that digest have been kept.
 var ErrNoCode = errors.New("no such scripts are kept")
 
-// Dates returns the dates that a log gives to what a batch adds to a context, appended to dates:
-// first those of the messages, then those of the journal entries. An item keeps its own date, or
-// gets now; a date before newest (the newest of the context) or before that of the item ahead is
-// raised to it, since a clock may have been set back, or another machine's may be ahead.
+// Dates returns the dates that a log gives to the messages of a batch and then to its journal
+// entries, appended to dates. An item keeps its own date, or gets now. A date before newest, the
+// newest of the context, or before the date of the item ahead is raised to that one: a clock may have
+// been set back, or another machine's may be ahead.
 func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
 	later := func(date time.Time) time.Time {
 		if date = dateOr(date, now); date.After(newest) {

@@ -112,8 +112,8 @@ func (f *LogFilter) Picks(l *LogLine) bool {
 	return l.N > f.After && l.Level >= f.Level && (f.Call == "" || l.Call == f.Call)
 }
 
-// KeepLogs returns how many of the oldest lines of one call must go, so that the rest, of which the
-// newest always stays, has at most keep bytes.
+// KeepLogs returns how many of the oldest lines of one call must go, so that the rest has at most
+// keep bytes. The newest line always stays.
 func KeepLogs(lines []*LogLine, keep int64) (drop int) {
 	total := int64(0)
 	for i, line := range slices.Backward(lines) {

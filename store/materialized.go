@@ -14,17 +14,16 @@ type spot struct {
 
 // materialized is a value that the view keeps.
 type materialized struct {
-	seq   int64 // seq as of which the value is right
+	seq   int64 // the newest message that the value takes in
 	value any   // shared with no message
 }
 
-// minMaterialized is of how many messages a value is made that is kept.
+// minMaterialized is the number of messages from which on a value that is made of them is kept.
 const minMaterialized = 32
 
-// Value returns the value that a path has for an instance, nil for none: that of
-// [Resolver.Resolve], for a caller that asks again and again while the value grows. Over a view as
-// it is now it costs as much as the messages since the last call, and is valid until the view
-// changes.
+// Value returns the value that a path has for an instance, nil for none. It is [Resolver.Resolve]
+// for a caller that asks again and again while the value grows: over a view as it is now, a call
+// costs as much as the messages since the last one, and its value is valid until the view changes.
 func (r Resolver) Value(ctx context.Context, path Path, instance string) (any, error) {
 	if view := r.currentView(); view != nil {
 		return view.materialize(ctx, path, instance)

@@ -161,7 +161,7 @@ const (
 	settles                // it decides the value: nothing older counts
 )
 
-// seenFrom turns an operation into a step at the anchor, no part of which is an element of an
+// seenFrom turns an operation into a step at the anchor. No part of the anchor is an element of an
 // array: an array above it holds nothing of it.
 func (op Op) seenFrom(anchor Path) (step, bearing) {
 	s := step{seq: op.Seq, method: op.Method, value: op.Value, path: op.Path}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Standing describes the newest run of a context, for lists and for whoever resumes runs. A batch
+// Standing describes the newest run of a context, for lists and for servers that resume runs. A batch
 // replaces it as a whole ([Batch].Standing); the log does not interpret it. A context in which
 // nothing has run has the zero Standing.
 type Standing struct {
@@ -44,7 +44,7 @@ func (s Standing) Equal(other Standing) bool {
 type ContextFilter struct {
 	Prefix   string    // of the name
 	Roots    bool      // only contexts that are no delegate's
-	Parent   string    // only those of this context's delegates
+	Parent   string    // only contexts of this context's delegates
 	Fork     string    // only forks of this context
 	Since    time.Time // only contexts that were appended to at this time or later
 	Until    time.Time // only contexts that were appended to before this time

@@ -330,8 +330,8 @@ func (w *writer) keep(sets []*store.Code) error {
 const (
 	insertLog = `INSERT INTO logs (context, call, line, tool, attempt, date, level, printed, text, fields)
 	VALUES (?1, ?2, COALESCE((SELECT max(line) FROM logs WHERE context = ?1 AND call = ?2), 0) + 1 + ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
-	// The lines from the newest that is too much on: the newest of all stays. The size of a line is
-	// that of store.LogLine.
+	// It deletes the newest line that is too much, and all lines before it; the newest of the call
+	// stays. The size of a line is as store.LogLine counts it.
 	dropLogs = `DELETE FROM logs WHERE context = ?1 AND call = ?2 AND line <= (
 		SELECT max(line) FROM (
 			SELECT line, sum(octet_length(text) + COALESCE(octet_length(fields), 0) + 64) OVER (ORDER BY line DESC) AS total

@@ -29,7 +29,7 @@ const (
 	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
 	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15
 	WHERE context = ?1`
-	// What the appends of a holder that crashed may have left out.
+	// The bytes that a holder which crashed had not written yet.
 	updateBytes = `UPDATE contexts SET bytes = COALESCE((
 		SELECT sum(COALESCE(octet_length(data), 0) + COALESCE(octet_length(schema), 0) + COALESCE(octet_length(producer), 0))
 		FROM messages AS m WHERE m.context = ?1), 0) WHERE context = ?1`
@@ -101,7 +101,7 @@ func (c *conn) contexts(ctx context.Context, f *store.ContextFilter, p *page[sto
 // selectContexts returns the query for the next contexts of a list.
 func selectContexts(f *store.ContextFilter, size int) (sql string, values []driver.Value) {
 	w, order := contextConditions(f), " ORDER BY "+updatedColumn(f)+" DESC, c.context DESC"
-	// What is picked first, and described then: SQLite would describe all that it sorts.
+	// The rows are picked first and described then: SQLite would describe all rows that it sorts.
 	picked := fmt.Sprintf("SELECT c.context FROM contexts AS c%s%s LIMIT %d", w, order, size)
 	return "SELECT " + infoColumns + " FROM (" + picked + ") AS p CROSS JOIN contexts AS c ON c.context = p.context" + andLeases + order, w.values
 }

@@ -89,9 +89,8 @@ type lease struct {
 }
 
 const (
-	// Without a row of the context it returns that of no context: free, with the greatest epoch of
-	// those that were pruned. By CASE, since SQLite would sort the rows to choose the better of
-	// two.
+	// A context without a row gets the row of the empty name: a free lease, with the greatest epoch of
+	// all contexts that were pruned. It uses CASE, since SQLite would sort two rows to choose one.
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context = CASE WHEN EXISTS (SELECT 1 FROM leases WHERE context = ?1) THEN ?1 ELSE '' END`
 	endLease     = `UPDATE leases SET until = 0 WHERE context = ?1 AND epoch = ?2`

@@ -34,11 +34,12 @@ func (p *page[T]) add(v T, row []driver.Value) (more bool) {
 	return !p.full()
 }
 
-// full reports whether there may be more values than those of the page.
+// full reports whether there may be values after the page.
 func (p *page[T]) full() bool { return len(p.values) >= p.size || p.bytes >= pageBytes }
 
 // pages makes an iterator of two functions: read fills a page, and goOn has the next one begin
-// after a value; it reports false if there is nothing after that. size is that of the first page.
+// after a value; it reports false if there is nothing after that. The first page has up to size
+// values.
 func pages[T any](l *Log, ctx context.Context, size int, read func(c *conn, p *page[T]) error, goOn func(after T) (more bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for p := (page[T]{size: size}); ; p.size = min(max(4*p.size, firstPage), lastPage) {

@@ -157,7 +157,7 @@ func (c *conn) checkIdle(ctx context.Context, replace bool) error {
 	return c.script("PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
-// moveAside gives a log, and what is beside it, a new name that tells the time.
+// moveAside renames a log and the files beside it, and returns the new name, which has the time.
 func moveAside(path string) (aside string, err error) {
 	stamp := path + time.Now().UTC().Format(".before-20060102-150405")
 	for n := 1; ; n++ {

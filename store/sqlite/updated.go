@@ -29,7 +29,7 @@ func (w *writer) readLast() error {
 // its log. When the lease is renewed or given back it is exact.
 const tellEvery = time.Second
 
-// rowChange is what the row of a context lacks of appends that are in the log, or about to be.
+// rowChange is the part of appends that has not been written to the row of their context yet.
 type rowChange struct {
 	updated  time.Time
 	standing *store.Standing // nil: it stays as it is
@@ -68,9 +68,9 @@ func (r *rowChange) isSet() bool {
 	return !r.updated.IsZero() || r.standing != nil || r.bytes != 0 || r.woken || r.recount
 }
 
-// touch records what an append changes in the row of its context, and whether that is written with
-// it; the row of a context that the append has created has it already. A lease alone is no change,
-// but an occasion for changes that were put off.
+// touch records the changes that an append makes to the row of its context, and decides whether they
+// are written with it; the row of a context that the append has created has them already. A lease
+// alone is no change, but an occasion for changes that were put off.
 func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 	b := &r.batch
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})

@@ -36,7 +36,7 @@ type writer struct {
 	n        int64 // the journal's newest position, if contexts are known
 
 	alone   string               // the context of the last append, if that was a group by itself
-	late    map[string]rowChange // what the rows of contexts lack, for the next transaction
+	late    map[string]rowChange // changes of rows of contexts for the next transaction
 	touched []touched            // by the group
 }
 
@@ -303,7 +303,7 @@ func (w *writer) checkSchema() error {
 	return nil
 }
 
-// maxKnown bounds the number of contexts of which a writer keeps the ends.
+// maxKnown bounds the number of contexts whose ends a writer keeps.
 const maxKnown = 1024
 
 // forget makes the writer read the file's state anew.

@@ -94,7 +94,8 @@ func testLogsBound(t *testing.T, l store.Log) {
 	equal(t, "dropped before", linesOf(t, l, store.LogFilter{Context: "c"}), "1.2#1 x, 1.1#7 7, 1.1#12 12")
 }
 
-// testLogsForked: a fork has the lines of what it shares, and prune removes those of a context.
+// testLogsForked: a fork has the lines up to the newest entry that it shares, and prune removes the
+// lines of a context.
 func testLogsForked(t *testing.T, l store.Log) {
 	step(t, l, "p", 1)
 	addLines(t, l, "p", "1.1", 1<<20, "shared")

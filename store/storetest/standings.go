@@ -90,7 +90,7 @@ func testStandingOfHolder(t *testing.T, l store.Log) {
 	equal(t, "in the end", info.Standing, store.Standing{Status: "pausing", Done: 22, Due: began.Add(time.Hour)})
 	equal(t, "bytes", info.Bytes, int64(10+2*13))
 
-	// A holder that crashed may have left bytes out: whoever takes its lease counts anew.
+	// A holder that crashed may have left bytes out: they are counted anew when its lease is taken.
 	epoch = put(t, l, store.Batch{Context: "c", Lease: &store.Lease{For: lapsed}}).Epoch
 	put(t, l, store.Batch{Context: "c", Messages: parse(t, `{"type":"data","data":"abc"}`), Lease: &store.Lease{Epoch: epoch, For: lapsed}})
 	put(t, l, store.Batch{Context: "c", Lease: &store.Lease{}})
@@ -140,7 +140,7 @@ func testExpectN(t *testing.T, l store.Log) {
 	equal(t, "the newest", expect(second), nil)
 	equal(t, "none, where there are some", errors.As(expect(store.NoEntries), &conflict), true)
 
-	// A context without entries, of which others have some.
+	// A context without entries, in a log where others have some.
 	put(t, l, store.Batch{Context: "silent", Messages: parse(t, `{"type":"data","data":1}`)})
 	b := store.Batch{Context: "silent", ExpectSeq: store.AnySeq, ExpectN: store.NoEntries, Journal: entry}
 	_, err := l.Append(t.Context(), b)

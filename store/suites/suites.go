@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Dir returns the folder of a suite, such as "yaml": that of its name in the folder that the
-// environment variable OBELUS_SUITES names. It skips the test, and says why, where there is none.
+// Dir returns the folder of a suite, such as "yaml", in the folder that the environment variable
+// OBELUS_SUITES names. If there is none, it skips the test and says why.
 func Dir(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("OBELUS_SUITES")
@@ -24,9 +24,9 @@ func Dir(t testing.TB, name string) string {
 	return dir
 }
 
-// File returns a file that is published on its own, such as a schema: the one of its name in the
-// folder that the environment variable OBELUS_SUITES names, or beside that folder. It skips the
-// test, and says why, where there is none.
+// File returns the path of a file that is published on its own, such as a schema, in the folder that
+// the environment variable OBELUS_SUITES names or beside that folder. If there is none, it skips the
+// test and says why.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("OBELUS_SUITES")
