@@ -123,8 +123,8 @@ func (l *loop) close() {
 	}
 }
 
-// giveBack gives back a lease, unless the last append has, with the standing of input that the run
-// has not read. A lease that can't be given back lapses.
+// giveBack gives back a lease, unless the last append has, with a standing that has all entries of
+// the journal. A lease that can't be given back lapses.
 func giveBack(l *lease.Lease) {
 	defer l.Close()
 	if l.StopRenewal(); !l.IsTaken() {
@@ -132,7 +132,7 @@ func giveBack(l *lease.Lease) {
 	}
 	ctx, c := context.Background(), journal.In(l.Log, l.Context)
 	_ = c.Amend(ctx, func(n int64) error {
-		standing, err := c.UnreadInput(ctx)
+		standing, err := c.StandingLeft(ctx)
 		if err != nil {
 			return err
 		}

@@ -37,16 +37,22 @@ func (c Context) Amend(ctx context.Context, do func(n int64) error) error {
 	return TooManyConflicts(c.Name)
 }
 
-// UnreadInput returns the standing of a waiting run with input that has come as it halted, or since:
-// whoever held the context has not read it. It is nil for any other run.
-func (c Context) UnreadInput(ctx context.Context) (*store.Standing, error) {
-	last, records, err := c.waitingRun(ctx)
-	if last == nil || err != nil {
+// StandingLeft returns the standing with which a holder is to leave a context whose run has halted,
+// where the one that it wrote may lack something: input that came as the run halted or since, or the
+// end of a run that was interrupted or cancelled. It is nil otherwise.
+func (c Context) StandingLeft(ctx context.Context) (*store.Standing, error) {
+	last, err := c.LastRun(ctx)
+	if err != nil || last.Status != RunWaiting && last.Status != RunInterrupted && last.Status != RunCancelled {
 		return nil, err
 	}
-	came, err := last.came(ctx, c, records)
-	if !came || err != nil {
+	records, err := c.Records(ctx)
+	if err != nil {
 		return nil, err
+	}
+	if last.Status == RunWaiting {
+		if came, err := last.came(ctx, c, records); !came || err != nil {
+			return nil, err
+		}
 	}
 	standing := last.Standing(records)
 	return &standing, nil
@@ -66,19 +72,19 @@ func (c Context) AppendInput(ctx context.Context, log store.ReadAppender, n int6
 	}
 	appended, err := log.Append(ctx, b)
 	if err == nil && holder != "" {
-		err = c.takeUnreadInput(ctx, log)
+		err = c.leaveStanding(ctx, log)
 	}
 	return appended.N, err
 }
 
-// takeUnreadInput writes the standing of a run whose holder may have let go of it just before it
-// could read the newest entries.
-func (c Context) takeUnreadInput(ctx context.Context, log store.ReadAppender) error {
+// leaveStanding writes the standing of a context whose holder may have left it just before it could
+// read the newest entries.
+func (c Context) leaveStanding(ctx context.Context, log store.ReadAppender) error {
 	return c.Amend(ctx, func(n int64) error {
 		if holder, err := log.Holder(ctx, c.Name); holder != "" || err != nil {
 			return err
 		}
-		standing, err := c.UnreadInput(ctx)
+		standing, err := c.StandingLeft(ctx)
 		if standing == nil || err != nil {
 			return err
 		}
