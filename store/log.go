@@ -135,10 +135,10 @@ type Batch struct {
 	// stands for a context that the batch creates.
 	ExpectSeq int64
 
-	// ExpectN is the position in the journal after which the context must have no entries, 0 for any,
-	// or [NoEntries]. For a batch that makes a fork, the entries that the fork shares count. A standing
-	// that is computed from the journal needs it, so that it misses no entry that is appended
-	// meanwhile.
+	// ExpectN is the position in the journal after which the context must have no entries, 0 for
+	// any, or [NoEntries]. For a batch that makes a fork, the entries that the fork shares count. A
+	// standing that is computed from the journal needs it, so that it misses no entry that is
+	// appended meanwhile.
 	ExpectN int64
 
 	// Create makes the context if it is absent. It does nothing to one that
@@ -485,8 +485,8 @@ var ErrNoCode = errors.New("no such scripts are kept")
 
 // Dates returns the dates that a log gives to the messages of a batch and then to its journal
 // entries, appended to dates. An item keeps its own date, or gets now. A date before newest, the
-// newest of the context, or before the date of the item ahead is raised to that one: a clock may have
-// been set back, or another machine's may be ahead.
+// newest of the context, or before the date of the item ahead is raised to that one: a clock may
+// have been set back, or another machine's may be ahead.
 func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
 	later := func(date time.Time) time.Time {
 		if date = dateOr(date, now); date.After(newest) {

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Standing describes the newest run of a context, for lists and for servers that resume runs. A batch
-// replaces it as a whole ([Batch].Standing); the log does not interpret it. A context in which
-// nothing has run has the zero Standing.
+// Standing describes the newest run of a context, for lists and for servers that resume runs. A
+// batch replaces it as a whole ([Batch].Standing); the log does not interpret it. A context in
+// which nothing has run has the zero Standing.
 type Standing struct {
 	Status string // of the run, a word
 	Plan   string // the plan's file

@@ -38,8 +38,8 @@ func (c Context) Amend(ctx context.Context, do func(n int64) error) error {
 }
 
 // StandingLeft returns the standing with which a holder is to leave a context whose run has halted,
-// where the one that it wrote may lack something: input that came as the run halted or since, or the
-// end of a run that was interrupted or cancelled. It is nil otherwise.
+// where the one that it wrote may lack something: input that came as the run halted or since, or
+// the end of a run that was interrupted or cancelled. It is nil otherwise.
 func (c Context) StandingLeft(ctx context.Context) (*store.Standing, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting && last.Status != RunInterrupted && last.Status != RunCancelled {

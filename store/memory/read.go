@@ -354,8 +354,8 @@ func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) 
 	return c.describe(c.info), nil
 }
 
-// describe adds to the context's info the fields that are not kept there. The caller holds the log's
-// lock.
+// describe adds to the context's info the fields that are not kept there. The caller holds the
+// log's lock.
 func (c *memoryContext) describe(info store.ContextInfo) store.ContextInfo {
 	info.Messages, info.Holder = int64(len(c.messages)), c.lease.holder(time.Now())
 	info.Lapsed = info.Holder == "" && c.lease.until > 0

@@ -92,8 +92,8 @@ func (p *pool) dial() (*conn, error) {
 const closing = 500 * time.Millisecond
 
 // dialReadOnly opens a file that this process never changes. A folder without write permission has
-// no place for the files that SQLite keeps beside a log. If no writer has left such files there, the
-// log's own file has all of it.
+// no place for the files that SQLite keeps beside a log. If no writer has left such files there,
+// the log's own file has all of it.
 func (p *pool) dialReadOnly() (*conn, error) {
 	for deadline := time.Now().Add(closing); ; time.Sleep(time.Millisecond) {
 		c, err := p.connect("ro")

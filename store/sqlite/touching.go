@@ -237,8 +237,8 @@ const firstLimit = 256
 // descendants are the operations below a path. The index has them by path and they are wanted by
 // seq. Where there are few they are read and sorted. Where there are many, an operation at the path
 // or above it may be newer than all but a few of them, and settle the value: then the few messages
-// after that one are read instead. Both are tried with limits that grow together, at a cost like the
-// cheaper one's.
+// after that one are read instead. Both are tried with limits that grow together, at a cost like
+// the cheaper one's.
 type descendants struct {
 	limit  int     // 0 if there are none
 	tried  int     // the limit within which all could not be read

@@ -68,9 +68,9 @@ func (r *rowChange) isSet() bool {
 	return !r.updated.IsZero() || r.standing != nil || r.bytes != 0 || r.woken || r.recount
 }
 
-// touch records the changes that an append makes to the row of its context, and decides whether they
-// are written with it; the row of a context that the append has created has them already. A lease
-// alone is no change, but an occasion for changes that were put off.
+// touch records the changes that an append makes to the row of its context, and decides whether
+// they are written with it; the row of a context that the append has created has them already. A
+// lease alone is no change, but an occasion for changes that were put off.
 func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 	b := &r.batch
 	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})

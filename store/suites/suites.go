@@ -24,9 +24,9 @@ func Dir(t testing.TB, name string) string {
 	return dir
 }
 
-// File returns the path of a file that is published on its own, such as a schema, in the folder that
-// the environment variable OBELUS_SUITES names or beside that folder. If there is none, it skips the
-// test and says why.
+// File returns the path of a file that is published on its own, such as a schema, in the folder
+// that the environment variable OBELUS_SUITES names or beside that folder. If there is none, it
+// skips the test and says why.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("OBELUS_SUITES")

@@ -107,8 +107,8 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 	return &content{Title: "Runs", Section: "runs", Template: "runs", Data: v, Still: !v.IsFirst}, nil
 }
 
-// countRuns returns the line of counts of a view whose rows have been read. A list that fits the view
-// is counted there: another look at the log may cost as much as the list.
+// countRuns returns the line of counts of a view whose rows have been read. A list that fits the
+// view is counted there: another look at the log may cost as much as the list.
 func (p *Page) countRuns(ctx context.Context, v *runsView) ([]statusCount, error) {
 	counts, held := map[journal.RunStatus]int64{}, int64(0)
 	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && !v.Filter.Held {
