@@ -41,7 +41,7 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 		}
 		origin := store.Origin{}
 		if view.Absent() {
-			if origin, err = journal.In(log, name).ExpectedOrigin(ctx); err != nil {
+			if origin, err = journal.ExpectedOrigin(ctx, journal.In(log, name)); err != nil {
 				return store.Appended{}, err
 			}
 		}

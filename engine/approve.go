@@ -22,7 +22,7 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 		return err
 	}
 	var recorded int64
-	err = journal.In(at.runner.Log, d.Context).Amend(ctx, func(n int64) (err error) {
+	err = journal.Amend(ctx, journal.In(at.runner.Log, d.Context), func(n int64) (err error) {
 		recorded, err = at.runner.decide(ctx, d, n)
 		return err
 	})
@@ -64,7 +64,7 @@ func (r *Runner) decide(ctx context.Context, d journal.Decision, newest int64) (
 		return 0, err
 	}
 	standing := last.Standing(records)
-	return journal.In(r.Log, d.Context).AppendInput(ctx, r.Log, newest, entry, &standing)
+	return journal.AppendInput(ctx, r.Log, d.Context, newest, entry, &standing)
 }
 
 // checkFirst returns an error if a decision, recorded at a position in the journal, is not the

@@ -57,7 +57,7 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if err := l.Take(ctx); err != nil {
 		return err
 	}
-	return journal.In(log, name).Amend(ctx, func(n int64) error {
+	return journal.Amend(ctx, journal.In(log, name), func(n int64) error {
 		last, err := halted(ctx, log, name) // the former holder of the lease may have gone on until now
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 // former holder have ended, and are recorded as cut off. observe may be nil.
 func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record)) (records []journal.Record, err error) {
 	var cut []journal.Record
-	err = journal.In(l.Log, l.Context).Amend(ctx, func(n int64) error {
+	err = journal.Amend(ctx, journal.In(l.Log, l.Context), func(n int64) error {
 		if records, err = journal.In(l.Log, l.Context).Records(ctx); err != nil {
 			return err
 		}

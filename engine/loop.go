@@ -131,8 +131,8 @@ func giveBack(l *lease.Lease) {
 		return
 	}
 	ctx, c := context.Background(), journal.In(l.Log, l.Context)
-	_ = c.Amend(ctx, func(n int64) error {
-		standing, err := c.StandingLeft(ctx)
+	_ = journal.Amend(ctx, c, func(n int64) error {
+		standing, err := journal.StandingLeft(ctx, c)
 		if err != nil {
 			return err
 		}

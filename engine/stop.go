@@ -85,7 +85,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 
 func (l *loop) recordEnd(ctx context.Context, end journal.RunEvent) error {
 	c := journal.In(l.runner.Log, l.context)
-	return c.Amend(ctx, func(n int64) error {
+	return journal.Amend(ctx, c, func(n int64) error {
 		standing, err := journal.ReadStanding(ctx, c)
 		if err != nil {
 			return err

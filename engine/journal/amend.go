@@ -20,7 +20,7 @@ func TooManyConflicts(context string) error {
 // standing. It calls it again where the append gives a [*store.ConflictError], since others have
 // appended meanwhile. n is for [store.Batch].ExpectN: the position of the newest entry before
 // anything was read.
-func (c Context) Amend(ctx context.Context, do func(n int64) error) error {
+func Amend(ctx context.Context, c Context, do func(n int64) error) error {
 	for range MaxConflicts {
 		newest, err := c.newestEntry(ctx)
 		if err != nil {
@@ -40,7 +40,7 @@ func (c Context) Amend(ctx context.Context, do func(n int64) error) error {
 // StandingLeft returns the standing with which a holder is to leave a context whose run has halted,
 // where the one that it wrote may lack something: input that came as the run halted or since, or
 // the end of a run that was interrupted or cancelled. It is nil otherwise.
-func (c Context) StandingLeft(ctx context.Context) (*store.Standing, error) {
+func StandingLeft(ctx context.Context, c Context) (*store.Standing, error) {
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting && last.Status != RunInterrupted && last.Status != RunCancelled {
 		return nil, err
@@ -58,12 +58,12 @@ func (c Context) StandingLeft(ctx context.Context) (*store.Standing, error) {
 	return &standing, nil
 }
 
-// AppendInput appends an entry that is input for the context's run, and returns its position. It
+// AppendInput appends an entry that is input for a context's run, and returns its position. It
 // wakes the run, and writes the standing that results of the entry and those up to n, unless the
 // context has a holder: that reads the entry, and writes the standing itself.
-func (c Context) AppendInput(ctx context.Context, log store.ReadAppender, n int64, entry store.Entry, standing *store.Standing) (int64, error) {
-	b := store.Batch{Context: c.Name, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
-	holder, err := log.Holder(ctx, c.Name)
+func AppendInput(ctx context.Context, log store.ReadAppender, name string, n int64, entry store.Entry, standing *store.Standing) (int64, error) {
+	b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
+	holder, err := log.Holder(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -72,23 +72,23 @@ func (c Context) AppendInput(ctx context.Context, log store.ReadAppender, n int6
 	}
 	appended, err := log.Append(ctx, b)
 	if err == nil && holder != "" {
-		err = c.leaveStanding(ctx, log)
+		err = leaveStanding(ctx, log, name)
 	}
 	return appended.N, err
 }
 
 // leaveStanding writes the standing of a context whose holder may have left it just before it could
 // read the newest entries.
-func (c Context) leaveStanding(ctx context.Context, log store.ReadAppender) error {
-	return c.Amend(ctx, func(n int64) error {
-		if holder, err := log.Holder(ctx, c.Name); holder != "" || err != nil {
+func leaveStanding(ctx context.Context, log store.ReadAppender, name string) error {
+	return Amend(ctx, In(log, name), func(n int64) error {
+		if holder, err := log.Holder(ctx, name); holder != "" || err != nil {
 			return err
 		}
-		standing, err := c.StandingLeft(ctx)
+		standing, err := StandingLeft(ctx, In(log, name))
 		if standing == nil || err != nil {
 			return err
 		}
-		_, err = log.Append(ctx, store.Batch{Context: c.Name, ExpectSeq: store.AnySeq, ExpectN: n, Standing: standing, Wake: true})
+		_, err = log.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Standing: standing, Wake: true})
 		return err
 	})
 }

@@ -125,7 +125,7 @@ func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 
 // ExpectedOrigin returns the origin of a context that does not exist yet: that of a delegate, where
 // a call has named it for its delegate. A name that had to be cut shows no parent.
-func (c Context) ExpectedOrigin(ctx context.Context) (store.Origin, error) {
+func ExpectedOrigin(ctx context.Context, c Context) (store.Origin, error) {
 	parts := strings.Split(c.Name, ".")
 	if len(parts) < 3 {
 		return store.Origin{}, nil

@@ -32,7 +32,7 @@ func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, na
 		}
 		at = head
 	}
-	return at, In(log, from).Amend(ctx, func(n int64) error {
+	return at, Amend(ctx, In(log, from), func(n int64) error {
 		standing, err := standingOfFork(ctx, log, from, at)
 		if err != nil {
 			return err

@@ -14,13 +14,13 @@ import (
 // Release lets the run's newest plan, which is lazy, run.
 func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
 	c, at := In(log, name), int64(0)
-	err := c.Amend(ctx, func(n int64) error {
+	err := Amend(ctx, c, func(n int64) error {
 		standing, err := r.standingOfReleased(ctx, c)
 		if err != nil {
 			return err
 		}
 		entry := store.Entry{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}
-		at, err = c.AppendInput(ctx, log, n, entry, standing)
+		at, err = AppendInput(ctx, log, name, n, entry, standing)
 		return err
 	})
 	if err != nil {

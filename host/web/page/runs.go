@@ -100,7 +100,7 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 		v.Runs, last = append(v.Runs, rowOf(info)), info.Mark()
 	}
 	var err error
-	if v.Counts, err = p.countRuns(r.Context(), &v); err != nil {
+	if v.Counts, err = countRuns(r.Context(), p.config.Log, &v); err != nil {
 		return nil, err
 	}
 	v.IsEmpty = len(v.Runs) == 0 && !v.Filter.IsSet()
@@ -109,7 +109,7 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 
 // countRuns returns the line of counts of a view whose rows have been read. A list that fits the
 // view is counted there: another look at the log may cost as much as the list.
-func (p *Page) countRuns(ctx context.Context, v *runsView) ([]statusCount, error) {
+func countRuns(ctx context.Context, log store.Reader, v *runsView) ([]statusCount, error) {
 	counts, held := map[journal.RunStatus]int64{}, int64(0)
 	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && !v.Filter.Held {
 		for _, run := range v.Runs {
@@ -122,12 +122,12 @@ func (p *Page) countRuns(ctx context.Context, v *runsView) ([]statusCount, error
 	}
 	f := v.Filter.ofLog()
 	f.Held = false
-	counts, err := history.Count(ctx, p.config.Log, f)
+	counts, err := history.Count(ctx, log, f)
 	if err != nil {
 		return nil, err
 	}
 	f.Held = true
-	heldCounts, err := history.Count(ctx, p.config.Log, f)
+	heldCounts, err := history.Count(ctx, log, f)
 	return v.Filter.counts(counts, sum(heldCounts)), err
 }
 
