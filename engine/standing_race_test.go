@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"obelus/engine"
@@ -10,6 +13,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/memory"
+	"obelus/store/sqlite"
 )
 
 // beforeLog is a log in which something happens before the first append that is picked.
@@ -83,8 +87,7 @@ func TestStanding_EntriesInBetween(t *testing.T) {
 			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			log := memory.New()
+		overLogs(t, name, func(t *testing.T, log store.Log) {
 			halted(t, log, test.mode)
 			err := test.does(t, &beforeLog{log, setsStanding, func() {
 				if err := test.happens(t, log); err != nil {
@@ -100,6 +103,19 @@ func TestStanding_EntriesInBetween(t *testing.T) {
 			}
 		})
 	}
+}
+
+// overLogs runs a test with a log in memory and with one in a file.
+func overLogs(t *testing.T, name string, run func(t *testing.T, log store.Log)) {
+	t.Run(name+"/memory", func(t *testing.T) { run(t, memory.New()) })
+	t.Run(name+"/sqlite", func(t *testing.T) {
+		log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{Synchronous: "normal"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		run(t, log)
+	})
 }
 
 func release(t *testing.T, log store.Log) error {
@@ -130,8 +146,7 @@ func TestStanding_LetGo(t *testing.T) {
 			t.Errorf("held by %q, it is %+v, %v", info.Holder, info.Standing, err)
 		}
 	}
-	t.Run("a release before the lease is given back", func(t *testing.T) {
-		log := memory.New()
+	overLogs(t, "a release before the lease is given back", func(t *testing.T, log store.Log) {
 		halted(t, &beforeLog{log, givesBack, func() {
 			if err := release(t, log); err != nil {
 				t.Error(err)
@@ -139,8 +154,7 @@ func TestStanding_LetGo(t *testing.T) {
 		}}, plan.ModeLazy)
 		isDue(t, log)
 	})
-	t.Run("a release as a resumed run halts again", func(t *testing.T) {
-		log := memory.New()
+	overLogs(t, "a release as a resumed run halts again", func(t *testing.T, log store.Log) {
 		request := halted(t, log, plan.ModeLazy)
 		r := newRunner(&beforeLog{log, setsStanding, func() {
 			if err := release(t, log); err != nil {
@@ -153,8 +167,8 @@ func TestStanding_LetGo(t *testing.T) {
 		isDue(t, log)
 	})
 	for name, does := range map[string]func(*testing.T, store.Log) error{"release": release, "decision": approve} {
-		t.Run("a "+name+" that has read the former holder", func(t *testing.T) {
-			log, mode := memory.New(), ""
+		overLogs(t, "a "+name+" that has read the former holder", func(t *testing.T, log store.Log) {
+			mode := ""
 			if name == "release" {
 				mode = plan.ModeLazy
 			}
@@ -179,4 +193,53 @@ func (l *lateLog) Holder(ctx context.Context, name string) (string, error) {
 		return "another process", nil
 	}
 	return l.Log.Holder(ctx, name)
+}
+
+// TestStanding_EndNotRecorded: an interrupted run whose last append is refused, once its calls have
+// ended, is not due: it goes on only when it is resumed.
+func TestStanding_EndNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, gate := memory.New(), make(chan struct{})
+		r := newRunner(&refusingLog{Log: log, ends: 2}, map[string]activity{"late": gated(map[string]chan struct{}{"gate": gate})})
+		r.Drain = time.Hour
+		ctx, interrupt := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() {
+			_, err := r.Run(ctx, start(t, `[{"_tool": "late", "gate": "gate", "value": 1, "_outputPath": "†a"}]`))
+			failed <- err
+		}()
+		synctest.Wait()
+		interrupt()
+		synctest.Wait()
+		if info, err := log.Info(t.Context(), "c"); err != nil || info.Standing.Due.IsZero() {
+			t.Errorf("a run that drains is not due: %+v, %v", info.Standing, err)
+		}
+		close(gate)
+		if err := <-failed; !errors.Is(err, errRefused) {
+			t.Errorf("it ended with %v", err)
+		}
+		info, err := log.Info(t.Context(), "c")
+		if want := (store.Standing{Status: "interrupted", Tick: 1, Calls: 1, Done: 1}); err != nil || info.Holder != "" || !info.Standing.Equal(want) {
+			t.Errorf("held by %q, it is %+v, not %+v; %v", info.Holder, info.Standing, want, err)
+		}
+	})
+}
+
+// refusingLog is a log that refuses the append with one of the events of a run, counted from 1.
+type refusingLog struct {
+	store.Log
+	ends int
+}
+
+var errRefused = errors.New("the disk is full")
+
+func (l *refusingLog) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	for _, entry := range b.Journal {
+		if entry.Event == journal.EventRun {
+			if l.ends--; l.ends == 0 {
+				return store.Appended{}, errRefused
+			}
+		}
+	}
+	return l.Log.Append(ctx, b)
 }
