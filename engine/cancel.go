@@ -62,7 +62,7 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		if err != nil {
 			return err
 		}
-		records, err := cutOffLeftBehind(ctx, &l, nil)
+		records, _, err := cutOffLeftBehind(ctx, &l, nil, 0)
 		if err != nil {
 			return err
 		}
@@ -113,11 +113,12 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 }
 
 // cutOffLeftBehind returns the calls of a context whose lease was taken: detached calls of the
-// former holder have ended, and are recorded as cut off. observe may be nil.
-func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record)) (records []journal.Record, err error) {
+// former holder have ended, and are recorded as cut off. observe may be nil. The timeline is that
+// of a run whose first tick is first.
+func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record), first int) (records []journal.Record, timeline journal.Timeline, err error) {
 	var cut []journal.Record
 	err = journal.Amend(ctx, journal.In(l.Log, l.Context), func(n int64) error {
-		if records, err = journal.In(l.Log, l.Context).Records(ctx); err != nil {
+		if records, timeline, err = journal.In(l.Log, l.Context).RecordsAndTimeline(ctx, first); err != nil {
 			return err
 		}
 		cut = nil
@@ -146,12 +147,12 @@ func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.
 		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: entries, Standing: &standing}, lease.For)
 	})
 	if err != nil {
-		return nil, err
+		return nil, timeline, err
 	}
 	if observe != nil {
 		for _, r := range cut {
 			observe(r)
 		}
 	}
-	return records, nil
+	return records, timeline, nil
 }

@@ -45,6 +45,7 @@ type loop struct {
 	first      int              // the tick with which the run began
 	begun      bool             // its first append is in the log
 	started    func()           // to be called then; may be nil
+	timeline   journal.Timeline // of a resumed run, as it was reopened
 	halted     bool             // in the journal, the run is not under way
 	standing   store.Standing   // as it was appended last; zero if it is not known
 	// Status of an early end: [journal.RunCancelled], else [journal.RunInterrupted].
@@ -399,7 +400,7 @@ func (l *loop) stageStart(ctx context.Context) error {
 		if err := l.lease.Take(ctx); err != nil {
 			return err
 		}
-		if _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe); err != nil {
+		if _, _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, 0); err != nil {
 			return err
 		}
 	}

@@ -128,7 +128,7 @@ func (rt *recordedTick) readWriters() writers {
 		ctx := context.Background()
 		timeline, err := rt.script.Timeline(ctx, rt.values.context)
 		if err == nil {
-			rt.writers, err = rt.values.writersIn(ctx, rt.script.Log(), timeline.Starts[rt.values.event.Tick].Seq)
+			rt.writers, err = rt.values.writersIn(ctx, rt.script.Log(), timeline, timeline.Starts[rt.values.event.Tick].Seq)
 		}
 		rt.note(err)
 	}

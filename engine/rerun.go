@@ -36,7 +36,7 @@ func (a *amendment) rerun(ctx context.Context, name string, set map[string]any, 
 		return err
 	}
 	// The paths that they read depend on the messages that they saw.
-	if err := a.readWriters(ctx); err != nil {
+	if err := a.readWriters(ctx, &a.loop.timeline); err != nil {
 		return err
 	}
 	downstream, err := a.downstream(ctx, first)
@@ -57,7 +57,7 @@ func (a *amendment) rerun(ctx context.Context, name string, set map[string]any, 
 
 // hideSuperseded hides the earlier messages of calls that are to run again or to be retried.
 func (a *amendment) hideSuperseded(ctx context.Context) error {
-	superseded, err := journal.In(a.runner.Log, a.context).SupersededFor(ctx, a.event.First, a.all())
+	superseded, err := a.loop.timeline.SupersededFor(ctx, journal.In(a.runner.Log, a.context), a.event.First, a.all())
 	superseded.HideFrom(a.view)
 	return err
 }

@@ -22,9 +22,10 @@ type writers map[int64]int
 // ended, so that none of its calls saw them at first.
 const reportWriter = -1
 
-// writersIn finds the writers of the messages in a log since a tick began.
-func (vs *values) writersIn(ctx context.Context, log store.Reader, began int64) (writers, error) {
-	all, reports := writers{}, []int64{}
+// writersIn finds the writers of the messages in a log, with the timeline of its journal, since a
+// tick began.
+func (vs *values) writersIn(ctx context.Context, log store.Reader, timeline *journal.Timeline, began int64) (writers, error) {
+	all := writers{}
 	for m, err := range log.Messages(ctx, store.Filter{Context: vs.context, After: began}) {
 		if err != nil {
 			return nil, err
@@ -33,26 +34,17 @@ func (vs *values) writersIn(ctx context.Context, log store.Reader, began int64) 
 			all[m.Seq] = i
 		}
 		failed, _ := journal.ReportedFailure(m)
-		if _, ok := journal.IndexInTick(vs.event.Tick, failed); ok && m.Call == "" {
-			reports = append(reports, m.Seq)
+		if _, ok := journal.IndexInTick(vs.event.Tick, failed); ok && m.Call == "" && timeline.TickEndingWith(m.Seq) > 0 { // it is not foreign
+			all[m.Seq] = reportWriter
 		}
 	}
-	if len(reports) == 0 {
-		return all, nil
-	}
-	p, err := journal.In(log, vs.context).ReadTimeline(ctx, vs.event.First)
-	for _, seq := range reports {
-		if p.TickEndingWith(seq) > 0 { // it is not foreign
-			all[seq] = reportWriter
-		}
-	}
-	return all, err
+	return all, nil
 }
 
 // readWriters finds the writers of the tick's messages in the log. From then on reads depend on
 // them.
-func (vs *values) readWriters(ctx context.Context) (err error) {
-	vs.writers, err = vs.writersIn(ctx, vs.log, vs.event.Start)
+func (vs *values) readWriters(ctx context.Context, timeline *journal.Timeline) (err error) {
+	vs.writers, err = vs.writersIn(ctx, vs.log, timeline, vs.event.Start)
 	return err
 }
 

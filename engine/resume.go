@@ -94,7 +94,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return nil, err
 	}
 	if t.writers == nil && a.hasOvertaken() {
-		if err := t.readWriters(ctx); err != nil {
+		if err := t.readWriters(ctx, &l.timeline); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 		case errors.As(err, &busy):
 			err = nil // they are still at work
 		case err == nil:
-			records, err = cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
+			records, _, err = cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, 0)
 		}
 	}
 	if err != nil {
@@ -171,11 +171,12 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 	if err != nil {
 		return nil, err
 	}
-	records, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe)
+	records, timeline, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
-	superseded, err := journal.In(l.runner.Log, l.context).SupersededFor(ctx, last.Event.First, records)
+	l.timeline = timeline
+	superseded, err := timeline.SupersededFor(ctx, journal.In(l.runner.Log, l.context), last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +235,17 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeline := journal.Timeline{}
+	if slices.ContainsFunc(records, func(r journal.Record) bool { return r.SupersededUpTo != 0 }) {
+		if timeline, err = journal.In(r.Log, name).ReadTimeline(ctx, last.Event.First); err != nil {
+			return nil, err
+		}
+	}
 	plans, err := journal.In(r.Log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
-	superseded, err := journal.In(r.Log, name).SupersededFor(ctx, last.Event.First, records)
+	superseded, err := timeline.SupersededFor(ctx, journal.In(r.Log, name), last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}

@@ -68,13 +68,14 @@ func (t *Timeline) SupersededIn(ctx context.Context, c Context) (Superseded, err
 
 // SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls
 // run again, as records say, which need not be in the journal yet.
-func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (Superseded, error) {
+func (t Timeline) SupersededFor(ctx context.Context, c Context, first int, records []Record) (Superseded, error) {
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
 		return nil, nil
 	}
-	t, err := c.ReadTimeline(ctx, first)
-	if err != nil {
-		return nil, err
+	reruns := t.Reruns
+	t.Reruns = make(map[string][]Position, len(reruns))
+	for whose, again := range reruns {
+		t.Reruns[whose] = slices.Clip(again)
 	}
 	for _, r := range records {
 		t.noteRerun(&r, 0, first)

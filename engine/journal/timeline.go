@@ -41,40 +41,69 @@ type Arrival struct {
 // ReadTimeline reads the timeline of a context for a run that began with a tick: retries count from
 // that run on.
 func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
-	t := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
+	t := newTimeline()
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
 		if err != nil {
 			return t, err
 		}
-		switch entry.Event {
-		case EventAppend:
-			var data struct {
-				Messages int64 `json:"messages"`
-			}
-			_ = json.Unmarshal([]byte(entry.Data), &data) // unreadable data counts as no messages
-			t.Events = append(t.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
-		case EventPlan:
-			plan, err := ReadPlanEvent(entry)
-			if err != nil {
-				return t, err
-			}
-			t.Starts[plan.Tick] = Position{plan.Start, entry.N}
-		case EventRun:
-			end, _, err := ReadRunEvent(entry)
-			if err != nil {
-				return t, err
-			}
-			t.Events = append(t.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
-			t.Ends[end.Tick] = Position{entry.Seq, entry.N}
-		case string(Blocked):
-			r, err := ReadRecord(entry)
-			if err != nil {
-				return t, err
-			}
-			t.noteRerun(&r, entry.N, first)
+		if err := t.add(entry, first); err != nil {
+			return t, err
 		}
 	}
 	return t, nil
+}
+
+// RecordsAndTimeline is [Context.Records] and [Context.ReadTimeline] in one pass over the journal.
+func (c Context) RecordsAndTimeline(ctx context.Context, first int) ([]Record, Timeline, error) {
+	t, f := newTimeline(), newFold(0)
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
+		if err == nil {
+			err = c.eachRecord(ctx, entry, func(r Record) error { return f.put(entry, r) })
+		}
+		if err == nil {
+			err = t.add(entry, first)
+		}
+		if err != nil {
+			return nil, t, err
+		}
+	}
+	return f.all, t, nil
+}
+
+func newTimeline() Timeline {
+	return Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
+}
+
+// add adds an entry of the journal.
+func (t *Timeline) add(entry store.Entry, first int) error {
+	switch entry.Event {
+	case EventAppend:
+		var data struct {
+			Messages int64 `json:"messages"`
+		}
+		_ = json.Unmarshal([]byte(entry.Data), &data) // unreadable data counts as no messages
+		t.Events = append(t.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
+	case EventPlan:
+		plan, err := ReadPlanEvent(entry)
+		if err != nil {
+			return err
+		}
+		t.Starts[plan.Tick] = Position{plan.Start, entry.N}
+	case EventRun:
+		end, _, err := ReadRunEvent(entry)
+		if err != nil {
+			return err
+		}
+		t.Events = append(t.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
+		t.Ends[end.Tick] = Position{entry.Seq, entry.N}
+	case string(Blocked):
+		r, err := ReadRecord(entry)
+		if err != nil {
+			return err
+		}
+		t.noteRerun(&r, entry.N, first)
+	}
+	return nil
 }
 
 // noteRerun adds a record's decision to run its call again to the timeline, if it is one: a rerun
