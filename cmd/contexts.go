@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type listFlags struct {
 	since, until string
 	labels       []string
 	after        string
+	waiting      string // a path
 	all          bool
 	limit        int
 }
@@ -66,6 +68,8 @@ with --json that is "stopped" beside the status.`,
 	c.Flags().StringArrayVar(&o.labels, "label", nil, "only runs with this label: `NAME=VALUE`")
 	c.Flags().StringVar(&o.filter.Text, "search", "", "only contexts with `TEXT` in their name, plan or labels")
 	c.Flags().BoolVar(&o.filter.Held, "held", false, "only runs that wait for a person")
+	c.Flags().BoolVar(&o.filter.Retrying, "retrying", false, "only runs with calls that pause before another attempt")
+	c.Flags().StringVar(&o.waiting, "waiting-on", "", "only runs that wait for this `PATH`")
 	c.Flags().BoolVar(&o.all, "all", false, "delegates' contexts too")
 	c.Flags().IntVar(&o.limit, "limit", defaultLimit, "at most `N` contexts; 0 for all")
 	c.Flags().StringVar(&o.after, "after", "", "go on after this `CONTEXT` of the list")
@@ -83,6 +87,13 @@ func (o *listFlags) read(a *app) (statuses []journal.RunStatus, err error) {
 	}
 	if o.filter.Labels, err = cli.ReadLabels(o.labels); err != nil {
 		return nil, err
+	}
+	if o.waiting != "" {
+		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(o.waiting, store.Dagger))
+		if err != nil {
+			return nil, exit.Usagef("--waiting-on %s: %s", o.waiting, err)
+		}
+		o.filter.WaitingOn = path.String()
 	}
 	if o.limit < 0 {
 		return nil, exit.Usagef("--limit %d: it must be a number of contexts, or 0 for all", o.limit)
@@ -156,7 +167,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 // isUnfiltered reports whether the name is all that contexts are picked by.
 func (o *listFlags) isUnfiltered(statuses []journal.RunStatus) bool {
 	f := o.filter
-	return len(statuses)+len(f.Labels) == 0 && f.Plan+f.Text+o.after == "" && f.Since.IsZero() && f.Until.IsZero() && !f.Held
+	return len(statuses)+len(f.Labels) == 0 && f.Plan+f.Text+o.after == "" && f.Since.IsZero() && f.Until.IsZero() && !f.Held && !f.Retrying && f.WaitingOn == ""
 }
 
 // printCounts prints how many contexts the filters pick, by status, and how to see those that are

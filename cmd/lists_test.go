@@ -66,7 +66,9 @@ func oneOfMany(i int) store.Batch {
 	b := store.Batch{Context: fmt.Sprintf("run-%07d", i), Create: &store.Origin{}, ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "note"}}, Standing: s}
 	switch {
 	case i%100 == 1:
-		s.Status, s.Waiting, s.Wakes = "waiting", 1, true
+		s.Status, s.Waiting, s.Wakes, s.WaitingOn = "waiting", 1, true, []string{"†input.amount", fmt.Sprintf("†input.x%d", i%300)}
+	case i%200 == 5:
+		s.Status, s.Retrying = "running", 2
 	case i%50 == 2:
 		b.Create = &store.Origin{Parent: fmt.Sprintf("run-%07d", i-2), Call: "1.1"}
 	case i%30 == 3:
@@ -86,6 +88,9 @@ var lists = []struct{ args, query, where string }{
 	{"--label customer=7 --plan plans/p7.lua", "label=customer=7&plan=plans/p7.lua", "parent IS NULL AND labels ->> 'customer' = '7' AND plan = 'plans/p7.lua'"},
 	{"--search N-00001", "q=N-00001", "parent IS NULL AND context LIKE '%n-00001%'"},
 	{"--held", "held=true", "parent IS NULL AND held > 0"},
+	{"--retrying", "retrying=true", "parent IS NULL AND retrying > 0"},
+	{"--waiting-on input.x101", "waiting=input.x101", `parent IS NULL AND waiting_on LIKE '%"†input.x101"%'`},
+	{"--waiting-on †input.amount --status waiting", "waiting=%E2%80%A0input.amount&status=waiting", `parent IS NULL AND status = 'waiting' AND waiting_on LIKE '%"†input.amount"%'`},
 	{"--since 1h --until 1h", "since=2000-01-01T00:00:00Z&until=2000-01-01T00:00:00Z", "0"},
 }
 
@@ -152,7 +157,7 @@ func TestLists_AgainstSQL(t *testing.T) {
 		}
 		for status, n := range counts.Status {
 			// Beside the held runs the page counts all others.
-			if onPage(list.query) && list.query != "held=true" && shownCounts[status] != n {
+			if onPage(list.query) && list.query != "held=true" && list.query != "retrying=true" && shownCounts[status] != n {
 				t.Errorf("the page counts %d %s runs with %s, and there are %d", shownCounts[status], status, list.query, n)
 			}
 		}

@@ -15,9 +15,10 @@ import (
 // withoutStandings makes a log of version 14 of one of version 15: its contexts have no standings.
 func withoutStandings(t *testing.T, db *sql.DB) {
 	t.Helper()
-	statements := []string{"DROP INDEX contexts_updated", "DROP INDEX contexts_due", "DROP INDEX contexts_held", "DROP INDEX contexts_parent", "DROP INDEX contexts_fork", "DROP TABLE tombstones",
+	statements := []string{"DROP INDEX contexts_updated", "DROP INDEX contexts_due", "DROP INDEX contexts_held", "DROP INDEX contexts_parent", "DROP INDEX contexts_fork", "DROP INDEX contexts_retrying", "DROP INDEX contexts_waiting",
+		"DROP TABLE tombstones",
 		"DROP TRIGGER contexts_pruned_logs", "DROP TABLE logs", "PRAGMA user_version = 14"}
-	for _, column := range strings.Fields("status plan tick calls done failed waiting held error due wakes labels bytes once") {
+	for _, column := range strings.Fields("status plan tick calls done failed waiting held error due wakes labels bytes once retrying waiting_on") {
 		statements = append(statements, "ALTER TABLE contexts DROP COLUMN "+column)
 	}
 	for _, statement := range statements {
@@ -42,6 +43,7 @@ func TestStandings_OfOlderLogs(t *testing.T) {
 	files["plans/hand.lua"] = `return { { _tool = "hand", _delegate = "inner", _outputPath = "†state.a" } }`
 	files["activities/hand.lua"] = `Tool.register("hand", {})
 		Delegate.register("inner", { { _tool = "echo", n = "†input.more", _outputPath = "†state.x" } })`
+	files["plans/down.lua"] = `return { { _tool = "fail", _retries = 2, _backoff = "300s", _outputPath = "†state.b" } }`
 	files["plans/fails.lua"] = `return { { _tool = "fail", _outputPath = "†state.b" } }`
 	files["plans/planner.lua"] = `return function(context)
 		if context.state == nil then return { calls = { { _tool = "echo", n = 1, _outputPath = "†state.a" } } } end
@@ -62,6 +64,11 @@ func TestStandings_OfOlderLogs(t *testing.T) {
 	at(exitDone, "append", "-q", "-c", "notes", "-i", "n:=1")
 	runUntil(t, dir, "slow", "stopped", syscall.SIGTERM)
 	runUntil(t, dir, "slow", "interrupted", syscall.SIGINT)
+	p, address := serving(t, dir, "-q", "--no-resume")
+	if status, answer := post(address+"/v1/runs", `{"plan":"plans/down.lua","context":"down","wait":true}`); status != 200 || answer["status"] != "waiting" {
+		t.Fatalf("status %d, %v", status, answer)
+	}
+	p.ends(syscall.SIGTERM)
 	list := func() (all []map[string]any) {
 		for line := range strings.Lines(at(exitDone, "contexts", "--all", "--json")) {
 			var context map[string]any
@@ -73,13 +80,23 @@ func TestStandings_OfOlderLogs(t *testing.T) {
 		return all
 	}
 	want, inbox := list(), at(exitDone, "approvals", "--json")
-	if len(want) != 11 || strings.Count(inbox, "\n") != 3 {
+	waits := map[any]any{}
+	for _, context := range want {
+		waits[context["context"]] = []any{context["retrying"], context["waiting_on"]}
+	}
+	for name, want := range map[string][]any{"down": {1.0, nil}, "mixed": {nil, []any{"†input.n"}}, "hand": {nil, []any{"†input.more"}}, "lazy": {nil, nil}, "given-up": {nil, nil}} {
+		if diff := cmp.Diff(any(want), waits[name]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if len(want) != 12 || strings.Count(inbox, "\n") != 3 {
 		t.Fatalf("there are %d contexts, and there wait\n%s", len(want), inbox)
 	}
 	withoutStandings(t, openPlain(t, filepath.Join(dir, ".obelus/log.db")))
 	got := list()
-	for i := range got { // it was due when it was brought up to date, and waits for no time
+	for i := range got { // all that wait were due when they were brought up to date
 		delete(got[i], "due")
+		delete(want[i], "due")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

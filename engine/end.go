@@ -85,7 +85,7 @@ func standingOf(t *tickRun) store.Standing {
 	s := store.Standing{
 		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(end.Error),
 		Tick: now.event.Tick, Labels: now.event.Labels,
-		Calls: len(counts.Calls), Done: counts.Done, Failed: counts.Failed, Waiting: counts.In(sched.Waiting), Held: counts.In(sched.Held),
+		Calls: len(counts.Calls), Done: counts.Done, Failed: counts.Failed, Waiting: counts.In(sched.Waiting), Held: counts.In(sched.Held), Retrying: counts.Retrying,
 	}
 	if end.Status == journal.RunContinued {
 		s.Status = string(journal.RunRunning)
@@ -96,6 +96,9 @@ func standingOf(t *tickRun) store.Standing {
 	var due time.Time
 	if end.Status == journal.RunWaiting {
 		due, _ = counts.EarliestDue()
+		for i := range counts.Calls {
+			journal.AddWait(&s, &counts.Calls[i].Record)
+		}
 	}
 	journal.Schedule(&s, t.loop.opened, end.Stopped, counts.Detached() > 0 || t.hasDetached(), due)
 	ends := end.Status == journal.RunDone || end.Status == journal.RunFailed

@@ -66,6 +66,7 @@ func checkStanding(t *testing.T, log store.Log, name string) {
 	got.Due, want.Due = time.Time{}, time.Time{}
 	if unread || got.Status == string(journal.RunRunning) || got.Status == string(journal.RunInterrupted) {
 		got.Waiting, got.Held, got.Done, got.Failed = want.Waiting, want.Held, want.Done, want.Failed
+		got.Retrying, got.WaitingOn = want.Retrying, want.WaitingOn
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the standing of %s is not that of its journal:\n%s", name, diff)

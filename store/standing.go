@@ -23,6 +23,12 @@ type Standing struct {
 	// for something, and Held, the decisions that a person is to make.
 	Calls, Done, Failed, Waiting, Held int
 
+	// Retrying is the number of its calls that have failed and pause before the next attempt.
+	Retrying int
+
+	// WaitingOn are the paths that a waiting run waits for, sorted: the first [MostWaitingOn].
+	WaitingOn []string
+
 	// Due is when the run is to be looked at if nothing holds its lease, to the millisecond; zero for
 	// never. It is in the past for a run that is under way, so that a crash leaves it due.
 	Due time.Time
@@ -33,11 +39,14 @@ type Standing struct {
 	Labels map[string]string // that the run was started with
 }
 
+// MostWaitingOn bounds the paths in a standing.
+const MostWaitingOn = 8
+
 // Equal reports whether two standings are the same.
 func (s Standing) Equal(other Standing) bool {
 	return s.Status == other.Status && s.Plan == other.Plan && s.Error == other.Error && s.Tick == other.Tick &&
 		s.Calls == other.Calls && s.Done == other.Done && s.Failed == other.Failed && s.Waiting == other.Waiting && s.Held == other.Held &&
-		s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
+		s.Retrying == other.Retrying && slices.Equal(s.WaitingOn, other.WaitingOn) && s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
 }
 
 // ContextFilter picks contexts. Its zero fields pick all.
@@ -54,6 +63,9 @@ type ContextFilter struct {
 	Labels   map[string]string
 	Held     bool      // only those that wait for a person's decision
 	Due      time.Time // only those due by this time
+
+	Retrying  bool   // only those with calls that pause before another attempt
+	WaitingOn string // only those that wait for this path
 
 	// After continues a list: only contexts that come after this one.
 	After ContextMark
@@ -79,6 +91,8 @@ func (f *ContextFilter) Picks(info *ContextInfo) bool {
 		f.Plan != "" && s.Plan != f.Plan,
 		f.Text != "" && !f.hasText(info),
 		f.Held && s.Held == 0,
+		f.Retrying && s.Retrying == 0,
+		f.WaitingOn != "" && !slices.Contains(s.WaitingOn, f.WaitingOn),
 		!f.Due.IsZero() && (s.Due.IsZero() || s.Due.After(f.Due)):
 		return false
 	}

@@ -23,6 +23,10 @@ type Summary struct {
 	Waiting int `json:"waiting,omitempty"` // for something from outside
 	Held    int `json:"held,omitempty"`    // decisions that a person is to make
 
+	Retrying int `json:"retrying,omitempty"` // calls that pause before another attempt
+	// The first paths that a waiting run waits for.
+	WaitingOn []string `json:"waiting_on,omitempty"`
+
 	Labels map[string]string `json:"labels,omitempty"`
 	// When a waiting run is resumed though nothing has come.
 	Due      string `json:"due,omitempty"`
@@ -39,7 +43,7 @@ func Summarize(info store.ContextInfo) Summary {
 	at := &info.Standing
 	s := Summary{
 		Context: info.Context, Status: status, Stopped: stopped, Plan: at.Plan, Tick: at.Tick, Error: at.Error, Labels: at.Labels,
-		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held,
+		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held, Retrying: at.Retrying, WaitingOn: at.WaitingOn,
 		Messages: info.Messages, Bytes: info.Bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
 	}
 	if status == journal.RunWaiting && !at.Due.IsZero() {

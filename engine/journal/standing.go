@@ -23,6 +23,12 @@ func (r *Run) Standing(records []Record) store.Standing {
 			continue
 		}
 		s.Calls++
+		if r.Status == RunWaiting {
+			AddWait(&s, c)
+		}
+		if c.Rests && (c.Status == Running || c.Status == Waiting) {
+			s.Retrying++
+		}
 		switch c.Status {
 		case Done:
 			s.Done++
@@ -43,6 +49,21 @@ func (r *Run) Standing(records []Record) store.Standing {
 	}
 	Schedule(&s, r.began, r.Stopped, r.Detached && detached, due)
 	return s
+}
+
+// AddWait adds the paths that a call of a waiting run waits for to the run's standing.
+func AddWait(s *store.Standing, c *Record) {
+	if c.Status != Waiting {
+		return
+	}
+	for _, path := range c.WaitingOn {
+		at, known := slices.BinarySearch(s.WaitingOn, path)
+		if known || at == store.MostWaitingOn {
+			continue
+		}
+		s.WaitingOn = slices.Insert(s.WaitingOn, at, path)
+		s.WaitingOn = s.WaitingOn[:min(len(s.WaitingOn), store.MostWaitingOn)]
+	}
 }
 
 // Schedule sets when the run of a standing is to be looked at. A run that is under way, that was

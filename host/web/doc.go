@@ -23,9 +23,10 @@
 //
 //	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels",
 //	                       "once"}
-//	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
-//	                      &cursor= &limit=
-//	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &parent= &all=
+//	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &retrying=
+//	                      &waiting= &parent= &all= &cursor= &limit=
+//	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &retrying=
+//	                      &waiting= &parent= &all=
 //	DELETE /v1/runs/{context}                      ?by= cancel
 //	GET    /v1/approvals                           what waits for a person, in all contexts
 //	GET    /v1/events                              ?after= &inbox= server-sent events of all contexts
@@ -68,7 +69,9 @@
 // A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last
 // first: 100 of them, or as many as limit says, up to 1,000; the next page is that with the
 // cursor next. status is a list of words with commas; label=NAME=VALUE may be given several
-// times; q is text in the name, the plan or a label. Contexts of delegates are left out
+// times; q is text in the name, the plan or a label; held=true are runs that wait for a person,
+// retrying=true those with calls that pause before another attempt, and waiting=PATH those that
+// wait for a path. Contexts of delegates are left out
 // without all=true, and parent=CONTEXT lists those of one context. Counts are
 // {"total","status":{"done":12,…}}.
 //

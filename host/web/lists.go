@@ -16,13 +16,13 @@ const (
 )
 
 // listFilter is the query of a list of runs.
-const listFilter = "status plan since until label q held parent all"
+const listFilter = "status plan since until label q held retrying waiting parent all"
 
 // listed reads the filter of a list, and the statuses that are asked for.
 func (q *query) listed() (f store.ContextFilter, statuses []journal.RunStatus) {
 	f = store.ContextFilter{
 		Plan: q.text("plan"), Since: q.time("since"), Until: q.time("until"), Text: q.text("q"), Parent: q.text("parent"),
-		Held: q.flag("held"), Roots: !q.flag("all") && q.text("parent") == "",
+		Held: q.flag("held"), Retrying: q.flag("retrying"), WaitingOn: q.path("waiting").String(), Roots: !q.flag("all") && q.text("parent") == "",
 	}
 	for _, label := range q.values["label"] {
 		name, value, ok := strings.Cut(label, "=")

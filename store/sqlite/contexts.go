@@ -17,17 +17,18 @@ const milliseconds = "2006-01-02T15:04:05.000Z"
 const (
 	// In the order of [contextInfo].
 	infoColumns = `c.context, c.parent, c.parent_call, c.created, c.updated, c.fork, c.fork_at,
-	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.bytes,
+	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.retrying, c.waiting_on, c.bytes,
 	COALESCE((SELECT max(seq) FROM messages AS m WHERE m.context = c.context), (SELECT max(upto) FROM lineage AS s WHERE s.context = c.context)),
 	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
 	andLeases     = ` LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
 	selectInfo    = `SELECT ` + infoColumns + ` FROM contexts AS c` + andLeases + ` WHERE c.context = ?1`
 	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes, once,
-	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`
+	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels, retrying, waiting_on)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)`
 	updateContext  = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3, due = iif(?4 AND wakes, ?5, due) WHERE context = ?1`
 	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
-	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15
+	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15,
+	retrying = ?16, waiting_on = ?17
 	WHERE context = ?1`
 	// The bytes that a holder which crashed had not written yet.
 	updateBytes = `UPDATE contexts SET bytes = COALESCE((
@@ -37,7 +38,7 @@ const (
 
 // standingValues appends the columns of a standing, from status on.
 func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
-	var due, labels driver.Value
+	var due, labels, waitingOn driver.Value
 	if !s.Due.IsZero() {
 		due = s.Due.UTC().Format(milliseconds)
 	}
@@ -48,7 +49,15 @@ func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
 		}
 		labels = string(store.EncodeJSON(all))
 	}
-	return append(to, s.Status, s.Plan, s.Error, int64(s.Tick), int64(s.Calls), int64(s.Done), int64(s.Failed), int64(s.Waiting), int64(s.Held), due, s.Wakes, labels)
+	if len(s.WaitingOn) > 0 {
+		all := make([]any, len(s.WaitingOn))
+		for i, path := range s.WaitingOn {
+			all[i] = path
+		}
+		waitingOn = string(store.EncodeJSON(all))
+	}
+	return append(to, s.Status, s.Plan, s.Error, int64(s.Tick), int64(s.Calls), int64(s.Done), int64(s.Failed), int64(s.Waiting), int64(s.Held), due, s.Wakes, labels,
+		int64(s.Retrying), waitingOn)
 }
 
 // Info implements [store.Log].
@@ -184,6 +193,13 @@ func contextConditions(f *store.ContextFilter) *conditions {
 	if f.Held {
 		w.add("c.held > 0")
 	}
+	if f.Retrying {
+		w.add("c.retrying > 0")
+	}
+	if f.WaitingOn != "" {
+		w.add("c.waiting_on IS NOT NULL")
+		w.add("EXISTS (SELECT 1 FROM json_each(c.waiting_on) AS v WHERE v.value = ?)", f.WaitingOn)
+	}
 	if !f.Due.IsZero() {
 		w.add("c.due <= ?", f.Due.UTC().Format(milliseconds))
 	}
@@ -209,7 +225,7 @@ func ceilMicroseconds(t time.Time) string {
 func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
 	info = store.ContextInfo{
 		Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])},
-		Bytes: integer(row[19]), Messages: integer(row[20]),
+		Bytes: integer(row[21]), Messages: integer(row[22]),
 	}
 	damaged := func(what string, err error) error {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of context %s: %v", what, info.Context, err)}
@@ -220,11 +236,11 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	if err != nil {
 		return info, damaged("dates", err)
 	}
-	if info.Standing, err = standing(row[7:19]); err != nil {
+	if info.Standing, err = standing(row[7:21]); err != nil {
 		return info, damaged("the standing", err)
 	}
-	if row[21] != nil {
-		info.Holder = leaseOf(row[21:]).holds(time.Now())
+	if row[23] != nil {
+		info.Holder = leaseOf(row[23:]).holds(time.Now())
 		info.Lapsed = info.Holder == ""
 	}
 	if info.Origin.Fork == "" {
@@ -240,16 +256,27 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	return info, nil
 }
 
-// standing reads the columns from status to labels.
+// standing reads the columns from status to waiting_on.
 func standing(row []driver.Value) (s store.Standing, err error) {
 	number := func(i int) int { return int(integer(row[i])) }
 	s = store.Standing{
 		Status: text(row[0]), Plan: text(row[1]), Error: text(row[2]), Tick: number(3),
-		Calls: number(4), Done: number(5), Failed: number(6), Waiting: number(7), Held: number(8), Wakes: number(10) != 0,
+		Calls: number(4), Done: number(5), Failed: number(6), Waiting: number(7), Held: number(8), Wakes: number(10) != 0, Retrying: number(12),
 	}
 	if row[9] != nil {
 		if s.Due, err = date(row[9]); err != nil {
 			return s, err
+		}
+	}
+	if row[13] != nil {
+		value, err := store.DecodeJSON([]byte(text(row[13])))
+		if err != nil {
+			return s, err
+		}
+		paths, _ := value.([]any)
+		for _, path := range paths {
+			path, _ := path.(string)
+			s.WaitingOn = append(s.WaitingOn, path)
 		}
 	}
 	if row[11] == nil {

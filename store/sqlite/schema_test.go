@@ -210,6 +210,8 @@ func TestPlans_OfLists(t *testing.T) {
 		"parent":  {store.ContextFilter{Parent: "p"}, "SEARCH c USING INDEX contexts_parent (parent=?)"},
 		"due":     {store.ContextFilter{Due: then.Updated}, "SEARCH c USING INDEX contexts_due (due<?)"},
 		"held":    {store.ContextFilter{Held: true}, "SEARCH c USING INDEX contexts_held (held>?)"},
+		"retries": {store.ContextFilter{Retrying: true}, "SEARCH c USING INDEX contexts_retrying (retrying>?)"},
+		"waiting": {store.ContextFilter{WaitingOn: "†x"}, "SCAN c USING INDEX contexts_waiting"},
 		"text":    {store.ContextFilter{Text: "x"}, "SCAN c"},
 		"further": {store.ContextFilter{Text: "x", Since: then.Updated, Until: then.Updated, After: then}, "SCAN c"},
 		"plan":    {store.ContextFilter{Plan: "x", After: then}, "SCAN c"},

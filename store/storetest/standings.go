@@ -43,6 +43,7 @@ func testStanding(t *testing.T, l store.Log) {
 	one := store.Standing{
 		Status: "waiting", Plan: "plans/a.lua", Error: "no", Tick: 2, Calls: 9, Done: 1, Failed: 2, Waiting: 3, Held: 4,
 		Due: due.Add(123 * time.Microsecond), Wakes: true, Labels: map[string]string{"customer": "7", "a b\"": "†"},
+		Retrying: 5, WaitingOn: []string{"†input.\"a b\"", "†state.x"},
 	}
 	stored := one
 	stored.Due = due
@@ -194,6 +195,10 @@ func testContextFilters(t *testing.T, l store.Log) {
 			if random.IntN(2) == 0 {
 				b.Standing.Labels = map[string]string{"customer": pick("7", "ACME"), "x": "1"}
 			}
+			b.Standing.Retrying = max(0, random.IntN(4)-2)
+			if status == "waiting" {
+				b.Standing.WaitingOn = []string{pick("†a", "†input.a"), "†input.b"}
+			}
 			if random.IntN(2) == 0 {
 				b.Standing.Due = now().Add(time.Duration(random.IntN(3)-1) * time.Hour)
 			}
@@ -211,7 +216,7 @@ func testContextFilters(t *testing.T, l store.Log) {
 	for range 300 {
 		var f store.ContextFilter
 		for range 1 + random.IntN(3) {
-			switch random.IntN(11) {
+			switch random.IntN(13) {
 			case 0:
 				f.Prefix = pick("order-", "D", "x-00")
 			case 1:
@@ -234,6 +239,10 @@ func testContextFilters(t *testing.T, l store.Log) {
 				f.Held = true
 			case 10:
 				f.Due = time.Now()
+			case 11:
+				f.Retrying = true
+			case 12:
+				f.WaitingOn = pick("†a", "†input.a", "†input", "†input.b")
 			}
 		}
 		if random.IntN(3) == 0 {

@@ -131,6 +131,9 @@ func (c *Call) setStatus(e Event) {
 func (s *State) leave(i int) {
 	c := &s.Calls[i]
 	s.number[c.Phase]--
+	if c.retries() {
+		s.Retrying--
+	}
 	switch c.Phase {
 	case Running:
 		s.occupy(i, -1)
@@ -145,6 +148,9 @@ func (s *State) leave(i int) {
 func (s *State) enter(i int) {
 	c := &s.Calls[i]
 	s.number[c.Phase]++
+	if c.retries() {
+		s.Retrying++
+	}
 	switch c.Phase {
 	case Queued:
 		s.queueOf(i).push(queuedCall{s.span(i).Began, i})

@@ -41,6 +41,7 @@ type State struct {
 	parents  map[string]int // waiting calls, by the contexts of their delegates
 
 	Done, Failed    int                      // numbers of settled calls; read only
+	Retrying        int                      // number of calls that pause, or have paused, before another attempt; read only
 	number          [phases]int              // of calls, by phase
 	detachedRunning int                      // running fire-and-forget calls
 	joined          int                      // running calls that take no room of their own
@@ -99,6 +100,10 @@ func (c *Call) isFree() bool {
 func (c *Call) AwaitsRetry() bool {
 	return c.Record.Rests && (c.Phase == Paused || c.Phase == Queued || c.Phase == Parked)
 }
+
+// retries reports whether an attempt of the call has failed, and the next has not begun, though it
+// may wait for that with its run.
+func (c *Call) retries() bool { return c.AwaitsRetry() || c.Record.Rests && c.Phase == Waiting }
 
 // Undo is the states of calls before a step changed them.
 type Undo []savedCall
@@ -193,7 +198,7 @@ func (s *State) Restore() {
 func (s *State) rebuild() {
 	s.ready, s.detached, s.asking, s.paused = s.ready[:0], s.detached[:0], s.asking[:0], s.paused[:0]
 	s.parked, s.waiting, s.parents, s.busy = nil, nil, nil, nil
-	s.number, s.Done, s.Failed, s.detachedRunning, s.joined = [phases]int{}, 0, 0, 0, 0
+	s.number, s.Done, s.Failed, s.Retrying, s.detachedRunning, s.joined = [phases]int{}, 0, 0, 0, 0, 0
 	for i := range s.Calls {
 		if s.Calls[i].Phase == Parked {
 			s.Calls[i].Phase = Queued

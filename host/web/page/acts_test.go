@@ -604,8 +604,7 @@ func TestRun_Lines(t *testing.T) {
 		"activities/a.lua": `Activity.register("say", function() print("first"); require("log").warn("second", { n = 2 }) end)`,
 		"plans/say.lua":    `return { calls = { { _tool = "say" } } }`,
 	}, nil)
-	s.run("said", "plans/say.lua", "")
-	s.awaitCall("said", "1.1", journal.Done)
+	s.api(http.MethodPost, "/v1/runs", `{"context":"said","plan":"plans/say.lua","wait":true}`) // its lines are written as it ends
 	if text := textOf(find(s.page("/runs/said?sel=1.1").doc, "aside")); !strings.Contains(text, `| first warn second {"n":2}`) {
 		t.Errorf("it shows %s", text)
 	}
@@ -663,4 +662,35 @@ func inputSchema(request *plan.Request) map[string]any {
 		}
 	}
 	return nil
+}
+
+// TestRuns_RetryingAndWaiting finds the runs that only try again, and those that wait for a path.
+func TestRuns_RetryingAndWaiting(t *testing.T) {
+	files := maps.Clone(shop)
+	files["plans/down.lua"] = `return { { _tool = "charge", amount = 99, _retries = 3, _backoff = "300s", _outputPath = "†state.a" } }`
+	s := serve(t, files, nil)
+	s.run("waits", "plans/wait.lua", "")
+	s.run("order-1", "plans/order.lua", `{"amount":20}`)
+	s.run("down", "plans/down.lua", "")
+	counts := textOf(find(s.page("/runs").doc, "ul", "id", "counts"))
+	if !strings.Contains(counts, "↻ retrying 1") {
+		t.Errorf("the counts are %s", counts)
+	}
+	row := find(s.page("/runs").doc, "tr", "id", "run-waits")
+	if find(row, "a", "href", "/runs?waiting="+url.QueryEscape("†state.answer")) == nil {
+		t.Errorf("what it waits for is no link: %s", textOf(row))
+	}
+	for query, want := range map[string]string{
+		"?retrying=true": "run-down", "?waiting=" + url.QueryEscape("†state.answer"): "run-waits", "?waiting=state.answer&status=waiting": "run-waits", "?waiting=state.other": "", "?waiting=†": "",
+	} {
+		var found []string
+		for e := range elements(find(s.page("/runs"+query).doc, "tbody", "id", "rows")) {
+			if e.Data == "tr" {
+				found = append(found, attr(e, "id"))
+			}
+		}
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
 }

@@ -31,8 +31,18 @@ type runsView struct {
 // runsFilter is the filter of the list, as the address has it.
 type runsFilter struct {
 	Text, Plan, Since, Label, Status string
-	Held, All                        bool
+
+	WaitingOn string // a path
+	Only      string // onlyHeld, onlyRetrying, or empty
+	All       bool   // delegates too
 }
+
+// Conditions of runs that are counted beside their statuses. They are also the names of the
+// parameters of the address.
+const (
+	onlyRetrying = "retrying"
+	onlyHeld     = "held"
+)
 
 // runRow is one run.
 type runRow struct {
@@ -49,23 +59,35 @@ func (runsFilter) Periods() []string { return []string{"1h", "24h", "7d", "30d"}
 
 // IsSet reports whether the filter leaves anything out.
 func (f runsFilter) IsSet() bool {
-	return f.Text != "" || f.Plan != "" || f.Since != "" || f.Label != "" || f.Status != "" || f.Held
+	return f.Text != "" || f.Plan != "" || f.Since != "" || f.Label != "" || f.Status != "" || f.WaitingOn != "" || f.Only != ""
 }
 
 func readFilter(q url.Values) runsFilter {
-	return runsFilter{
+	f := runsFilter{
 		Text: strings.TrimSpace(q.Get("q")), Plan: q.Get("plan"), Since: q.Get("since"), Label: strings.TrimSpace(q.Get("label")),
-		Status: q.Get("status"), Held: q.Get("held") != "", All: q.Get("all") != "",
+		Status: q.Get("status"), WaitingOn: strings.TrimSpace(q.Get("waiting")), All: q.Get("all") != "",
 	}
+	for _, only := range []string{onlyRetrying, onlyHeld} {
+		if q.Get(only) != "" {
+			f.Only = only
+		}
+	}
+	return f
 }
 
-// query returns the address's query for the filter, with another status.
-func (f runsFilter) query(status string, held bool) string {
-	return queryOf([]any{"q", f.Text, "plan", f.Plan, "since", f.Since, "label", f.Label, "status", status, "held", held, "all", f.All})
+// query returns the address's query for the filter, with another status and condition.
+func (f runsFilter) query(status, only string) string {
+	return queryOf([]any{
+		"q", f.Text, "plan", f.Plan, "since", f.Since, "label", f.Label, "waiting", f.WaitingOn, "status", status, onlyHeld, only == onlyHeld,
+		onlyRetrying, only == onlyRetrying, "all", f.All,
+	})
 }
 
 func (f runsFilter) ofLog() store.ContextFilter {
-	c := store.ContextFilter{Text: f.Text, Plan: f.Plan, Roots: !f.All, Held: f.Held}
+	c := store.ContextFilter{Text: f.Text, Plan: f.Plan, Roots: !f.All, Held: f.Only == onlyHeld, Retrying: f.Only == onlyRetrying}
+	if f.WaitingOn != "" {
+		c.WaitingOn = store.Dagger + strings.TrimPrefix(f.WaitingOn, store.Dagger)
+	}
 	if d, ok := periods[f.Since]; ok {
 		c.Since = time.Now().Add(-d)
 	}
@@ -93,7 +115,7 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 			return nil, err
 		}
 		if len(v.Runs) == pageRows {
-			v.Older = v.Filter.query(v.Filter.Status, v.Filter.Held)
+			v.Older = v.Filter.query(v.Filter.Status, v.Filter.Only)
 			v.Older += cond(v.Older == "", "?", "&") + "cursor=" + url.QueryEscape(cursorOf(last))
 			break
 		}
@@ -110,25 +132,33 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 // countRuns returns the line of counts of a view whose rows have been read. A list that fits the
 // view is counted there: another look at the log may cost as much as the list.
 func countRuns(ctx context.Context, log store.Reader, v *runsView) ([]statusCount, error) {
-	counts, held := map[journal.RunStatus]int64{}, int64(0)
-	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && !v.Filter.Held {
+	counts, only := map[journal.RunStatus]int64{}, map[string]int64{}
+	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && v.Filter.Only == "" {
 		for _, run := range v.Runs {
 			counts[run.Status]++
 			if run.Held > 0 {
-				held++
+				only[onlyHeld]++
+			}
+			if run.Retrying > 0 {
+				only[onlyRetrying]++
 			}
 		}
-		return v.Filter.counts(counts, held), nil
+		return v.Filter.counts(counts, only), nil
 	}
-	f := v.Filter.ofLog()
-	f.Held = false
-	counts, err := history.Count(ctx, log, f)
+	f := v.Filter
+	f.Only = ""
+	counts, err := history.Count(ctx, log, f.ofLog())
 	if err != nil {
 		return nil, err
 	}
-	f.Held = true
-	heldCounts, err := history.Count(ctx, log, f)
-	return v.Filter.counts(counts, sum(heldCounts)), err
+	for _, f.Only = range []string{onlyRetrying, onlyHeld} {
+		found, err := history.Count(ctx, log, f.ofLog())
+		if err != nil {
+			return nil, err
+		}
+		only[f.Only] = sum(found)
+	}
+	return v.Filter.counts(counts, only), nil
 }
 
 func sum(counts map[journal.RunStatus]int64) (all int64) {
@@ -139,16 +169,18 @@ func sum(counts map[journal.RunStatus]int64) (all int64) {
 }
 
 // counts returns the line of counts. A status that no run has is left out, unless it is asked for.
-func (f runsFilter) counts(by map[journal.RunStatus]int64, held int64) []statusCount {
-	all := []statusCount{{Word: "all", Count: sum(by), Query: f.query("", false), Picked: f.Status == "" && !f.Held}}
+func (f runsFilter) counts(by map[journal.RunStatus]int64, only map[string]int64) []statusCount {
+	all := []statusCount{{Word: "all", Count: sum(by), Query: f.query("", ""), Picked: f.Status == "" && f.Only == ""}}
 	for _, status := range journal.RunStatuses() {
 		word := string(status)
 		if by[status] > 0 || f.Status == word {
-			all = append(all, statusCount{Word: word, Count: by[status], Query: f.query(word, false), Picked: f.Status == word})
+			all = append(all, statusCount{Word: word, Count: by[status], Query: f.query(word, ""), Picked: f.Status == word})
 		}
 	}
-	if held > 0 || f.Held {
-		all = append(all, statusCount{Word: "held", Count: held, Query: f.query("", true), Picked: f.Held})
+	for _, word := range []string{onlyRetrying, onlyHeld} {
+		if only[word] > 0 || f.Only == word {
+			all = append(all, statusCount{Word: word, Count: only[word], Query: f.query("", word), Picked: f.Only == word})
+		}
 	}
 	return all
 }

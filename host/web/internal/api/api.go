@@ -105,6 +105,8 @@ var Parameters = map[string]Parameter{
 	"level":    {"Lines from this level on.", Schema{"type": "string", "enum": []any{"debug", "info", "warn", "error"}}, ""},
 	"limit":    {"At most so many.", Positive(), ""},
 	"newest":   {"true begins at the end.", Boolean(), ""},
+	"retrying": {"Only runs with calls that pause before another attempt.", Boolean(), ""},
+	"waiting":  {"Only runs that wait for this path.", Text(), "†input.receipt"},
 	"parent":   {"The contexts of the delegates of this context.", Text(), ""},
 	"plan":     {"Runs of this plan's file.", Text(), ""},
 	"prefix":   {"Contexts whose names begin so.", Text(), ""},
