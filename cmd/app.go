@@ -9,7 +9,6 @@ import (
 	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/term"
 	"obelus/host"
-	"obelus/host/model"
 	"obelus/store"
 )
 
@@ -39,8 +38,6 @@ type app struct {
 	prompting   bool // the lines that are typed belong to a prompt
 	allow       permissions.Flags
 	models      modelflags.Flags
-	// Returns what answers requests to models in place of their clients; nil for the clients.
-	wrapAsker func(model.Config, model.Asker) model.Asker
 
 	dir   string // the project's folder, absolute; without a project, see findProject
 	found bool   // whether there is a project

@@ -124,7 +124,7 @@ func askModel(t *testing.T, db string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"obelus.lua": `return { model = "m", models = { m = { url = "` + modeltest.NewServer(t).URL + `", model = "x", price = { input = 1, output = 2 } } } }`,
+		"obelus.lua": `return { model = "m", models = { m = { url = "` + modeltest.NewServer(t).URL + `", model = "x", keep = true, price = { input = 1, output = 2 } } } }`,
 		"plan.lua":   `return { tools = { judge = {} }, calls = { { _tool = "judge", _outputPath = "†state.a" } } }`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {

@@ -164,9 +164,6 @@ func (a *app) projectConfig(plan string) (config host.Config, err error) {
 	if err := a.models.Apply(&config); err != nil {
 		return config, err
 	}
-	if a.wrapAsker != nil {
-		config.Asker = a.wrapAsker
-	}
 	config.Grants, err = a.allow.Grants(func() (luastd.Grants, error) {
 		settings, err := host.Open(host.Config{FS: onlySettings{folder}, Dir: a.dir})
 		if err != nil {

@@ -207,8 +207,11 @@ func appendRunEvent(t *tick, e journal.RunEvent) {
 func (t *tick) recordCall(i int) {
 	r := &t.state.Calls[i].Record
 	t.notify(r)
+	e := store.Entry{Call: r.Call, Event: string(r.Status)}
+	e.Exchanges, r.Model = r.Model.TakeExchanges()
 	t.text = r.AppendJSON(t.text[:0])
-	t.appendEntry(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})
+	e.Data = string(t.text)
+	t.appendEntry(e)
 }
 
 // notify has the observers of the run notified of a record once the step is in the log.

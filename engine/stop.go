@@ -70,6 +70,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 	if l.hasDetached() {
 		if !end.Stopped { // as when a tick is interrupted
 			err = l.recordEnd(ctx, end.Draining())
+			end.Model = nil // it is counted once
 		}
 		if err == nil {
 			l.interruptRecorded()

@@ -28,6 +28,7 @@ var modelFields = []struct {
 	{"extra", readExtra},
 	{"headers", readHeaders},
 	{"insecure", func(c *model.Config, v any) (err error) { c.Insecure, err = readBool(v); return err }},
+	{"keep", func(c *model.Config, v any) (err error) { c.Keep, err = readBool(v); return err }},
 	{"key", func(c *model.Config, v any) (err error) { c.Key, err = readKey(v); return err }},
 	{"max_schema", func(c *model.Config, v any) (err error) { c.MaxSchema, err = setting.Size(v); return err }},
 	{"max_tokens", func(c *model.Config, v any) (err error) { c.MaxTokens, err = setting.Positive(v); return err }},

@@ -21,7 +21,7 @@ func TestSettings_Models(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return {
 		model = "wise", budget = { requests = 3, tokens = 1000, cost = 0.5 },
 		models = {
-			wise = { provider = "anthropic", model = "large", price = { input = 3, output = 15 }, timeout = "5m", batch = "instances", repairs = 0,
+			wise = { provider = "anthropic", model = "large", price = { input = 3, output = 15 }, timeout = "5m", batch = "instances", repairs = 0, keep = true,
 				reasons = false, temperature = 0, max_schema = "4KB", headers = { ["x-a"] = "b", ["x-c"] = { env = "SOME_HEADER" } } },
 			here = { url = "http://127.0.0.1:11434/v1", model = "small", key = { env = "HERE_KEY" }, price = { input = 0 }, extra = { a = { 1 } } },
 		},
@@ -30,7 +30,7 @@ func TestSettings_Models(t *testing.T) {
 	want := []model.Config{
 		{Name: "here", URL: "http://127.0.0.1:11434/v1", Model: "small", Key: "HERE_KEY", Price: &model.Price{}, Extra: map[string]any{"a": []any{json.Number("1")}}},
 		{
-			Name: "wise", Provider: "anthropic", Model: "large", Price: &model.Price{Input: 3, Output: 15}, Timeout: 5 * time.Minute, AcrossInstances: true, Repairs: -1,
+			Name: "wise", Provider: "anthropic", Model: "large", Price: &model.Price{Input: 3, Output: 15}, Timeout: 5 * time.Minute, AcrossInstances: true, Repairs: -1, Keep: true,
 			NoReasons: true, Params: model.Params{Temperature: &zero}, MaxSchema: 4 << 10, Headers: []model.Header{{Name: "x-a", Value: "b"}, {Name: "x-c", Env: "SOME_HEADER"}},
 		},
 	}
@@ -62,6 +62,7 @@ func TestSettings_WrongModels(t *testing.T) {
 		{`model = "openai/m", budget = { cost = 1 }`, `obelus.lua:2: budget.cost bounds the cost, and model "openai/m" has no price`},
 		{`budget = { costs = 1 }`, `obelus.lua:2: unknown budget "costs" (did you mean "cost"?)`},
 		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has the key or a header of model "openai/m", which no script may read`},
+		{`models = { fast = { provider = "openai", model = "m", keep = "yes" } }`, `models.fast.keep must be true or false, not "yes"`},
 		{`model = 3`, `obelus.lua:2: model must be the name of a model, text like "openai/gpt-5-mini", or a table, not 3`},
 	} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n" + test.settings + "\n}"})})

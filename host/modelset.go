@@ -52,5 +52,8 @@ func (c *Config) newModel(of model.Config) (plan.Model, error) {
 	if c.Asker != nil {
 		asker = c.Asker(of, client)
 	}
+	if of.Keep {
+		asker = model.Keep(asker, client.Scrub)
+	}
 	return model.New(of, asker), nil
 }

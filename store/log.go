@@ -95,6 +95,10 @@ type Reader interface {
 	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
+
+	// Exchanges returns the exchanges that were appended with the journal entry at a position, in
+	// their order.
+	Exchanges(ctx context.Context, n int64) ([]Exchange, error)
 }
 
 // Admin looks after a log as a whole.
@@ -265,6 +269,9 @@ type Entry struct {
 	Event   string // what happened, a word
 	Data    string // JSON: more about it; empty for none
 	Ahead   int    // number of its batch's messages that follow it; 0 once it is in the log
+
+	// Exchanges are appended with the entry; entries that are read have none, see [Reader].
+	Exchanges []Exchange
 }
 
 // Query asks for what bears on a path.

@@ -96,7 +96,8 @@ type PlanEvent struct {
 
 // Entry is the journal's entry of the event.
 func (e PlanEvent) Entry() store.Entry {
-	return store.Entry{Event: EventPlan, Data: string(store.EncodeJSON(e))}
+	kept, _ := e.Model.TakeExchanges()
+	return store.Entry{Event: EventPlan, Data: string(store.EncodeJSON(e)), Exchanges: kept}
 }
 
 // Refusal identifies a planner's solution that was refused, so that a repetition is recognized.
@@ -144,7 +145,8 @@ type RunEvent struct {
 
 // Entry is the journal's entry of the event.
 func (e RunEvent) Entry() store.Entry {
-	return store.Entry{Event: EventRun, Data: string(store.EncodeJSON(e))}
+	kept, _ := e.Model.TakeExchanges()
+	return store.Entry{Event: EventRun, Data: string(store.EncodeJSON(e)), Exchanges: kept}
 }
 
 // RunStatus is the status of a run (protocol §7, Run status).

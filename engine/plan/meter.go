@@ -2,8 +2,11 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
+
+	"obelus/store"
 )
 
 // Usage is the usage of a model by one request, or by several of them together, failed and repeated
@@ -28,6 +31,10 @@ type Usage struct {
 	Estimated bool          `json:"estimated,omitempty"` // the provider did not say: tokens are a guess
 	Took      time.Duration `json:"-"`
 
+	// Exchanges are the requests and answers that are to be kept with the record of the usage, in
+	// their order; the log has them beside it.
+	Exchanges []store.Exchange `json:"-"`
+
 	// Group is, for a call that was answered together with others, the first of them, which alone has
 	// the usage of them all.
 	Group string  `json:"group,omitempty"`
@@ -43,6 +50,7 @@ func (u *Usage) Add(v Usage) {
 	u.CacheWrite += v.CacheWrite
 	u.Reasoning += v.Reasoning
 	u.Took += v.Took
+	u.Exchanges = append(slices.Clip(u.Exchanges), v.Exchanges...)
 	u.MS += v.MS
 	u.Estimated = u.Estimated || v.Estimated
 	if v.Cost != nil {
@@ -65,6 +73,16 @@ func (u *Usage) And(v Usage) *Usage {
 	sum.Add(v)
 	sum.Group = v.Group
 	return &sum
+}
+
+// TakeExchanges returns the exchanges and the usage without them; both are nil if u is.
+func (u *Usage) TakeExchanges() ([]store.Exchange, *Usage) {
+	if u == nil || u.Exchanges == nil {
+		return nil, u
+	}
+	rest := *u
+	rest.Exchanges = nil
+	return u.Exchanges, &rest
 }
 
 // Within returns the usage if it was asked in the run of a context, or its record does not say.
@@ -124,6 +142,26 @@ func (m *Meter) Spend(u Usage) {
 	}
 }
 
+// Keep has the log keep a request that was sent, with its answer, beside the record of the usage.
+func (m *Meter) Keep(x store.Exchange) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used.Exchanges = append(m.used.Exchanges, x)
+}
+
+// Requests returns the number of requests that were sent so far.
+func (m *Meter) Requests() int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used.Requests
+}
+
 // Delta hands on text that the model is writing, for display alone: it is never recorded. An empty
 // text says that the text has ended: what comes after it is another one, as where the request is
 // sent again.
@@ -144,5 +182,6 @@ func (m *Meter) Used() *Usage {
 		return nil
 	}
 	used := m.used
+	used.Exchanges = slices.Clip(used.Exchanges)
 	return &used
 }

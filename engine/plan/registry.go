@@ -243,18 +243,25 @@ func NewRegistry() *Registry {
 }
 
 // WithoutActivities returns a registry whose activities, and those of its delegates, do nothing and
-// fail: a run comes as far as it does without them.
-func (r *Registry) WithoutActivities() *Registry {
-	return r.withoutActivities(map[*Registry]*Registry{})
+// fail: a run comes as far as it does without them. In the place of each model stands another.
+func (r *Registry) WithoutActivities(replace func(Model) Model) *Registry {
+	return r.withoutActivities(replace, map[*Registry]*Registry{})
 }
 
-func (r *Registry) withoutActivities(made map[*Registry]*Registry) *Registry {
+func (r *Registry) withoutActivities(replace func(Model) Model, made map[*Registry]*Registry) *Registry {
 	if r == nil || made[r] != nil {
 		return made[r]
 	}
 	out := *r
 	made[r] = &out
-	out.base = r.base.withoutActivities(made)
+	out.base = r.base.withoutActivities(replace, made)
+	if r.Model != nil {
+		out.Model = replace(r.Model)
+	}
+	out.Models = map[string]Model{}
+	for name, m := range r.Models {
+		out.Models[name] = replace(m)
+	}
 	out.Activities = map[string]*Registered{}
 	for name, a := range r.Activities {
 		out.Activities[name] = &Registered{Name: a.Name, Activity: ActivityFunc(func(context.Context, Invocation) (Result, error) {
@@ -262,7 +269,7 @@ func (r *Registry) withoutActivities(made map[*Registry]*Registry) *Registry {
 		})}
 	}
 	disarm := func(d *Delegate) *Delegate {
-		return &Delegate{Request: d.Request, Registry: d.Registry.withoutActivities(made)}
+		return &Delegate{Request: d.Request, Registry: d.Registry.withoutActivities(replace, made)}
 	}
 	out.Delegates = map[string]*Delegate{}
 	for name, d := range r.Delegates {

@@ -33,6 +33,7 @@ type Config struct {
 	// Size of a schema, in bytes, up to which it is sent in its exact form; 0 for the dialect's.
 	MaxSchema int
 	Insecure  bool   // http is allowed beyond this machine
+	Keep      bool   // the log keeps the requests and the answers
 	Price     *Price // nil if it is not known
 }
 

@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"obelus/engine/plan"
+	"obelus/host/model/fit"
 	"obelus/store"
 )
 
@@ -61,6 +63,25 @@ func (r *Request) JSON() []byte {
 		panic("model: a request that is no JSON: " + err.Error()) // its values are JSON's
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// ParseRequest reads a request as [Request.JSON] writes it: its schema keeps its order, and so the
+// request its hash.
+func ParseRequest(text []byte) (*Request, error) {
+	var r struct {
+		Request
+		Schema json.RawMessage `json:"schema"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("the request can't be read: %w", err)
+	}
+	if r.Schema != nil {
+		var err error
+		if r.Request.Schema, err = fit.Parse(r.Schema); err != nil {
+			return nil, fmt.Errorf("the schema of the request can't be read: %w", err)
+		}
+	}
+	return &r.Request, nil
 }
 
 // Answer is the answer of a model to a request.

@@ -8,6 +8,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/prompts"
 	"obelus/host/web/internal/api"
 )
 
@@ -40,6 +41,16 @@ var (
 		"seq": api.Positive(), "context?": api.Text(), "date": api.Text(), "type": api.Text(), "kind?": api.Text(), "_instance?": api.Text(), "path?": api.Text(),
 		"data?": api.Any(), "message?": api.Any(), "plan?": api.Any(), "tool?": api.Any(), "text?": api.Any(), "schema?": api.Any(), "description?": api.Text(), "mode?": api.Text(),
 		"_call?": api.Any(), "_date?": api.Text(), "_outputMethod?": api.Text(), "call?": api.Text(),
+	})
+	promptSchema = api.Object(api.Schema{
+		"context": api.Text(), "tick": api.Positive(), "calls?": api.List(api.Text()), "hash": api.Text(), "recorded?": api.Text(),
+		"state": api.Schema{"enum": []any{prompts.Sent, prompts.Computed, prompts.Differs}},
+		"request": api.Object(api.Schema{
+			"purpose": api.Text(), "model": api.Text(), "system": api.Text(), "blocks": api.List(api.Text()), "schema": api.Any(), "params": api.Any(),
+		}),
+		"answers?": api.List(api.Object(api.Schema{
+			"hash": api.Text(), "added?": api.List(api.Text()), "text?": api.Text(), "size": api.Schema{"type": "integer"}, "error?": api.Text(), "usage?": api.Any(),
+		})),
 	})
 	changeSchema  = api.Object(api.Schema{"path": api.Text(), "instance?": api.Text(), "old?": api.Any(), "new?": api.Any()})
 	waitingSchema = api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[journal.LazyPlan]()}})
@@ -180,6 +191,12 @@ func timelineOperations() map[string]api.Operation {
 		"GET /v1/contexts/{context}/downstream": {
 			ID: "getDownstream", Tag: "contexts", Summary: "List the calls that run again in a fork if one is resumed from.", Example: "?call=1.2",
 			Query: map[string]string{"call": "The number of a call, such as 1.2; it must be given."}, Answers: api.OK("The call itself, and those downstream of it.", api.Of[downstreamAnswer]()),
+		},
+		"GET /v1/contexts/{context}/prompt": {
+			ID: "getPrompt", Tag: "contexts", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.", Example: "?call=1.2",
+			Detail:  "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent.",
+			Query:   map[string]string{"call": "The number of a call, such as 1.2.", "tick": "The number of the tick whose plan a model made; without call and tick it is the latest request."},
+			Answers: api.OK("The request.", promptSchema),
 		},
 		"GET /v1/contexts/{context}/children": {
 			ID: "getChildren", Tag: "contexts", Summary: "List the contexts of a context's delegates, and its forks.", Answers: api.OK("Contexts.", api.List(api.Of[history.Summary]())),

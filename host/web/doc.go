@@ -45,6 +45,7 @@
 //	GET    /v1/contexts/{context}/steps            ?after= &limit= what happened at which seq
 //	GET    /v1/contexts/{context}/kinds            ?at=
 //	GET    /v1/contexts/{context}/downstream       ?call= what runs again if it does
+//	GET    /v1/contexts/{context}/prompt           ?call= &tick= what a model was sent
 //	GET    /v1/contexts/{context}/children         ?limit= its delegates and forks
 //	GET    /v1/diff                                ?a= &a_at= &b= &b_at=
 //	POST   /v1/hooks/{hook}                        of other programs, see Hooks
@@ -95,6 +96,13 @@
 // {"context","calls","same","differences"}. Those and checks are refused (429) while as many go
 // on as runs may. The generation of a script is the digest that calls have; the answer is
 // {"generation","path","sha256","source"}.
+//
+// A prompt is what a model was sent about a call, or with tick=2 for the plan of a tick; the latest
+// one without either: {"context","tick","calls","state","hash","recorded","request","answers"}, as
+// obelus prompt --json prints it. Where the log keeps the request, its "state" is sent. Else it is
+// computed from a copy of the context in memory, and "computed" if that is what was sent, "differs"
+// if not. As many are computed at once as runs go on (429), each for up to 10 seconds (503 prompt),
+// from contexts of up to 32 MB (422 prompt).
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed
@@ -153,7 +161,7 @@
 //	400 request       the request makes no sense
 //	401 token, 403 host, origin; role: the token may do less; signature: a request to a hook is not
 //	signed
-//	404 not-found, no-context, no-plan, no-call, no-run, no-tick, no-code
+//	404 not-found, no-context, no-plan, no-call, no-run, no-tick, no-code, no-prompt
 //	404 missing       the reference has no value
 //	405 method
 //	408 slow          the request did not come in time
@@ -163,7 +171,7 @@
 //	409 delegate      the context is part of another context's run
 //	409 exists, planner
 //	413 too-large
-//	422 plan, script, message, expression, policy, fork
+//	422 plan, script, message, expression, policy, fork, prompt
 //	429 full          with Retry-After, as 503 has where it helps
 //	500 internal      the server's log says more; 503 where it may pass
 //	503 log           it can't be read or written for now

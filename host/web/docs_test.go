@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine/schema"
 	"obelus/host"
+	"obelus/host/model/modeltest"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
@@ -187,6 +188,10 @@ func exchanges(s *site) []exchange {
 		{"GET /v1/contexts/{context}/steps", "/v1/contexts/a/steps?limit=3", "", 200},
 		{"GET /v1/contexts/{context}/kinds", "/v1/contexts/a/kinds", "", 200},
 		{"GET /v1/contexts/{context}/downstream", "/v1/contexts/a/downstream?call=1.1", "", 200},
+		run(`{"plan":"plans/judge.lua","context":"%s","wait":true}`, "j"),
+		run(`{"plan":"plans/judge.lua","context":"%s","wait":true}`, "k"),
+		{"GET /v1/contexts/{context}/prompt", "/v1/contexts/j/prompt?call=1.1", "", 200},
+		{"GET /v1/contexts/{context}/prompt", "/v1/contexts/k/prompt", "", 200},
 		{"GET /v1/contexts/{context}/children", "/v1/contexts/a/children", "", 200},
 		{"GET /v1/diff", "/v1/diff?a=a&b=fork", "", 200},
 		{"GET /v1/plans", "/v1/plans", "", 200},
@@ -214,7 +219,10 @@ func TestOpenAPI_Answers(t *testing.T) {
 	for name, text := range chain {
 		files[name] = text
 	}
-	files["obelus.lua"] = `return { drain = "100ms", serve = { hooks = { push = { plan = "plans/sub/echo.json", verify = "none" } } } }`
+	model := modeltest.NewServer(t)
+	model.Answer = func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: `{"1.1":"fine"}`} }
+	files["plans/judge.lua"] = `return { tools = { judge = {} }, calls = { { _tool = "judge", _outputPath = "†state.a" } }, output = "†state.a" }`
+	files["obelus.lua"] = `return { drain = "100ms", model = { url = "` + model.URL + `", model = "m", keep = true }, serve = { hooks = { push = { plan = "plans/sub/echo.json", verify = "none" } } } }`
 	s := serve(t, files, nil, nil)
 	document := s.document()
 	withoutSchema := []string{"GET /metrics", "GET /docs", "GET /docs/style.css", "GET /v1/events", "GET /v1/contexts/{context}/events"}

@@ -16,6 +16,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/once"
+	"obelus/host/prompts"
 	"obelus/host/supervise"
 	"obelus/store"
 )
@@ -58,6 +59,10 @@ var reportedErrors = []struct {
 	{is[*history.RefError], http.StatusUnprocessableEntity, "expression"},
 	{is[*plan.PolicyError], http.StatusUnprocessableEntity, "policy"},
 	{is[*store.ForkError], http.StatusUnprocessableEntity, "fork"},
+	{is[*prompts.NotFoundError], http.StatusNotFound, "no-prompt"},
+	{is[*prompts.TooLargeError], http.StatusUnprocessableEntity, "prompt"},
+	{is[*prompts.SlowError], http.StatusServiceUnavailable, "prompt"},
+	{func(err error) bool { return errors.Is(err, prompts.ErrNoModels) }, http.StatusUnprocessableEntity, "prompt"},
 	{is[*history.MissingError], http.StatusNotFound, "missing"},
 	{is[*engine.NoPlannerError], http.StatusConflict, "planner"},
 	{is[*once.OtherRunError], http.StatusConflict, "exists"},

@@ -48,6 +48,7 @@ func (s *Server) table() []route {
 		{"GET /v1/contexts/{context}/steps", host.MayRead, timeline{s}.getSteps, "after limit"},
 		{"GET /v1/contexts/{context}/kinds", host.MayRead, timeline{s}.getKinds, "at"},
 		{"GET /v1/contexts/{context}/downstream", host.MayRead, timeline{s}.getDownstream, "call"},
+		{"GET /v1/contexts/{context}/prompt", host.MayRead, timeline{s}.getPrompt, "call tick"},
 		{"GET /v1/contexts/{context}/children", host.MayRead, timeline{s}.getChildren, "limit"},
 		{"GET /v1/diff", host.MayRead, timeline{s}.getDiff, "a a_at b b_at"},
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"obelus/engine"
 	"obelus/engine/history"
@@ -182,6 +183,26 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 		calls, err := history.Downstream(r.Context(), journal.In(s.log, name), last.Plan, last.Calls, call)
 		return downstreamAnswer{Call: call, Calls: calls}, err
 	})
+}
+
+// getPrompt answers with what a model was sent about a call, or for the plan of a tick.
+func (s timeline) getPrompt(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	_, position := q.call("call")
+	about, tick := q.text("call"), q.seq("tick")
+	switch {
+	case q.err != nil:
+		return q.err
+	case position > 0 && tick > 0:
+		return wrong("give call, for a call, or tick, for the plan of a tick; the latest request is that without either")
+	case tick > 0:
+		about = strconv.FormatInt(tick, 10)
+	}
+	p, err := s.lookup().Prompt(r.Context(), r.PathValue("context"), about, s.trial)
+	if err != nil {
+		return err
+	}
+	return s.respond(w, r, func() (any, error) { return p, nil })
 }
 
 func (s timeline) getDiff(w http.ResponseWriter, r *http.Request) error {

@@ -103,6 +103,7 @@
 ---@field extra? table merged into the body of each request
 ---@field headers? table<string, string|{ env: string }>
 ---@field insecure? boolean http is allowed beyond this machine
+---@field keep? boolean has the log keep its requests and answers
 ---@field key? { env: string } the variable with the key
 ---@field max_schema? integer|string size up to which a schema is sent in its exact form
 ---@field max_tokens? integer of an answer; 8192

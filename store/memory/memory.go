@@ -21,11 +21,12 @@ type Log struct {
 	journal  []store.Entry
 	n        int64 // the journal's newest position
 	code     map[string]*store.Code
-	taken    map[string]time.Time // names of pruned contexts that were made once, and when they were pruned
-	last     time.Time            // date of the last append, so that the next is later
-	pruned   int64                // greatest epoch of the leases of pruned contexts
-	line     int64                // position of the newest line of a script
-	changed  chan struct{}        // closed, and made anew, by an append; nil while nothing waits for it
+	kept     map[int64][]store.Exchange // by the positions of their entries
+	taken    map[string]time.Time       // names of pruned contexts that were made once, and when they were pruned
+	last     time.Time                  // date of the last append, so that the next is later
+	pruned   int64                      // greatest epoch of the leases of pruned contexts
+	line     int64                      // position of the newest line of a script
+	changed  chan struct{}              // closed, and made anew, by an append; nil while nothing waits for it
 }
 
 var _ store.Log = (*Log)(nil)
@@ -80,7 +81,7 @@ func (l memoryLease) after(b *store.Batch, now time.Time) (memoryLease, error) {
 
 // New gives an empty log.
 func New() *Log {
-	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}, taken: map[string]time.Time{}}
+	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}, kept: map[int64][]store.Exchange{}, taken: map[string]time.Time{}}
 }
 
 // Append implements [store.Log]. The values that the messages hold become the log's
@@ -122,6 +123,9 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 	for i, e := range b.Journal {
 		e.Seq, e.N = b.Place(i, before, n)
 		e.Context, e.Date, e.Ahead = b.Context, dates[len(messages)+i], 0
+		if len(e.Exchanges) > 0 {
+			l.kept[e.N], e.Exchanges = e.Exchanges, nil
+		}
 		c.journal = append(c.journal, len(l.journal))
 		l.journal = append(l.journal, e)
 	}
@@ -338,6 +342,7 @@ func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	l.journal = slices.Clone(l.journal)
 	for i := range l.journal {
 		if e := &l.journal[i]; l.contexts[e.Context] == nil {
+			delete(l.kept, e.N)
 			*e = store.Entry{} // its place stays: other entries are found by theirs
 		}
 	}
@@ -381,7 +386,7 @@ func size(m *store.Message) (n int64) {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed, l.contexts, l.journal = true, nil, nil
+	l.closed, l.contexts, l.journal, l.kept = true, nil, nil, nil
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil

@@ -287,6 +287,19 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 	return code, nil
 }
 
+// Exchanges implements [store.Log].
+func (l *Log) Exchanges(ctx context.Context, n int64) ([]store.Exchange, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, store.ErrClosed
+	}
+	return slices.Clone(l.kept[n]), nil
+}
+
 // Await implements [store.Log].
 func (l *Log) Await(ctx context.Context, after int64) (newest int64, err error) {
 	for {

@@ -295,6 +295,9 @@ func (w *writer) insert(r *request, c *ends) error {
 		if err := w.exec(insertJournal, place, name, at, date(len(b.Messages)+i), optional(e.Call), e.Event, optional(e.Data)); err != nil {
 			return err
 		}
+		if err := w.insertExchanges(b.Context, place, e); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -353,6 +356,22 @@ func (w *writer) insertLogs(b *store.Batch) error {
 	}
 	for call := range calls {
 		if err := w.exec(dropLogs, b.Context, call, b.KeepLogs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const insertExchange = `INSERT INTO exchanges (n, position, context, call, hash, request, request_bytes, answer, answer_bytes, error, usage)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// insertExchanges writes the exchanges of a journal entry.
+func (w *writer) insertExchanges(name string, n int64, e *store.Entry) error {
+	for i := range e.Exchanges {
+		x := &e.Exchanges[i]
+		err := w.exec(insertExchange, n, int64(i)+1, name, optional(e.Call), x.Hash, optional(x.Request), x.RequestSize,
+			optional(x.Answer), x.AnswerSize, optional(x.Error), optional(x.Usage))
+		if err != nil {
 			return err
 		}
 	}

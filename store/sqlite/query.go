@@ -230,6 +230,7 @@ var relations = []Relation{
 	{Name: "failures", Holds: "The calls that failed, and why."},
 	{Name: "runs", Holds: "Every plan that was run, and how it ended."},
 	{Name: "spending", Holds: "What models used, for calls and plans: requests, tokens, cost."},
+	{Name: "exchanges", Holds: "Requests to models whose setting keep says so, as they were sent, and the answers as they came; without those that a fork shares."},
 	{Name: "decisions", Holds: "What persons decided about calls, plans and runs: who, when, what they were shown, what they corrected, and why."},
 	{Name: "messages", Holds: "The messages themselves, each once, in the context that they were appended to."},
 	{Name: "writes", Holds: "The paths that each message writes: where its call wrote, or each leaf of what is merged, or what more than 256 of them have in common."},

@@ -24,6 +24,9 @@ func TestAppendOnly(t *testing.T) {
 		Context: "f", ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: "c", At: 3},
 		Code: []*store.Code{{Digest: "d", Scripts: []store.Script{{Path: "p", SHA256: "s"}}}}, Journal: []store.Entry{{Event: "x"}},
 	})
+	if err == nil {
+		_, err = l.Append(t.Context(), store.Batch{Context: "f", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "x", Exchanges: []store.Exchange{{Hash: "h"}}}}})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +75,11 @@ func TestAppendOnly(t *testing.T) {
 		"DELETE FROM scripts",
 		"UPDATE scripts SET source = ''",
 		"UPDATE generations SET sha256 = ''",
+		"UPDATE exchanges SET answer = ''",
+		"DELETE FROM exchanges",
+		"REPLACE INTO exchanges SELECT * FROM exchanges",
+		"INSERT INTO exchanges SELECT 99, position, context, call, hash, request, request_bytes, answer, answer_bytes, error, usage FROM exchanges",
+		"INSERT INTO exchanges (rowid, n, position, context, hash, request_bytes, answer_bytes) SELECT -1, n, 2, context, hash, 0, 0 FROM exchanges",
 		"UPDATE contexts SET created = 'x'",
 		"UPDATE contexts SET context = 'x'",
 		"REPLACE INTO contexts (context, created, updated) VALUES ('c', 'd', 'd')",
@@ -178,6 +186,7 @@ func TestPlans(t *testing.T) {
 		"schema": {messages(store.Filter{Schema: true, Kind: "s", Newest: true}), "SEARCH m USING INDEX messages_schema (context=? AND kind=?)"},
 		"logs":   {logs(store.LogFilter{After: 1, Level: store.LevelWarn}), "SEARCH logs USING INDEX logs_context (context=? AND rowid>?)"},
 		"call":   {logs(store.LogFilter{Call: "1.2", After: 1, Newest: true}), "SEARCH logs USING INDEX logs_call (context=? AND call=?)"},
+		"kept":   {selectExchanges, "SEARCH exchanges USING INDEX sqlite_autoindex_exchanges_1 (n=?)"},
 		"plans":  {messages(store.Filter{Type: store.TypePlan, Newest: true}), "SEARCH m USING INDEX messages_other (context=? AND type=?)"},
 	} {
 		plan := strings.Join(explainPlan(t, c, test.sql), "\n")

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"leases/alone", testLeaseAlone},
 		{"kinds", testKinds},
 		{"code", testCode},
+		{"exchanges", testExchanges},
 		{"logs", testLogs},
 		{"logs/bound", testLogsBound},
 		{"logs/forked", testLogsForked},

@@ -3,6 +3,8 @@ package fit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 
 	"obelus/store"
@@ -109,6 +111,56 @@ func (o Object) List(name string) []any {
 func (o Object) Text(name string) string {
 	inner, _ := o.Get(name).(string)
 	return inner
+}
+
+// Parse reads JSON with its objects in their order, each an [Object], and numbers as they are
+// written.
+func Parse(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	v, err := parseValue(d)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more after the value")
+		}
+	}
+	return v, err
+}
+
+func parseValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		object := Object{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, err := parseValue(d)
+			if err != nil {
+				return nil, err
+			}
+			object = append(object, Member{name.(string), v})
+		}
+		_, err = d.Token()
+		return object, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := parseValue(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return token, nil
 }
 
 // JSON writes a value as JSON, without escapes for HTML.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/prompts"
 	"obelus/store"
 )
 
@@ -31,6 +33,20 @@ func (p Project) LastRun(ctx context.Context, name string) (runner *engine.Runne
 	request, registry, unread := g.PlanOf(file)
 	settings := g.Settings()
 	return &engine.Runner{Log: p.Log, Registry: registry, Ticks: settings.Ticks, Budget: settings.Budget}, request, unread, nil
+}
+
+// Bounds of a request to a model that is computed for a client.
+const (
+	promptTime  = 10 * time.Second
+	promptBytes = 32 << 20
+)
+
+// Prompt returns what a model was sent about a call of a context, such as "1.2", or for the plan of
+// a tick, such as "2"; the latest request for an empty text. Where the request has to be computed,
+// admit takes a place for that, see [prompts.Source].
+func (p Project) Prompt(ctx context.Context, name, about string, admit func() (leave func(), err error)) (*prompts.Prompt, error) {
+	source := prompts.Source{Generation: p.Host.Generation(), Log: p.Log, Timeout: promptTime, MaxBytes: promptBytes, Admit: admit}
+	return source.About(ctx, name, about)
 }
 
 // Rounds returns the ticks of a context's newest run; none where nothing has run. With a seq above

@@ -1,0 +1,252 @@
+package prompts_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/host"
+	"obelus/host/model/modeltest"
+	"obelus/host/prompts"
+	"obelus/store"
+	"obelus/store/memory"
+	"obelus/store/sqlite"
+)
+
+// project opens a project of files in a folder of its own.
+func project(t *testing.T, files map[string]string) *host.Host {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// run runs a plan of a project, with an input.
+func run(t *testing.T, h *host.Host, log store.Log, name, plan string) {
+	t.Helper()
+	request, registry, err := h.Plan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := h.Generation().Settings().Runner(log, registry)
+	start := engine.Start{Context: name, Request: request, Input: store.Some(map[string]any{"text": "Is it?"})}
+	outcome, err := runner.Run(t.Context(), start)
+	if err != nil || outcome.Status != journal.RunDone {
+		t.Fatalf("%s: %+v, %v", plan, outcome, err)
+	}
+}
+
+// shapes are plans in which a model is asked: side by side, one after the other, in a delegate, for
+// each instance, by a function that plans round by round, and for plans.
+var shapes = map[string]string{
+	"activities/all.lua": `
+		Tool.register("judge", { text = "string" })
+		Tool.register("twice", { properties = { n = { type = "number" } }, required = { "n" } })
+		Activity.register("twice", function(call) return call.n * 2 end)`,
+	"plans/side.lua": `return { calls = {
+		{ _tool = "judge", text = "†input.text", _outputPath = "†state.a" }, { _tool = "judge", text = "two", _outputPath = "†state.b" },
+		{ _tool = "judge", text = "†state.a", _outputPath = "†state.c" } }, output = "†state.c" }`,
+	"plans/later.lua": `return { calls = {
+		{ _tool = "twice", n = 3, _outputPath = "†state.n" }, { _tool = "judge", text = "one", n = "†state.n", _outputPath = "†state.a" },
+		{ _tool = "judge", text = "†state.a", _outputPath = "†state.b" } }, output = "†state.b" }`,
+	"plans/sub.lua": `return { calls = { { _tool = "judge", text = "before", _outputPath = "†state.z" },
+		{ _tool = "sub", _delegate = "lib/sub.lua", text = "†state.z", _outputPath = "†state.sub" },
+		{ _tool = "judge", text = "†state.sub", _outputPath = "†state.a" } }, output = "†state.a" }`,
+	"lib/sub.lua": `return { calls = { { _tool = "judge", text = "inside", _outputPath = "†state.a" }, { _tool = "judge", text = "†state.a", _outputPath = "†state.b" } }, output = "†state.b" }`,
+	"plans/rounds.lua": `return { plan = function(context)
+		local state = context.state
+		if not state then return { calls = { { _tool = "judge", text = "first", _outputPath = "†state.a" } } } end
+		if not state.b then return { calls = { { _tool = "judge", text = "†state.a", _outputPath = "†state.b" } } } end
+		return { calls = {}, output = "†state.b" }
+	end }`,
+	"plans/made.lua": `return { schema = { type = "object", properties = { letter = { type = "string" } }, required = { "letter" } }, offer = { "twice", "judge" } }`,
+}
+
+// thinker answers the calls of a request each by a text of its own, and makes plans of two rounds.
+func thinker(t *testing.T) string {
+	t.Helper()
+	server := modeltest.NewServer(t)
+	server.Answer = func(r *modeltest.Request) modeltest.Reply {
+		asked := r.Prompt
+		if strings.Contains(asked, "## Tick 1") {
+			return modeltest.Reply{Text: `{"calls":[{"_tool":"twice","_reasoningForCall":"it is asked for","n":4,"_outputPath":"†state.n"}],"output":null}`}
+		}
+		if strings.Contains(asked, "## Tick 2") {
+			return modeltest.Reply{Text: `{"calls":[],"output":{"letter":"Dear"}}`}
+		}
+		var members []string
+		for i, part := range strings.Split(asked, "## Call ")[1:] {
+			call, _, _ := strings.Cut(part, " ")
+			members = append(members, strconv.Quote(call)+":"+strconv.Quote("answer "+strconv.Itoa(i)))
+		}
+		return modeltest.Reply{Text: "{" + strings.Join(members, ",") + "}"}
+	}
+	return server.URL
+}
+
+// TestAbout_ComputesWhatWasSent holds that each request that a log names is made again, the same,
+// from a copy of its context: of calls and plans, delegates and forks.
+func TestAbout_ComputesWhatWasSent(t *testing.T) {
+	files := map[string]string{"obelus.lua": `return { model = { url = "` + thinker(t) + `", model = "m", tries = 1 } }`}
+	for name, text := range shapes {
+		files[name] = text
+	}
+	h := project(t, files)
+	log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	for name := range shapes {
+		if plan, ok := strings.CutPrefix(name, "plans/"); ok {
+			run(t, h, log, strings.TrimSuffix(plan, ".lua"), name)
+		}
+	}
+	for _, from := range []string{"sub", "later", "made"} {
+		if _, err := journal.Fork(t.Context(), log, from, 0, "fork-of-"+from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := prompts.Source{Generation: h.Generation(), Log: log}
+	asked := 0
+	for info, err := range log.Contexts(t.Context(), store.ContextFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, about := range asking(t, log, info.Context) {
+			p, err := source.About(t.Context(), info.Context, about)
+			if err != nil {
+				t.Errorf("%s %s: %v", info.Context, about, err)
+			} else if p.State != prompts.Computed || p.Recorded == "" || p.Recorded != p.Hash {
+				t.Errorf("%s %s: %s, recorded %s:\n%s", info.Context, about, p.State, p.Recorded, p.Request.JSON())
+			}
+			asked++
+		}
+	}
+	if asked < 19 {
+		t.Errorf("%d requests are looked at", asked)
+	}
+	if _, err := log.Head(t.Context(), "prompt-1"); !errors.Is(err, store.ErrNoContext) {
+		t.Errorf("the log has a context of it: %v", err)
+	}
+}
+
+// asking returns the calls and the ticks of a context about which a model was asked.
+func asking(t *testing.T, log store.Reader, name string) (all []string) {
+	t.Helper()
+	in := journal.In(log, name)
+	records, err := in.Records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Model != nil {
+			all = append(all, r.Call)
+		}
+	}
+	plans, err := in.Plans(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plans {
+		if p.ByModel {
+			all = append(all, strconv.Itoa(p.Tick))
+		}
+	}
+	return all
+}
+
+// TestAbout_GivesWhatIsKept holds that what the log keeps is given, the same as what is computed, and
+// needs neither the project nor a place.
+func TestAbout_GivesWhatIsKept(t *testing.T) {
+	files := map[string]string{"obelus.lua": `return { model = { url = "` + thinker(t) + `", model = "m", tries = 1, keep = true } }`}
+	for name, text := range shapes {
+		files[name] = text
+	}
+	h := project(t, files)
+	log := memory.New()
+	for _, name := range []string{"sub", "made"} {
+		run(t, h, log, name, "plans/"+name+".lua")
+	}
+	source := prompts.Source{Generation: h.Generation(), Log: log}
+	gone := prompts.Source{Generation: project(t, nil).Generation(), Log: log, Admit: func() (func(), error) { return nil, errors.New("full") }}
+	for _, at := range [][2]string{{"sub", "1.1"}, {"sub", "1.3"}, {"sub.1.2", "1.2"}, {"made", "1"}, {"made", "2"}} {
+		p, err := gone.About(t.Context(), at[0], at[1])
+		if err != nil {
+			t.Fatal(at, err)
+		}
+		if p.State != prompts.Sent || len(p.Answers) != 1 || p.Answers[0].Text == "" || p.Request.Hash() != p.Hash {
+			t.Errorf("%v: %+v", at, p)
+		}
+		lacking := prompts.Source{Generation: h.Generation(), Log: forgetful{log}}
+		computed, err := lacking.About(t.Context(), at[0], at[1])
+		if err != nil {
+			t.Fatal(at, err)
+		}
+		if diff := cmp.Diff(string(p.Request.JSON()), string(computed.Request.JSON())); diff != "" {
+			t.Errorf("%v: what is computed is not what was sent: %s", at, diff)
+		}
+	}
+	if _, err := (prompts.Source{Generation: gone.Generation, Log: forgetful{log}}).About(t.Context(), "made", "1"); err == nil {
+		t.Error("a request is computed without the project's files")
+	}
+	bounded := source
+	bounded.Log, bounded.MaxBytes = forgetful{log}, 100
+	if _, err := bounded.About(t.Context(), "sub", "1.3"); !errors.As(err, new(*prompts.TooLargeError)) {
+		t.Error(err)
+	}
+	bounded.MaxBytes, bounded.Timeout = 0, time.Nanosecond
+	if _, err := bounded.About(t.Context(), "sub", "1.3"); !errors.As(err, new(*prompts.SlowError)) {
+		t.Error(err)
+	}
+}
+
+// forgetful is a log that keeps no exchanges.
+type forgetful struct{ store.Reader }
+
+func (forgetful) Exchanges(context.Context, int64) ([]store.Exchange, error) { return nil, nil }
+
+// TestAbout_NotFound holds that calls without a request are told apart from those that are not there.
+func TestAbout_NotFound(t *testing.T) {
+	files := map[string]string{"obelus.lua": `return { model = { url = "` + thinker(t) + `", model = "m", tries = 1 } }`}
+	for name, text := range shapes {
+		files[name] = text
+	}
+	h := project(t, files)
+	log := memory.New()
+	run(t, h, log, "later", "plans/later.lua")
+	source := prompts.Source{Generation: h.Generation(), Log: log}
+	for about, want := range map[string]string{
+		"1.1":  "no model is asked about call 1.1",
+		"1.33": `context later has no call 1.33 (did you mean "1.3"?)`,
+		"7":    "context later has no call 7",
+	} {
+		if _, err := source.About(t.Context(), "later", about); !errors.As(err, new(*prompts.NotFoundError)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", about, err)
+		}
+	}
+	if _, err := source.About(t.Context(), "absent", ""); !errors.Is(err, store.ErrNoContext) {
+		t.Error(err)
+	}
+}

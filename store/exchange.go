@@ -1,0 +1,34 @@
+package store
+
+import "unicode/utf8"
+
+// Exchange is one request to a model and its answer, kept beside the journal entry that has the
+// request's usage, where the model's settings say so. The log does not interpret it.
+type Exchange struct {
+	Hash    string // of the request, SHA-256 in hex, as it was sent
+	Request string // JSON; empty if it was too long to be kept
+	Answer  string // the text as it came; empty if there was none, or it was too long to be kept
+	Error   string // why no answer came; empty if one did
+	Usage   string // JSON: the tokens, the model that answered, why the answer ended
+
+	// RequestSize and AnswerSize are the bytes of the texts, also where they are not kept.
+	RequestSize, AnswerSize int64
+}
+
+// MaxExchange is the largest text of an exchange that is kept, in bytes.
+const MaxExchange = 4 << 20
+
+// NewExchange returns an exchange of which the texts are kept that are no larger than
+// [MaxExchange].
+func NewExchange(hash, request, answer, failure, usage string) Exchange {
+	kept := func(text string) string {
+		if len(text) > MaxExchange || !utf8.ValidString(text) {
+			return ""
+		}
+		return text
+	}
+	return Exchange{
+		Hash: hash, Request: kept(request), Answer: kept(answer), Error: kept(failure), Usage: usage,
+		RequestSize: int64(len(request)), AnswerSize: int64(len(answer)),
+	}
+}
