@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,10 @@ import (
 	"obelus/host/model/modeltest"
 )
 
+// deafMonkey is the model without its prompt, which it knows nothing of anyway: nearly all the time of
+// a request to the other goes into reading that.
+const deafMonkey = "deaf"
+
 // ollama starts the Ollama that the environment variable OBELUS_OLLAMA names, with a model that types
 // what a schema allows, and returns its address. Without it the test is skipped.
 func ollama(t *testing.T) string {
@@ -30,9 +35,6 @@ func ollama(t *testing.T) string {
 		t.Skip("skipped: OBELUS_OLLAMA names no program of Ollama to ask")
 	}
 	dir := filepath.Dir(monkey(t))
-	if err := os.WriteFile(filepath.Join(dir, "Modelfile"), []byte(modeltest.Modelfile), 0o666); err != nil {
-		t.Fatal(err)
-	}
 	address := loopback(t)
 	run := func(arguments ...string) (*exec.Cmd, *bytes.Buffer) {
 		var said bytes.Buffer
@@ -44,8 +46,13 @@ func ollama(t *testing.T) string {
 	server, _ := run("serve")
 	start(t, server)
 	await(t, "http://"+address+"/api/version")
-	if c, said := run("create", "monkey", "-f", "Modelfile"); c.Run() != nil {
-		t.Fatalf("the model is not made: %s", said)
+	for name, text := range map[string]string{"monkey": modeltest.Modelfile, deafMonkey: strings.Replace(modeltest.Modelfile, "{{ .System }} {{ .Prompt }}", ".", 1)} {
+		if err := os.WriteFile(filepath.Join(dir, "Modelfile"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if c, said := run("create", name, "-f", "Modelfile"); c.Run() != nil {
+			t.Fatalf("the model is not made: %s", said)
+		}
 	}
 	return "http://" + address + "/v1"
 }
@@ -146,10 +153,75 @@ func TestPeer_Ollama(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Ask(t.Context(), question(), nil); err == nil || !strings.Contains(err.Error(), `404 Not Found: model "nobody" not found`) {
+		if _, err := other.Ask(t.Context(), question(), nil); err == nil || !notFound.MatchString(err.Error()) {
 			t.Error(err)
 		}
 	})
+}
+
+// notFound is what a server says of a model that it has not.
+var notFound = regexp.MustCompile(`404 Not Found: model ["']nobody["'] not found`)
+
+// TestPeer_OllamaMessages asks a real server over the wire of Messages, which takes a schema there and
+// ignores it: the first answer that is no JSON, or breaks the schema, is caught, and where the server
+// did not heed the schema at all, the client goes down the ladder, and says so. What comes in the end
+// fits the schema, or is an error with the code for that.
+func TestPeer_OllamaMessages(t *testing.T) {
+	url := strings.TrimSuffix(ollama(t), "/v1")
+	response, err := http.Post(url+"/v1/messages", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode == http.StatusNotFound {
+		t.Skip("skipped: this Ollama does not speak Messages")
+	}
+	var warned []string
+	config := Config{Name: "here", Provider: "ollama", Wire: wireAnthropic, Model: "monkey", URL: url, Params: Params{MaxTokens: 200}}
+	client, err := NewClient(config, Options{Warn: func(text string) { warned = append(warned, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := parsed(t, []string{`{"type": "object", "properties": {"good": {"type": "boolean"}}, "required": ["good"], "additionalProperties": false}`})[0]
+	hot, caught, used := 1.3, 0, map[string]bool{}
+	for seed := range int64(12) {
+		q := &Request{Purpose: purposeAsk, System: "Type.", Blocks: []string{"Go."}, Schema: schema, Params: Params{Temperature: &hot, Seed: &seed, MaxTokens: 200}}
+		a, err := client.Ask(t.Context(), q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used[a.Usage.Mode] = true; a.Usage.Estimated || a.Usage.Input == 0 || a.Usage.Output == 0 {
+			t.Errorf("%d: %+v", seed, a.Usage)
+		}
+		c := config
+		c.Repairs, c.Params = -1, q.Params
+		v, err := New(c, client).Ask(t.Context(), AskInput{Prompt: "Go.", Schema: schema}, nil)
+		fault, _ := err.(*plan.Fault)
+		switch {
+		case err == nil && validate(t, schema, v) != nil:
+			t.Errorf("%v passes for an answer", v)
+		case fault != nil && fault.Code == plan.CodeSchema:
+			caught++
+		case err != nil && (fault == nil || fault.Code != codeMaxTokens):
+			t.Error(err)
+		}
+	}
+	t.Logf("%d answers are caught; modes %v; warned %q", caught, used, warned)
+	if caught == 0 {
+		t.Error("no answer is caught")
+	}
+	if len(warned) == 0 || !strings.Contains(warned[0], "mode schema does not work: the answer is not JSON, so the provider does not hold the model to the schema") {
+		t.Errorf("warned %q", warned)
+	}
+	strict := config
+	strict.Strict = true
+	client, err = NewClient(strict, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = client.Ask(t.Context(), &Request{Purpose: purposeAsk, Blocks: []string{"Go."}, Schema: schema, Params: Params{MaxTokens: 200}}, nil); err == nil || !strings.Contains(err.Error(), "strict = true allows no lower mode") {
+		t.Error(err)
+	}
 }
 
 // askFor asks a server for a value of each schema. It holds that a whole answer fits, and that one
