@@ -207,10 +207,8 @@ func appendRunEvent(t *tick, e journal.RunEvent) {
 func (t *tick) recordCall(i int) {
 	r := &t.state.Calls[i].Record
 	t.notify(r)
-	e := store.Entry{Call: r.Call, Event: string(r.Status)}
-	e.Exchanges, r.Model = r.Model.TakeExchanges()
-	t.text = r.AppendJSON(t.text[:0])
-	e.Data = string(t.text)
+	var e store.Entry
+	e, t.text = r.TakeEntry(t.text[:0])
 	t.appendEntry(e)
 }
 

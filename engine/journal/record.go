@@ -177,6 +177,16 @@ func (r Record) Entry() store.Entry {
 // JSON returns the record as encoding/json would write it.
 func (r *Record) JSON() string { return string(r.AppendJSON(nil)) }
 
+// TakeEntry is [Record.Entry] with the exchanges of the record's usage, which the record lacks from
+// then on. The text of the entry is written to a buffer, which is returned.
+func (r *Record) TakeEntry(buffer []byte) (store.Entry, []byte) {
+	e := store.Entry{Call: r.Call, Event: string(r.Status)}
+	e.Exchanges, r.Model = r.Model.TakeExchanges()
+	buffer = r.AppendJSON(buffer)
+	e.Data = string(buffer)
+	return e, buffer
+}
+
 // AppendJSON appends the record to b, as encoding/json would write it. One or two are written for
 // each call: reflection would cost a tenth of a call's time (decisions/devices-for-speed.md).
 func (r *Record) AppendJSON(b []byte) []byte {

@@ -100,9 +100,10 @@
 // A prompt is what a model was sent about a call, or with tick=2 for the plan of a tick; the latest
 // one without either: {"context","tick","calls","state","hash","recorded","request","answers"}, as
 // obelus prompt --json prints it. Where the log keeps the request, its "state" is sent. Else it is
-// computed from a copy of the context in memory, and "computed" if that is what was sent, "differs"
-// if not. As many are computed at once as runs go on (429), each for up to 10 seconds (503 prompt),
-// from contexts of up to 32 MB (422 prompt).
+// computed from a copy of the context in memory, where no activity runs, and the function of a plan
+// is asked again: it is "computed" if that is what was sent, "differs" if not. As many are computed
+// at once as runs go on (429), each for up to 10 seconds (503 prompt), from contexts of up to 32 MB
+// (422 prompt).
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed
