@@ -99,8 +99,9 @@ func (e *SlowError) Error() string {
 }
 
 // About returns the request about a call of a context, such as "1.2", or for the plan of a tick,
-// such as "2"; the latest one for an empty text. Its error is a [*NotFoundError] where no model is
-// asked, and a [*TooLargeError].
+// such as "2"; the latest one for an empty text. For a call that a fork shares it is the one that was
+// made in the context that it shares with. Its error may be a [*NotFoundError], where no model is
+// asked, [ErrNoModels], a [*TooLargeError] or a [*SlowError].
 func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	if _, err := s.Log.Head(ctx, name); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompt{Context: name, Tick: q.tick, Calls: q.calls, Recorded: q.hash}
+	p := &Prompt{Context: q.context, Tick: q.tick, Calls: q.calls, Recorded: q.hash}
 	kept, err := q.kept(ctx, s.Log)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func run(t *testing.T, h *host.Host, log store.Log, name, plan string) {
 	runner := h.Generation().Settings().Runner(log, registry)
 	start := engine.Start{Context: name, Request: request, Input: store.Some(map[string]any{"text": "Is it?"})}
 	outcome, err := runner.Run(t.Context(), start)
-	if err != nil || outcome.Status != journal.RunDone {
+	if err != nil || outcome.Status != journal.RunDone && outcome.Status != journal.RunWaiting {
 		t.Fatalf("%s: %+v, %v", plan, outcome, err)
 	}
 }
@@ -67,6 +67,8 @@ var shapes = map[string]string{
 	"plans/side.lua": `return { calls = {
 		{ _tool = "judge", text = "†input.text", _outputPath = "†state.a" }, { _tool = "judge", text = "two", _outputPath = "†state.b" },
 		{ _tool = "judge", text = "†state.a", _outputPath = "†state.c" } }, output = "†state.c" }`,
+	"plans/waits.lua": `return { calls = { { _tool = "judge", text = "†input.text", _outputPath = "†state.a" },
+		{ _tool = "judge", text = "†input.more", after = "†state.a", _outputPath = "†state.b" } }, output = "†state.b" }`,
 	"plans/later.lua": `return { calls = {
 		{ _tool = "twice", n = 3, _outputPath = "†state.n" }, { _tool = "judge", text = "one", n = "†state.n", _outputPath = "†state.a" },
 		{ _tool = "judge", text = "†state.a", _outputPath = "†state.b" } }, output = "†state.b" }`,
@@ -128,6 +130,28 @@ func TestAbout_ComputesWhatWasSent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// One that waits for an input, and gets it; and calls that run again in a fork.
+	resume := func(plan string, r engine.Resume) {
+		t.Helper()
+		request, registry, err := h.Plan(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Request = request
+		outcome, err := h.Generation().Settings().Runner(log, registry).Resume(t.Context(), r)
+		if err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v: %+v, %v", r, outcome, err)
+		}
+	}
+	more := []store.Message{{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"more": "And this?"})}}
+	if _, err := engine.Append(t.Context(), log, "waits", more); err != nil {
+		t.Fatal(err)
+	}
+	resume("plans/waits.lua", engine.Resume{Context: "waits"})
+	if _, err := journal.Fork(t.Context(), log, "side", 0, "rerun"); err != nil {
+		t.Fatal(err)
+	}
+	resume("plans/side.lua", engine.Resume{Context: "rerun", From: "1.1"})
 	source := prompts.Source{Generation: h.Generation(), Log: log}
 	asked := 0
 	for info, err := range log.Contexts(t.Context(), store.ContextFilter{}) {

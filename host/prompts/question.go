@@ -35,6 +35,9 @@ type question struct {
 
 	first bool     // it was for the first plan of a run
 	calls []string // the calls that the request was about; empty for a plan
+	// It was found by one of the calls, and not the first: that may have been asked about by itself
+	// since.
+	member bool
 }
 
 // name names the question for a person.
@@ -57,6 +60,7 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 		return nil, err
 	}
 	var found *question
+	var about *journal.Record // of the call; nil for a plan
 	for _, p := range plans {
 		if p.ByModel && (call == "" || call == strconv.Itoa(p.Tick)) {
 			found = &question{context: name, tick: p.Tick, seq: p.Start, fresh: p.Start == 0, first: p.Tick == p.First}
@@ -65,15 +69,18 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 			}
 		}
 	}
-	for _, r := range records {
+	for i, r := range records {
 		asked := r.Model != nil && r.Script == "" // else a script asked, by itself
 		if call == r.Call || call == "" && asked && (found == nil || r.Tick >= found.tick) {
-			found = askedAbout(name, r, records)
+			found, about = askedAbout(name, r, records), &records[i]
 			// Calls of an earlier tick are run again where that tick had ended.
 			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); next >= 0 {
 				found.seq = plans[next].Start
 			}
 		}
+	}
+	if about != nil && about.Model != nil && about.Model.Context != "" && about.Model.Context != name {
+		return findShared(ctx, log, found, about)
 	}
 	if found != nil {
 		return found, nil
@@ -92,6 +99,22 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 	return nil, notFound("context %s has no call %s%s", name, call, cmp.Or(near, ": obelus calls lists them"))
 }
 
+// findShared returns a question that was asked in a context that the given one shares with: others of
+// its calls may have run again since. Without that record it is the one that was found.
+func findShared(ctx context.Context, log store.Reader, found *question, r *journal.Record) (*question, error) {
+	records, err := journal.In(log, r.Model.Context).Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range records {
+		m := other.Model
+		if other.Call == r.Call && m != nil && m.Context == r.Model.Context && m.Group == r.Model.Group && m.Request == r.Model.Request {
+			return find(ctx, log, r.Model.Context, r.Call)
+		}
+	}
+	return found, nil
+}
+
 // askedAbout returns the question about a call, and about the others that the same request
 // answered.
 func askedAbout(name string, r journal.Record, records []journal.Record) *question {
@@ -101,8 +124,9 @@ func askedAbout(name string, r journal.Record, records []journal.Record) *questi
 		return q
 	}
 	first := cmp.Or(r.Model.Group, r.Call)
+	q.member = first != r.Call
 	for _, other := range records {
-		if other.Model == nil || cmp.Or(other.Model.Group, other.Call) != first {
+		if other.Model == nil || cmp.Or(other.Model.Group, other.Call) != first || other.Model.Context != r.Model.Context {
 			continue
 		}
 		q.calls = append(q.calls, other.Call)
@@ -133,7 +157,8 @@ func (q *question) kept(ctx context.Context, log store.Reader) ([]store.Exchange
 				continue
 			}
 		}
-		if all, err := log.Exchanges(ctx, e.N); err != nil || len(all) > 0 {
+		all, err := log.Exchanges(ctx, e.N)
+		if err != nil || len(all) > 0 && (!q.member || all[0].Hash == q.hash) {
 			return all, err
 		}
 	}
