@@ -122,6 +122,9 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 		p.Config = s.config(p.Request.Model)
 		return p, nil
 	}
+	if q.script {
+		return nil, notFound("the script of call %s has asked a model, in words that only the log of a model with keep = true has", q.calls[0])
+	}
 	if err := s.compute(ctx, q, p); err != nil {
 		return nil, err
 	}

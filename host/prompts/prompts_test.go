@@ -246,6 +246,33 @@ func TestAbout_GivesWhatIsKept(t *testing.T) {
 	}
 }
 
+// TestAbout_TooLongToKeep holds that a request that was too long to be kept is computed, beside the
+// answer, of which the size is known.
+func TestAbout_TooLongToKeep(t *testing.T) {
+	files := map[string]string{"obelus.lua": `return { model = { url = "` + thinker(t) + `", model = "m", tries = 1, keep = true } }`}
+	for name, text := range shapes {
+		files[name] = text
+	}
+	h := project(t, files)
+	log := memory.New()
+	run(t, h, log, "later", "plans/later.lua")
+	p, err := prompts.Source{Generation: h.Generation(), Log: shortened{log}}.About(t.Context(), "later", "1.2")
+	if err != nil || p.State != prompts.Computed || p.Hash != p.Recorded || len(p.Answers) != 1 || p.Answers[0].Text != "" || p.Answers[0].Size == 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// shortened is a log whose exchanges were too long to be kept.
+type shortened struct{ store.Reader }
+
+func (l shortened) Exchanges(ctx context.Context, n int64) ([]store.Exchange, error) {
+	all, err := l.Reader.Exchanges(ctx, n)
+	for i := range all {
+		all[i].Request, all[i].Answer = "", ""
+	}
+	return all, err
+}
+
 // forgetful is a log that keeps no exchanges.
 type forgetful struct{ store.Reader }
 

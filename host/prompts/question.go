@@ -38,6 +38,7 @@ type question struct {
 	// It was found by one of the calls, and not the first: that may have been asked about by itself
 	// since.
 	member bool
+	script bool // a script asked, by itself
 }
 
 // name names the question for a person.
@@ -70,8 +71,9 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 		}
 	}
 	for i, r := range records {
-		asked := r.Model != nil && r.Script == "" // else a script asked, by itself
-		if call == r.Call || call == "" && asked && (found == nil || r.Tick >= found.tick) {
+		// What a script asked can't be computed, and is the latest only where nothing else was asked.
+		later := r.Model != nil && (found == nil || r.Script == "" && r.Tick >= found.tick || r.Script != "" && found.script)
+		if call == r.Call || call == "" && later {
 			found, about = askedAbout(name, r, records), &records[i]
 			// Calls of an earlier tick are run again where that tick had ended.
 			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); next >= 0 {
@@ -118,7 +120,7 @@ func findShared(ctx context.Context, log store.Reader, found *question, r *journ
 // askedAbout returns the question about a call, and about the others that the same request
 // answered.
 func askedAbout(name string, r journal.Record, records []journal.Record) *question {
-	q := &question{context: name, tick: r.Tick}
+	q := &question{context: name, tick: r.Tick, script: r.Script != "" && r.Model != nil}
 	if r.Model == nil {
 		q.calls = []string{r.Call}
 		return q
