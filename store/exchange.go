@@ -18,8 +18,7 @@ type Exchange struct {
 // MaxExchange is the largest text of an exchange that is kept, in bytes.
 const MaxExchange = 4 << 20
 
-// NewExchange returns an exchange of which the texts are kept that are no larger than
-// [MaxExchange].
+// NewExchange returns an exchange without those texts that are larger than [MaxExchange].
 func NewExchange(hash, request, answer, failure, usage string) Exchange {
 	kept := func(text string) string {
 		if len(text) > MaxExchange || !utf8.ValidString(text) {

@@ -33,7 +33,7 @@ func (k *keeper) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 	return answer, err
 }
 
-// exchange returns a request and what came of it, without secrets.
+// exchange returns a request with its answer or its failure, without secrets.
 func (k *keeper) exchange(r *Request, answer, failure string, usage plan.Usage) store.Exchange {
 	return store.NewExchange(r.Hash(), k.scrub(string(r.JSON())), k.scrub(answer), k.scrub(failure), string(store.EncodeJSON(usage)))
 }

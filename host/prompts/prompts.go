@@ -1,5 +1,5 @@
-// Package prompts finds the requests that models were sent, or would be sent, and what they
-// answered. It sends nothing, and writes nothing to a log: where a log does not keep a request
+// Package prompts finds the requests that models were sent, or would be sent, and their
+// answers. It sends nothing, and writes nothing to a log: where a log does not keep a request
 // (the setting keep of a model), a copy of the context is run in memory up to the question.
 package prompts
 
@@ -27,8 +27,8 @@ type State string
 // The states of a request.
 const (
 	Sent     State = "sent"     // as it was sent: the log keeps it
-	Computed State = "computed" // made anew; equal to what was sent, if the record says what that was
-	Differs  State = "differs"  // made anew, and not what was sent: scripts, settings or the log have changed
+	Computed State = "computed" // made anew; equal to the request that was sent, as far as the record has its hash
+	Differs  State = "differs"  // made anew, and another than was sent: scripts, settings or the log have changed
 	Next     State = "next"     // not sent yet
 )
 
@@ -99,9 +99,9 @@ func (e *SlowError) Error() string {
 }
 
 // About returns the request about a call of a context, such as "1.2", or for the plan of a tick,
-// such as "2"; the latest one for an empty text. For a call that a fork shares it is the one that was
-// made in the context that it shares with. Its error may be a [*NotFoundError], where no model is
-// asked, [ErrNoModels], a [*TooLargeError] or a [*SlowError].
+// such as "2"; the latest one for an empty text. For a call that a fork shares it is the one in the
+// context where the call was made. Its error may be a [*NotFoundError], where no model is asked,
+// [ErrNoModels], a [*TooLargeError] or a [*SlowError].
 func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	if _, err := s.Log.Head(ctx, name); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.take(kept); err != nil {
+	if err := p.addKept(kept); err != nil {
 		return nil, err
 	}
 	if p.Request != nil {
@@ -134,8 +134,8 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	return p, nil
 }
 
-// take takes over what the log keeps.
-func (p *Prompt) take(kept []store.Exchange) error {
+// addKept adds the exchanges that the log keeps.
+func (p *Prompt) addKept(kept []store.Exchange) error {
 	for i, x := range kept {
 		a := Answer{Hash: x.Hash, Text: x.Answer, Size: x.AnswerSize, Error: x.Error, Usage: json.RawMessage(x.Usage)}
 		if x.Request != "" {
@@ -242,8 +242,8 @@ func (s Source) Next(ctx context.Context, start engine.Start, registry *plan.Reg
 	return p, err
 }
 
-// run has a function run something over a copy of a log until a model is asked, and fills in what
-// that is asked. about names the question.
+// run has a function run something over a copy of a log until a model is asked, and adds that
+// request to the prompt. about names the question.
 func (s Source) run(ctx context.Context, log store.Log, registry *plan.Registry, p *Prompt, about string, do func(*capture, *engine.Runner) error) error {
 	if !registry.HasModel() {
 		return ErrNoModels
@@ -278,7 +278,7 @@ func (s Source) copy(ctx context.Context, name string) (*memory.Log, error) {
 	return memory.Copy(ctx, s.Log, needed...)
 }
 
-// needed names the contexts that a run in a context looks at: that one, what it was forked from,
+// needed names the contexts that a run in a context looks at: that one, those it was forked from,
 // the contexts of the calls around it, and those of its delegates, however deep.
 func (s Source) needed(ctx context.Context, name string) (names []string, err error) {
 	size, seen := int64(0), map[string]bool{}

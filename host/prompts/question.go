@@ -101,8 +101,8 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 	return nil, notFound("context %s has no call %s%s", name, call, cmp.Or(near, ": obelus calls lists them"))
 }
 
-// findShared returns a question that was asked in a context that the given one shares with: others of
-// its calls may have run again since. Without that record it is the one that was found.
+// findShared returns a question as it was asked in the context with which a fork shares it: others
+// of its calls may have run again in the fork. Without that record it is the one that was found.
 func findShared(ctx context.Context, log store.Reader, found *question, r *journal.Record) (*question, error) {
 	records, err := journal.In(log, r.Model.Context).Records(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func askedAbout(name string, r journal.Record, records []journal.Record) *questi
 	return q
 }
 
-// kept returns what the log keeps of the newest asking of the question: its request, and those that
-// repaired its answer.
+// kept returns the exchanges that the log keeps of the newest asking of the question: its own, and
+// those that repaired its answer.
 func (q *question) kept(ctx context.Context, log store.Reader) ([]store.Exchange, error) {
 	f := store.JournalFilter{Context: q.context, Newest: true, Event: journal.EventPlan}
 	if len(q.calls) > 0 {

@@ -185,7 +185,7 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// getPrompt answers with what a model was sent about a call, or for the plan of a tick.
+// getPrompt answers with the request to a model about a call, or for the plan of a tick.
 func (s timeline) getPrompt(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
 	_, position := q.call("call")

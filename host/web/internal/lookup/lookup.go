@@ -41,8 +41,8 @@ const (
 	promptBytes = 32 << 20
 )
 
-// Prompt returns what a model was sent about a call of a context, such as "1.2", or for the plan of
-// a tick, such as "2"; the latest request for an empty text. Where the request has to be computed,
+// Prompt returns the request to a model about a call of a context, such as "1.2", or for the plan
+// of a tick, such as "2"; the latest one for an empty text. Where the request has to be computed,
 // admit takes a place for that, see [prompts.Source].
 func (p Project) Prompt(ctx context.Context, name, about string, admit func() (leave func(), err error)) (*prompts.Prompt, error) {
 	source := prompts.Source{Generation: p.Host.Generation(), Log: p.Log, Timeout: promptTime, MaxBytes: promptBytes, Admit: admit}
