@@ -58,7 +58,7 @@ func solutionSchema(p plan.Proposal, c Config, loose bool) fit.Object {
 	}
 	properties := fit.Object{}
 	if m.thinks {
-		properties = append(properties, member("thinking", anyText))
+		properties = append(properties, member(thinkingField, anyText))
 	}
 	return closedObject(append(properties, member("calls", calls), member("output", output)), nil, m.defs)
 }
@@ -402,7 +402,7 @@ func AnswersSchema(questions []plan.Question, c Config) fit.Object {
 	m := &composer{names: map[string]string{}, shared: map[string]string{}}
 	properties := fit.Object{}
 	if c.Think {
-		properties = append(properties, member("thinking", anyText))
+		properties = append(properties, member(thinkingField, anyText))
 	}
 	for _, q := range questions {
 		m.share(q, questions)

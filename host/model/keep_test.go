@@ -85,3 +85,21 @@ func TestKeep(t *testing.T) {
 		}
 	}
 }
+
+// TestRequest_Calls holds that the calls of a request are known from it alone.
+func TestRequest_Calls(t *testing.T) {
+	m := New(Config{Name: "m", Think: true}, nil)
+	r := m.AnswerRequest([]plan.Question{{ID: "1.2"}, {ID: "1.3"}})
+	again, err := ParseRequest(r.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*Request{r, again} {
+		if calls := strings.Join(r.Calls(), " "); calls != "1.2 1.3" {
+			t.Errorf("its calls are %s", calls)
+		}
+	}
+	if calls := m.AskRequest(AskInput{Prompt: "Which?"}).Calls(); calls != nil {
+		t.Errorf("a script's question has the calls %v", calls)
+	}
+}

@@ -109,6 +109,9 @@ func withoutNulls(call map[string]any) map[string]any {
 	return made
 }
 
+// thinkingField is the field of an answer for the model's reasoning, where it is to think first.
+const thinkingField = "thinking"
+
 // answerField is the field of the answer to a question of a script, beside the model's reasoning.
 const answerField = "value"
 
@@ -136,7 +139,7 @@ func (m *Model) AskRequest(in AskInput) *Request {
 	if m.config.Think {
 		c := &composer{names: map[string]string{}}
 		value := (&scope{composer: c, name: answerField, root: r.Schema}).moved(r.Schema)
-		r.Schema = closedObject(fit.Object{member("thinking", anyText), member(answerField, value)}, nil, c.defs)
+		r.Schema = closedObject(fit.Object{member(thinkingField, anyText), member(answerField, value)}, nil, c.defs)
 	}
 	return r
 }

@@ -45,6 +45,21 @@ type Params struct {
 	Effort      string   `json:"effort,omitempty"`
 }
 
+// Calls returns the latent calls that the request is about, such as "1.2"; nil for another purpose
+// than their answers.
+func (r *Request) Calls() (calls []string) {
+	schema, ok := r.Schema.(fit.Object)
+	if !ok || r.Purpose != purposeAnswer {
+		return nil
+	}
+	for _, m := range schema.Object("properties") {
+		if m.Name != thinkingField {
+			calls = append(calls, m.Name)
+		}
+	}
+	return calls
+}
+
 // Hash returns the SHA-256 of the request as JSON, in hex: of all that the model is shown.
 func (r *Request) Hash() string { return hashOf(r.JSON()) }
 

@@ -134,6 +134,15 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 	return p, nil
 }
 
+// setRequest sets the request, which knows its calls best: some of those that were asked about
+// together may have been asked about again since.
+func (p *Prompt) setRequest(r *model.Request) {
+	p.Request = r
+	if calls := r.Calls(); calls != nil {
+		p.Calls = calls
+	}
+}
+
 // addKept adds the exchanges that the log keeps.
 func (p *Prompt) addKept(kept []store.Exchange) error {
 	for i, x := range kept {
@@ -144,7 +153,8 @@ func (p *Prompt) addKept(kept []store.Exchange) error {
 				return err
 			}
 			if i == 0 {
-				p.Request, p.State, p.Hash, p.Recorded = r, Sent, x.Hash, x.Hash
+				p.setRequest(r)
+				p.State, p.Hash, p.Recorded = Sent, x.Hash, x.Hash
 			} else if p.Request != nil {
 				a.Added = slices.DeleteFunc(slices.Clone(r.Blocks), func(b string) bool { return slices.Contains(p.Request.Blocks, b) })
 			}
@@ -256,7 +266,8 @@ func (s Source) run(ctx context.Context, log store.Log, registry *plan.Registry,
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case r != nil:
-		p.Request, p.Hash, p.Config = r, r.Hash(), c.config
+		p.setRequest(r)
+		p.Hash, p.Config = r.Hash(), c.config
 		return nil
 	case err != nil:
 		return err

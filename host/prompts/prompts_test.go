@@ -246,6 +246,47 @@ func TestAbout_GivesWhatIsKept(t *testing.T) {
 	}
 }
 
+// TestAbout_Retried holds that of two calls that one request was about, and of which one was asked
+// about again, each has its own newest request.
+func TestAbout_Retried(t *testing.T) {
+	for _, failing := range []string{"1.1", "1.2"} {
+		server := modeltest.NewServer(t)
+		server.Answer = func(r *modeltest.Request) modeltest.Reply {
+			if r.Number > 1 {
+				return modeltest.Reply{Text: `{"` + failing + `":"fine"}`}
+			}
+			return modeltest.Reply{Text: strings.Replace(`{"1.1":"fine","1.2":"fine"}`, `"`+failing+`":"fine"`, `"`+failing+`":1`, 1)}
+		}
+		h := project(t, map[string]string{
+			"obelus.lua":    `return { model = { url = "` + server.URL + `", model = "m", tries = 1, repairs = 0, keep = true } }`,
+			"plans/two.lua": `return { tools = { judge = {} }, calls = { { _tool = "judge", n = 1, _outputPath = "†state.a" }, { _tool = "judge", n = 2, _outputPath = "†state.b" } } }`,
+		})
+		log := memory.New()
+		request, registry, err := h.Plan("plans/two.lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := h.Generation().Settings().Runner(log, registry)
+		if outcome, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunFailed {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		if outcome, err := runner.Resume(t.Context(), engine.Resume{Context: "c", Request: request, Retry: []string{failing}}); err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		for _, call := range []string{"1.1", "1.2"} {
+			p, err := prompts.Source{Generation: h.Generation(), Log: log}.About(t.Context(), "c", call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := strings.Join(p.Request.Blocks, "\n")
+			both := strings.Contains(blocks, "## Call 1.1") && strings.Contains(blocks, "## Call 1.2")
+			if p.State != prompts.Sent || !strings.Contains(blocks, "## Call "+call) || both != (call != failing) || len(p.Calls) == 2 != both || len(p.Answers) != 1 {
+				t.Errorf("of %s, once %s was retried: %+v\n%s", call, failing, p, blocks)
+			}
+		}
+	}
+}
+
 // TestAbout_TooLongToKeep holds that a request that was too long to be kept is computed, beside the
 // answer, of which the size is known.
 func TestAbout_TooLongToKeep(t *testing.T) {
