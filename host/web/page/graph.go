@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"obelus/engine"
@@ -44,11 +43,11 @@ type graphView struct {
 
 // planMade is a tick's plan as it was made, and by whom.
 type planMade struct {
-	By       string // a function or a model; empty for a plan that is a list of calls
-	Usage    string // of the model
-	Refused  bool   // the calls were refused, and its planner asked again
-	Calls    node
-	Commands []string
+	By      string // a function or a model; empty for a plan that is a list of calls
+	Usage   string // of the model
+	Refused bool   // the calls were refused, and its planner asked again
+	ByModel bool
+	Calls   node
 }
 
 // graphNode is a call, or all calls of a tool.
@@ -107,8 +106,7 @@ func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round
 	made.Calls = newRoom().treeOf("calls", "", calls, "")
 	switch {
 	case event.ByModel:
-		made.By, made.Usage = "a model", usageText(event.Model)
-		made.Commands = []string{commandOf("prompt", strconv.Itoa(tick), "-c", name)}
+		made.By, made.ByModel, made.Usage = "a model", true, usageText(event.Model)
 	case event.Planner:
 		made.By = "the plan's function"
 	}

@@ -95,6 +95,7 @@ func (p *Page) Routes() []Route {
 		{"GET /{$}", host.MayRead, p.home},
 		{"GET /runs", host.MayRead, p.view(p.runs)},
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
+		{"GET /runs/{context}/prompt", host.MayRead, p.view(p.prompt)},
 		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
 		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
 		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},
