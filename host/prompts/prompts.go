@@ -290,7 +290,7 @@ func (s Source) copy(ctx context.Context, name string) (*memory.Log, error) {
 }
 
 // needed names the contexts that a run in a context looks at: that one, those it was forked from,
-// the contexts of the calls around it, and those of its delegates, however deep.
+// the contexts of the calls around it, and its delegates' contexts, however deep.
 func (s Source) needed(ctx context.Context, name string) (names []string, err error) {
 	size, seen := int64(0), map[string]bool{}
 	add := func(name string) (store.Origin, error) {
