@@ -12,6 +12,8 @@ import (
 	"obelus/host/schedule/ledger"
 	"obelus/host/web/internal/lookup"
 	"obelus/store"
+
+	"github.com/aymanbagabas/go-udiff"
 )
 
 // scriptsView is the project's scripts, as they are loaded.
@@ -87,22 +89,65 @@ func (l reader) schedules(r *http.Request) (rows []scheduleRow, err error) {
 	return rows, nil
 }
 
-// sourceView is a script as it was when calls ran it.
+// script is a script as it was when calls ran it.
+type script struct{ Generation, Path, SHA256, Source string }
+
+// sourceView is a script, whole or as it differs from an earlier one.
 type sourceView struct {
-	Path, Generation, SHA256 string
-	Lines                    []string
-	Present                  bool // it is of the loaded generation
+	script
+	Lines   []string
+	Present bool         // it is of the loaded generation
+	Before  *script      // the earlier one; nil where the script is shown whole
+	Changes []sourceLine // since then
+}
+
+// sourceLine is a line of a difference.
+type sourceLine struct {
+	Sign string // + or -; … before a part that is left out; empty for a line that is the same
+	Text string
 }
 
 func (p *Page) source(r *http.Request) (*content, error) {
-	var script struct{ Generation, Path, SHA256, Source string }
-	path := "/v1/code/" + url.PathEscape(r.PathValue("generation")) + fileLink("", r.PathValue("path"))
-	if err := p.do(r, act{http.MethodGet, path, nil}, &script); err != nil {
+	read := func(generation string) (s script, err error) {
+		path := "/v1/code/" + url.PathEscape(generation) + fileLink("", r.PathValue("path"))
+		return s, p.do(r, act{http.MethodGet, path, nil}, &s)
+	}
+	shown, err := read(r.PathValue("generation"))
+	if err != nil {
 		return nil, err
 	}
-	v := sourceView{Path: script.Path, Generation: script.Generation, SHA256: script.SHA256, Present: script.Generation == p.config.Host.Generation().Digest}
-	v.Lines = strings.Split(strings.TrimSuffix(script.Source, "\n"), "\n")
-	return &content{Title: script.Path, Section: "scripts", Template: "source", Data: v, Still: true}, nil
+	v := sourceView{script: shown, Present: shown.Generation == p.config.Host.Generation().Digest}
+	if from := r.URL.Query().Get("from"); from != "" {
+		before, err := read(from)
+		if err != nil {
+			return nil, err
+		}
+		v.Before, v.Changes = &before, sourceChanges(before.Source, shown.Source)
+	} else {
+		v.Lines = strings.Split(strings.TrimSuffix(shown.Source, "\n"), "\n")
+	}
+	return &content{Title: shown.Path, Section: "scripts", Template: "source", Data: v, Still: true}, nil
+}
+
+// linesAround is the number of lines that are shown around a difference.
+const linesAround = 3
+
+// sourceChanges returns the lines that differ between two versions of a script, with some around
+// them.
+func sourceChanges(before, after string) (lines []sourceLine) {
+	edits := udiff.Lines(before, after)
+	diff, err := udiff.ToUnifiedDiff("", "", before, edits, linesAround)
+	if err != nil { // which edits of the text itself do not give
+		return nil
+	}
+	for _, hunk := range diff.Hunks {
+		lines = append(lines, sourceLine{"…", fmt.Sprintf("line %d", hunk.ToLine)})
+		for _, line := range hunk.Lines {
+			sign := map[udiff.OpKind]string{udiff.Insert: "+", udiff.Delete: "-"}[line.Kind]
+			lines = append(lines, sourceLine{sign, strings.TrimSuffix(line.Content, "\n")})
+		}
+	}
+	return lines
 }
 
 // keys is the page that lists the keys.

@@ -339,12 +339,12 @@ func TestScripts_Figures(t *testing.T) {
 			}
 		}
 	}
-	s.write("activities/shop.lua", shop["activities/shop.lua"]+"\n")
+	s.write("activities/shop.lua", strings.Replace(shop["activities/shop.lua"], "call.amount > 50", "call.amount > 90", 1))
 	if err := s.host.Reload().Err; err != nil {
 		t.Fatal(err)
 	}
 	s.run("order-9", "plans/order.lua", `{"amount":20}`)
-	old := find(s.page("/scripts").doc, "div", "id", "scripts")
+	changes, old := false, find(s.page("/scripts").doc, "div", "id", "scripts")
 	for a := range elements(old) {
 		if strings.HasPrefix(attr(a, "href"), "/source/") && strings.HasSuffix(attr(a, "href"), "/activities/shop.lua") && len(textOf(a)) == 7 {
 			if text := textOf(find(s.page(attr(a, "href")).doc, "main")); !strings.Contains(text, "other scripts are loaded now") {
@@ -352,6 +352,16 @@ func TestScripts_Figures(t *testing.T) {
 			}
 			old = nil
 		}
+		if textOf(a) == "changes since" {
+			text := textOf(find(s.page(attr(a, "href")).doc, "main"))
+			if !strings.Contains(text, "- if call.amount > 50 then") || !strings.Contains(text, "+ if call.amount > 90 then") || strings.Contains(text, "went on") {
+				t.Errorf("the changes are %s", text)
+			}
+			changes = true
+		}
+	}
+	if !changes {
+		t.Error("there is no link to the changes")
 	}
 	if old != nil {
 		t.Errorf("there is no link to the version that ran before: %s", textOf(old))
