@@ -385,7 +385,7 @@ func (c *Client) statusFailure(response *http.Response) *failure {
 	if said != "" {
 		message += ": " + said
 	}
-	f := failed(errors.New(message+c.hint(status, response.Header)), retryable(status, code))
+	f := failed(errors.New(message+c.hint(status, response.Header, said)), retryable(status, code))
 	f.status, f.said, f.after = status, said, retryAfter(response.Header)
 	return f
 }
@@ -398,8 +398,8 @@ func statusText(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }
 
-// hint ends an error by what to do about it.
-func (c *Client) hint(status int, h http.Header) string {
+// hint ends an error with advice about it. said is the provider's own text.
+func (c *Client) hint(status int, h http.Header, said string) string {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		if c.config.Key == "" {
@@ -408,12 +408,37 @@ func (c *Client) hint(status int, h http.Header) string {
 		return fmt.Sprintf(" (the key is that of the environment variable %s)", c.config.Key)
 	case status == http.StatusNotFound:
 		return fmt.Sprintf(" (is the model %q there, and url right?)", c.config.Model)
+	case status == http.StatusBadRequest:
+		if setting := c.config.settingIn(said); setting != "" {
+			return fmt.Sprintf(" (the setting %s of the model asks for it: leave it out for a model that does not take it)", setting)
+		}
 	case status >= 300 && status < 400:
 		to := "another address"
 		if u, err := url.Parse(h.Get("Location")); err == nil && u.Host != "" {
 			to = u.Host
 		}
 		return fmt.Sprintf(" (it points to %s, which is not followed: the key would go there; if that is right, change url)", c.excerpt(to))
+	}
+	return ""
+}
+
+// settingIn returns the setting that a provider's refusal is about, if the configuration has it;
+// else empty.
+func (c Config) settingIn(said string) string {
+	said = strings.ToLower(said)
+	for _, of := range []struct {
+		setting string
+		isSet   bool
+		words   []string
+	}{
+		{"effort", c.Effort != "", []string{"thinking", "reasoning", "effort"}},
+		{"temperature", c.Temperature != nil, []string{"temperature"}},
+		{"top_p", c.TopP != nil, []string{"top_p"}},
+		{"seed", c.Seed != nil, []string{"seed"}},
+	} {
+		if of.isSet && slices.ContainsFunc(of.words, func(word string) bool { return strings.Contains(said, word) }) {
+			return of.setting
+		}
 	}
 	return ""
 }

@@ -70,6 +70,20 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestRetry_NamesTheSetting holds that a refusal of a parameter names the setting that asks for it.
+func TestRetry_NamesTheSetting(t *testing.T) {
+	const hint = "the setting effort of the model asks for it: leave it out"
+	for effort, want := range map[string]bool{"low": true, "": false} {
+		s := newSetUp(t, Config{Params: Params{Effort: effort}})
+		s.server.Answer = worded
+		s.faults(modeltest.RefusesEffort)
+		_, err := s.Ask(t.Context(), question(), nil)
+		if got := err != nil && strings.Contains(err.Error(), "does not support thinking") && strings.Contains(err.Error(), hint); got != want {
+			t.Errorf("with effort %q: %v", effort, err)
+		}
+	}
+}
+
 // TestRetry_LongerForSlowModels holds that a model that is given long may be silent for longer.
 func TestRetry_LongerForSlowModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

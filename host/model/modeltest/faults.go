@@ -17,6 +17,7 @@ const (
 	Overloaded            // 529
 	ServerError           // 500
 	Unauthorized          // 401, whose message has the key that was sent
+	RefusesEffort         // 400 where an effort is asked for
 	RefusesSchema         // 400 that names the schema, where one is asked for in a way to hold the model to it
 	WebPage               // HTML, with 200
 	BadGateway            // HTML, with 502
@@ -52,6 +53,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, request *Request, 
 	case Unauthorized:
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key")
 		sendError(w, http.StatusUnauthorized, "authentication_error", "this key is not known: "+key)
+	case RefusesEffort:
+		if request.Body["reasoning_effort"] == nil && request.Body["output_config"] == nil {
+			return false
+		}
+		sendError(w, http.StatusBadRequest, "invalid_request_error", "this model does not support thinking")
 	case RefusesSchema:
 		if request.Mode != "schema" && request.Mode != "tools" {
 			return false

@@ -15,7 +15,8 @@ import (
 var views = []string{
 	"/runs", "/runs?status=failed", "/runs/order-1", "/runs/order-1?sel=1.2", "/runs/order-1?tab=timeline", "/runs/order-1?tab=calls&sel=1.3", "/runs/order-1?tab=log",
 	"/runs/order-2?tab=state&why=state.letter", "/runs/order-2?at=3&tab=state", "/runs/order-2?tab=output", "/runs/order-2/rerun?from=1.2", "/runs/many", "/diff?a=order-2&a_at=3&b=order-2",
-	"/inbox", "/plans", "/plans/order.lua", "/scripts", "/keys", "/login", "/nothing",
+	"/runs?waiting=state.answer", "/runs/order-1?tab=timeline&group=tool", "/runs/order-1?sel=1.3&follow=up",
+	"/inbox", "/plans", "/plans/order.lua?from=order-2", "/scripts", "/keys", "/login", "/nothing",
 }
 
 // filled serves a project in which runs are done, have failed, wait and are held.
