@@ -265,8 +265,9 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	if start.Context, err = a.writeContext(); err != nil {
 		return nil, err
 	}
+	start.New = a.context == ""
 	var missing error
-	if a.context == "" { // checked before a log is created
+	if start.New { // checked before a log is created
 		missing = start.MissingInput(ctx, nil, registry.Schemas...)
 	}
 	if missing == nil {

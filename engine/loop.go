@@ -71,11 +71,14 @@ type loop struct {
 	detachedTicks []*tickRun // ticks that are over except for fire-and-forget calls
 }
 
-func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
+func (r *Runner) newLoop(ctx context.Context, name string, isNew bool) (*loop, error) {
 	growStack(0) // scripts run on this goroutine too
-	view, err := store.OpenView(ctx, r.Log, name)
-	if err != nil {
-		return nil, err
+	view := store.NewView(r.Log, name)
+	if !isNew {
+		var err error
+		if view, err = store.OpenView(ctx, r.Log, name); err != nil {
+			return nil, err
+		}
 	}
 	runner := *r
 	if runner.pool == nil {

@@ -116,3 +116,31 @@ func TestJournal_ReadOnce(t *testing.T) {
 		}
 	}
 }
+
+func (l countedLog) Head(ctx context.Context, name string) (int64, error) {
+	*l.read++
+	return l.Log.Head(ctx, name)
+}
+
+// TestStart_New holds that nothing is looked up for a run in a new context, and that a context which
+// exists all the same is taken as it is: its run may not have ended.
+func TestStart_New(t *testing.T) {
+	log := countedLog{memory.New(), new(int)}
+	registry := plan.NewRegistry()
+	registry.Activities["one"] = &plan.Registered{Name: "one", Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: 1}, nil
+	})}
+	runner := &engine.Runner{Log: log, Registry: registry}
+	start := engine.Start{Context: "c", New: true, Request: readPlan(t, `[{"_tool": "one", "_outputPath": "†state.a"}]`)}
+	outcome, err := runner.Run(t.Context(), start)
+	if err != nil || outcome.Status != journal.RunDone || *log.read != 0 {
+		t.Errorf("%v, %v; %d reads", outcome, err, *log.read)
+	}
+	start.Request = readPlan(t, `[{"_tool": "one", "x": "†state.b", "_outputPath": "†state.a"}]`)
+	if outcome, err := runner.Run(t.Context(), start); err != nil || outcome.Status != journal.RunWaiting {
+		t.Errorf("a second run in it: %v, %v", outcome, err)
+	}
+	if _, err := runner.Run(t.Context(), start); !errors.As(err, new(*engine.UnfinishedError)) {
+		t.Errorf("a third one, while the second waits: %v", err)
+	}
+}

@@ -63,7 +63,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if last.Tick == 0 {
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to resume", s.Context)}
 	}
-	l, err := r.newLoop(ctx, s.Context)
+	l, err := r.newLoop(ctx, s.Context, false)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (r *Runner) Run(ctx context.Context, s Start) (*journal.Outcome, error) {
 var errNoRequest = errors.New("there is nothing to run: the start needs a request, with calls or a planner")
 
 func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error) {
-	l, err := r.newLoop(ctx, s.Context)
+	l, err := r.newLoop(ctx, s.Context, s.New)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (r *Runner) check(ctx context.Context, s Start, show bool) (*plan.Plan, err
 			return nil, err
 		}
 	}
-	l, err := r.newLoop(ctx, s.Context)
+	l, err := r.newLoop(ctx, s.Context, s.New)
 	if err != nil {
 		return nil, err
 	}

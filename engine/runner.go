@@ -134,6 +134,10 @@ type Start struct {
 	// ([store.Batch].Once), also if another process makes it first.
 	Once bool
 
+	// New says that no log can have the context, since its name has just been made: it is not looked
+	// up before the first append. Where it exists all the same, the run goes on as without New.
+	New bool
+
 	// Labels are kept with the run, for lists; see [store.CheckLabels].
 	Labels map[string]string
 

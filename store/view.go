@@ -55,7 +55,14 @@ func OpenView(ctx context.Context, log Reader, name string) (*View, error) {
 	if err != nil && !absent {
 		return nil, err
 	}
-	return &View{log: log, context: name, base: seq, absent: absent, writes: WriteIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}, nil
+	view := NewView(log, name)
+	view.base, view.absent = seq, absent
+	return view, nil
+}
+
+// NewView is [OpenView] for a context that the log is known to lack.
+func NewView(log Reader, name string) *View {
+	return &View{log: log, context: name, absent: true, writes: WriteIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}
 }
 
 // ViewOf is a view of messages alone, without a log. Their seqs count from 1 there.

@@ -76,6 +76,9 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if asked.Once {
 			decoded = start.Input
 		}
+		if start.New {
+			return start.MissingInput(ctx, nil, start.Registry.Schemas...)
+		}
 		return start.MissingInput(ctx, s.log, start.Registry.Schemas...)
 	}
 	if asked.Once {
@@ -229,6 +232,7 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	if start.Input.Set = len(q.Input) > 0 && string(q.Input) != "null"; start.Input.Set && q.Input[0] != '{' {
 		return start, q.readInput(&start)
 	}
+	start.New = q.Context == nil
 	start.Context, err = contextFor(q.Context)
 	return start, err
 }
