@@ -10,9 +10,9 @@ import (
 )
 
 // Copy returns a log with copies of contexts of another log: their messages and journals, with the
-// seqs, positions and dates that they have there. A fork has what it shares as its own. Contexts
-// that are absent are left out. Lines of scripts, scripts and exchanges are not copied, and no
-// copy is held.
+// seqs, positions and dates that they have there. The shared messages and entries of a fork are
+// copied as its own. Contexts that are absent are left out. Lines of scripts, scripts and exchanges
+// are not copied, and no copy is held.
 func Copy(ctx context.Context, from store.Reader, contexts ...string) (*Log, error) {
 	l := New()
 	entries := map[int64]store.Entry{}
@@ -48,8 +48,8 @@ func Copy(ctx context.Context, from store.Reader, contexts ...string) (*Log, err
 	return l, nil
 }
 
-// copyContext reads a context of another log. What is appended to it meanwhile is left out, where
-// an append would be torn apart.
+// copyContext reads a context of another log. It leaves out appends that come meanwhile, of which
+// it could read only a part.
 func copyContext(ctx context.Context, from store.Reader, name string) (*memoryContext, []store.Entry, error) {
 	info, err := from.Info(ctx, name)
 	if err != nil {

@@ -29,7 +29,7 @@ func New(ctx context.Context, log store.Reader, every time.Duration) *Listener {
 	return l
 }
 
-// run tells of appends until ctx is done. Errors of the log are left to the run, which meets them
+// run reports appends until ctx is done. Errors of the log are left to the run, which meets them
 // when it looks.
 func (l *Listener) run(ctx context.Context, log store.Reader, every time.Duration) {
 	defer close(l.stopped)
