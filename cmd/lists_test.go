@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -68,7 +69,9 @@ func oneOfMany(i int) store.Batch {
 	case i%100 == 1:
 		s.Status, s.Waiting, s.Wakes, s.WaitingOn = "waiting", 1, true, []string{"†input.amount", fmt.Sprintf("†input.x%d", i%300)}
 	case i%200 == 5:
-		s.Status, s.Retrying = "running", 2
+		s.Status, s.Retrying, s.Due = "waiting", 2, time.Now().Add(time.Hour)
+	case i%200 == 7:
+		s.Status, s.Retrying, s.Due = "running", 1, time.Now() // its process has died
 	case i%50 == 2:
 		b.Create = &store.Origin{Parent: fmt.Sprintf("run-%07d", i-2), Call: "1.1"}
 	case i%30 == 3:
@@ -88,7 +91,7 @@ var lists = []struct{ args, query, where string }{
 	{"--label customer=7 --plan plans/p7.lua", "label=customer=7&plan=plans/p7.lua", "parent IS NULL AND labels ->> 'customer' = '7' AND plan = 'plans/p7.lua'"},
 	{"--search N-00001", "q=N-00001", "parent IS NULL AND context LIKE '%n-00001%'"},
 	{"--held", "held=true", "parent IS NULL AND held > 0"},
-	{"--retrying", "retrying=true", "parent IS NULL AND retrying > 0"},
+	{"--retrying", "retrying=true", "parent IS NULL AND retrying > 0 AND status = 'waiting'"},
 	{"--waiting-on input.x101", "waiting=input.x101", `parent IS NULL AND waiting_on LIKE '%"†input.x101"%'`},
 	{"--waiting-on †input.amount --status waiting", "waiting=%E2%80%A0input.amount&status=waiting", `parent IS NULL AND status = 'waiting' AND waiting_on LIKE '%"†input.amount"%'`},
 	{"--since 1h --until 1h", "since=2000-01-01T00:00:00Z&until=2000-01-01T00:00:00Z", "0"},
@@ -99,7 +102,7 @@ var lists = []struct{ args, query, where string }{
 func TestLists_AgainstSQL(t *testing.T) {
 	dir := manyRuns(t)
 	db := openPlain(t, filepath.Join(dir, ".obelus/log.db"))
-	p, address := serving(t, dir, "-q")
+	p, address := serving(t, dir, "-q", "--no-resume")
 	get := func(path string, into any) {
 		t.Helper()
 		r, err := http.Get(address + path)

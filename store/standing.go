@@ -40,7 +40,7 @@ type Standing struct {
 }
 
 // MostWaitingOn bounds the paths in a standing.
-const MostWaitingOn = 8
+const MostWaitingOn = 32
 
 // Equal reports whether two standings are the same.
 func (s Standing) Equal(other Standing) bool {
@@ -65,7 +65,7 @@ type ContextFilter struct {
 	Due      time.Time // only those due by this time
 
 	Retrying  bool   // only those with calls that pause before another attempt
-	WaitingOn string // only those that wait for this path
+	WaitingOn string // only those that wait for this path, as far as their standings name it
 
 	// After continues a list: only contexts that come after this one.
 	After ContextMark

@@ -15,6 +15,9 @@ import (
 // List yields the contexts that a filter picks and whose newest run has one of some statuses, as
 // [journal.StatusOf] has them; none for all. The filter's own statuses are ignored.
 func List(ctx context.Context, log store.Reader, f store.ContextFilter, statuses []journal.RunStatus) iter.Seq2[store.ContextInfo, error] {
+	if f.Retrying && len(statuses) == 0 {
+		statuses = retryStatuses
+	}
 	f.Statuses = recordedAs(statuses)
 	return func(yield func(store.ContextInfo, error) bool) {
 		for info, err := range log.Contexts(ctx, f) {
@@ -23,12 +26,19 @@ func List(ctx context.Context, log store.Reader, f store.ContextFilter, statuses
 				return
 			}
 			status, _ := journal.StatusOf(info)
-			if (len(statuses) == 0 || slices.Contains(statuses, status)) && !yield(info, nil) {
+			picked := len(statuses) == 0 || slices.Contains(statuses, status)
+			if f.Retrying {
+				picked = picked && slices.Contains(retryStatuses, status)
+			}
+			if picked && !yield(info, nil) {
 				return
 			}
 		}
 	}
 }
+
+// retryStatuses are the statuses of runs whose calls are tried again by themselves.
+var retryStatuses = []journal.RunStatus{journal.RunRunning, journal.RunWaiting}
 
 // recordedAs returns the statuses of standings among which runs of some statuses are; nil for all.
 func recordedAs(statuses []journal.RunStatus) (recorded []string) {
@@ -73,7 +83,8 @@ func Count(ctx context.Context, log store.Reader, f store.ContextFilter) (map[jo
 		}
 	}
 	for status, n := range counts {
-		if n <= 0 { // a run may have ended between the two looks
+		// A run may have ended between the two looks.
+		if n <= 0 || f.Retrying && !slices.Contains(retryStatuses, status) {
 			delete(counts, status)
 		}
 	}

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"slices"
+
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -45,6 +47,9 @@ func Summarize(info store.ContextInfo) Summary {
 		Context: info.Context, Status: status, Stopped: stopped, Plan: at.Plan, Tick: at.Tick, Error: at.Error, Labels: at.Labels,
 		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held, Retrying: at.Retrying, WaitingOn: at.WaitingOn,
 		Messages: info.Messages, Bytes: info.Bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
+	}
+	if !slices.Contains(retryStatuses, status) { // its process died in a pause
+		s.Retrying = 0
 	}
 	if status == journal.RunWaiting && !at.Due.IsZero() {
 		s.Due = store.FormatDate(at.Due)

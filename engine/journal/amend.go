@@ -72,7 +72,7 @@ func AppendInput(ctx context.Context, log store.ReadAppender, name string, n int
 	}
 	appended, err := log.Append(ctx, b)
 	if err == nil && holder != "" {
-		err = leaveStanding(ctx, log, name)
+		err = leaveStanding(context.WithoutCancel(ctx), log, name) // the entry is recorded
 	}
 	return appended.N, err
 }

@@ -128,6 +128,8 @@ func (s project) checkRequest(r *http.Request, start engine.Start, registry *pla
 	switch {
 	case errors.As(err, &refused):
 		checked.problems = refused.Problems
+	case is[*plan.PolicyError](err) && len(start.Approve.Tools) > 0: // not the settings' own policy
+		checked.problems = wrongly("", plan.CodeUnknownTool)
 	case is[*plan.PolicyError](err):
 		checked.problems = wrongly(host.SettingsFile, plan.CodeUnknownTool)
 	case is[*plan.MessageError](err):
@@ -147,13 +149,18 @@ type checkBody struct {
 	Output  json.RawMessage `json:"output" jsonschema:"The output of such a plan."`
 	Context string          `json:"context" jsonschema:"The context whose values count; an empty one unless it is given."`
 	Input   json.RawMessage `json:"input" jsonschema:"An object that a run would be given as input, to be checked too."`
+	Approve string          `json:"approve" jsonschema:"The calls that a run would hold for a person, to be checked too."`
 }
 
 // start returns how a run would begin.
-func (b *checkBody) start() (engine.Start, error) {
+func (b *checkBody) start() (start engine.Start, err error) {
+	if b.Approve != "" {
+		if start.Approve, err = plan.ParsePolicy(b.Approve); err != nil {
+			return start, wrong("approve %s: %s", quoted(b.Approve), err)
+		}
+	}
 	like := runRequest{Input: b.Input}
-	start := engine.Start{Context: b.Context}
-	start.Input.Set = len(b.Input) > 0
+	start.Context, start.Input.Set = b.Context, len(b.Input) > 0
 	return start, like.readInput(&start)
 }
 

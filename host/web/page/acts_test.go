@@ -164,9 +164,15 @@ func TestStart_Check(t *testing.T) {
 		t.Error("the field is not marked")
 	}
 	s.refused(s.post("/plans/order.lua", "check", "1"), "amount")
+	s.refused(s.post("/plans/order.lua", "value:amount", "7", "context", "no name", "check", "1"), "no name")
+	s.refused(s.post("/plans/order.lua", "value:amount", "7", "approve", "", "labels", "x", "check", "1"), "customer=7")
+	s.refused(s.post("/plans/order.lua", "value:amount", "7", "approve", "nosuch", "check", "1"), "nosuch")
 	if n := s.contexts(); n != 0 {
 		t.Errorf("there are %d contexts", n)
 	}
+	s.api(http.MethodPost, "/v1/contexts/strict/messages", `{"type":"data","kind":"input","schema":{"properties":{"amount":{"maximum":5}}}}`)
+	s.refused(s.post("/plans/echo.json", "raw", `{"amount":7}`, "context", "strict", "check", "1"), "at most 5")
+	s.refused(s.post("/plans/echo.json", "raw", `{"amount":7}`, "context", "strict"), "at most 5")
 }
 
 // contexts returns how many contexts the log has.
@@ -273,6 +279,11 @@ func TestRun_AppendBySchema(t *testing.T) {
 			{ _tool = "echo", value = "†input.age", _outputPath = "†state.age" },
 			{ _tool = "echo", value = "†input.to.name", _outputPath = "†state.name" },
 			{ _tool = "echo", value = "†state.free", _outputPath = "†state.last" } } }`
+	files["plans/above.lua"] = `return {
+		context = { { type = "input", schema = { properties = { to = { properties = { name = { type = "string" } } } } } } },
+		calls = {
+			{ _tool = "echo", value = "†input.to.name", _outputPath = "†state.name" },
+			{ _tool = "echo", value = "†input.to", _outputPath = "†state.to" } } }`
 	s := serve(t, files, nil)
 	s.run("asks", "plans/ask.lua", "")
 	form := find(s.page("/runs/asks").doc, "details", "id", "append")
@@ -283,6 +294,18 @@ func TestRun_AppendBySchema(t *testing.T) {
 	}
 	if find(form, "input", "name", "value:state.free") != nil {
 		t.Error("a path without a schema has an input")
+	}
+	s.run("above", "plans/above.lua", "")
+	for range 2 { // the second look finds the schema as it is in the log
+		inputs := 0
+		for e := range elements(find(s.page("/runs/above").doc, "details", "id", "append")) {
+			if strings.HasPrefix(attr(e, "name"), "value:") {
+				inputs++
+			}
+		}
+		if inputs != 1 {
+			t.Errorf("for a path and one below it there are %d inputs", inputs)
+		}
 	}
 	waits := []string{"wait", "†input.age", "wait", "†input.to.name"}
 	send := func(pairs ...string) answer {
@@ -681,7 +704,7 @@ func TestRuns_RetryingAndWaiting(t *testing.T) {
 		t.Errorf("what it waits for is no link: %s", textOf(row))
 	}
 	for query, want := range map[string]string{
-		"?retrying=true": "run-down", "?waiting=" + url.QueryEscape("†state.answer"): "run-waits", "?waiting=state.answer&status=waiting": "run-waits", "?waiting=state.other": "", "?waiting=†": "",
+		"?retrying=true": "run-down", "?waiting=" + url.QueryEscape("†state.answer"): "run-waits", "?waiting=state.answer&status=waiting": "run-waits", "?waiting=state.other": "", "?waiting=" + url.QueryEscape(`state["answer"]`): "run-waits",
 	} {
 		var found []string
 		for e := range elements(find(s.page("/runs"+query).doc, "tbody", "id", "rows")) {
@@ -692,5 +715,8 @@ func TestRuns_RetryingAndWaiting(t *testing.T) {
 		if got := strings.Join(found, " "); got != want {
 			t.Errorf("%s lists %q, want %q", query, got, want)
 		}
+	}
+	if text := textOf(find(s.page("/runs?waiting=input..x").doc, "main")); !strings.Contains(text, "it is not looked for") {
+		t.Errorf("of a path that is none it says %s", text)
 	}
 }

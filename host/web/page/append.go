@@ -20,11 +20,19 @@ func (l reader) waitFields(ctx context.Context, name string, waits []string) ([]
 	if err != nil {
 		return nil, err
 	}
-	root := map[string]any{}
+	var paths []store.Path
 	for _, text := range waits[:min(len(waits), mostWaits)] {
 		path, err := store.ParsePath(text)
 		if err != nil {
 			return nil, &fieldError{"wait", err.Error()}
+		}
+		paths = append(paths, path)
+	}
+	slices.SortStableFunc(paths, func(a, b store.Path) int { return len(a.Segments()) - len(b.Segments()) })
+	root, shown := map[string]any{}, []store.Path{}
+	for _, path := range paths {
+		if slices.ContainsFunc(shown, path.Overlaps) { // the inputs of a path above it have it
+			continue
 		}
 		declared, _, err := view.Schema(ctx, path.Kind(), "")
 		if err != nil {
@@ -34,6 +42,7 @@ func (l reader) waitFields(ctx context.Context, name string, waits []string) ([]
 		if below == nil || slices.ContainsFunc(path.Segments(), func(s string) bool { return !hasInput(s) }) {
 			continue
 		}
+		shown = append(shown, path)
 		at, names := root, append([]string{path.Kind()}, path.Segments()...)
 		for _, segment := range names[:len(names)-1] {
 			at = propertyOf(at, segment)

@@ -129,10 +129,15 @@ func shownSeq(v *runView) int64 {
 
 // until is the time of the moment that is shown.
 func (v *runView) until() time.Time {
-	if at, err := time.Parse(time.RFC3339, v.Moment.Date); err == nil && !v.Live {
-		return at
+	text := v.Moment.Date
+	if v.Live {
+		if v.Summary.Status == journal.RunRunning || v.Summary.Status == journal.RunWaiting {
+			return time.Now()
+		}
+		text = v.Summary.Updated // nobody works on what has not ended
 	}
-	return time.Now()
+	at, _ := time.Parse(time.RFC3339, text)
+	return at
 }
 
 // fillHead adds the status and the problem of the run.

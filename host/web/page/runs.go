@@ -83,10 +83,18 @@ func (f runsFilter) query(status, only string) string {
 	})
 }
 
+// waitsFor returns the path that runs are to wait for; the zero Path for any or none.
+func (f runsFilter) waitsFor() (store.Path, error) {
+	if f.WaitingOn == "" {
+		return store.Path{}, nil
+	}
+	return store.ParsePath(store.Dagger + strings.TrimPrefix(f.WaitingOn, store.Dagger))
+}
+
 func (f runsFilter) ofLog() store.ContextFilter {
 	c := store.ContextFilter{Text: f.Text, Plan: f.Plan, Roots: !f.All, Held: f.Only == onlyHeld, Retrying: f.Only == onlyRetrying}
-	if f.WaitingOn != "" {
-		c.WaitingOn = store.Dagger + strings.TrimPrefix(f.WaitingOn, store.Dagger)
+	if path, err := f.waitsFor(); err == nil {
+		c.WaitingOn = path.String()
 	}
 	if d, ok := periods[f.Since]; ok {
 		c.Since = time.Now().Add(-d)
@@ -103,6 +111,9 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 	f := v.Filter.ofLog()
 	if v.Filter.Label != "" && f.Labels == nil {
 		v.Wrong = "A label is a name and a value, as customer=7: this one is not looked for."
+	}
+	if _, err := v.Filter.waitsFor(); err != nil {
+		v.Wrong = "What runs wait for is a path, as †input.receipt, and it is not looked for: " + err.Error()
 	}
 	var statuses []journal.RunStatus
 	if v.Filter.Status != "" {

@@ -28,11 +28,8 @@ type scriptsView struct {
 	Changed    []string // files that differ from the loaded ones
 	Pending    []string // grants that wait for a restart
 	Schedules  []scheduleRow
-	Counted    int // calls in the figures of the files
+	CountsAll  bool // the figures have all calls of the last day
 }
-
-// CountsAll reports whether the figures have all calls of the last day.
-func (v scriptsView) CountsAll() bool { return v.Counted < lookup.MostFigures }
 
 // scriptRow is a loaded file, with the calls that it ran in the last day.
 type scriptRow struct {
@@ -51,13 +48,13 @@ func (p *Page) scripts(r *http.Request) (*content, error) {
 	last := p.config.Host.LastReload()
 	g := last.Generation
 	v := scriptsView{Generation: g.Number, Loaded: store.FormatDate(g.Loaded), Digest: g.Digest, Pending: last.Pending}
-	figures, err := p.figures.ByScript(r.Context(), time.Now())
+	figures, all, err := p.figures.ByScript(r.Context(), time.Now())
 	if err != nil {
 		return nil, err
 	}
+	v.CountsAll = all
 	for _, f := range g.Files() {
 		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256, figures[f.Path]})
-		v.Counted += figures[f.Path].Calls
 	}
 	if last.Err != nil {
 		v.Error, v.Since = last.Err.Error(), store.FormatDate(last.Time)

@@ -197,6 +197,17 @@ func (p starter) postStart(w http.ResponseWriter, r *http.Request) error {
 // checkStart has the API check the plan and the input of a start, and returns the first error.
 func (p starter) checkStart(r *http.Request, body map[string]any) error {
 	check := map[string]any{"plan": body["plan"]}
+	if name, ok := body["context"].(string); ok && body["once"] == nil {
+		if err := store.CheckContext(name); err != nil {
+			return &fieldError{"context", err.Error()}
+		}
+		if _, err := p.config.Log.Head(r.Context(), name); err == nil {
+			check["context"] = name
+		}
+	}
+	if policy, ok := body["approve"]; ok {
+		check["approve"] = policy
+	}
 	if input, ok := body["input"]; ok {
 		check["input"] = input
 	}

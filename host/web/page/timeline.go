@@ -80,6 +80,9 @@ func (i interval) spans() (all []span) {
 	return all
 }
 
+// mostPauses bounds the pauses of a call that are shown: the newest ones.
+const mostPauses = 100
+
 // intervalsOf returns the times of the calls that have begun, sorted by their beginnings. What goes
 // on ends at until.
 func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, until time.Time) (all []interval) {
@@ -95,7 +98,8 @@ func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, un
 		if i.ended.IsZero() {
 			i.ended = later(until, i.began)
 		}
-		for _, p := range pauses[r.Call] {
+		own := pauses[r.Call]
+		for _, p := range own[max(0, len(own)-mostPauses):] {
 			if i.rests = p.Ended.IsZero(); i.rests || p.Ended.After(i.ended) {
 				p.Ended = i.ended
 			}

@@ -8,14 +8,15 @@ ALTER TABLE contexts ADD COLUMN waiting_on TEXT;                     -- JSON: th
 CREATE INDEX contexts_retrying ON contexts (retrying) WHERE retrying > 0;
 CREATE INDEX contexts_waiting ON contexts (updated) WHERE waiting_on IS NOT NULL;
 
--- What the journal says of contexts whose runs have not ended.
+-- What the journal says of waiting runs: the newest record of each call of their newest
+-- ticks. Each journal is read once.
 UPDATE contexts SET retrying = c.retrying FROM (
-  SELECT o.context AS context, count(*) AS retrying
-  FROM contexts AS o CROSS JOIN calls AS c ON c.context = o.context AND c.tick = o.tick
-  WHERE o.status IN ('running', 'waiting', 'interrupted') AND c.status IN ('running', 'waiting')
-    AND (SELECT j.data ->> '$.rests' FROM spans AS s CROSS JOIN journal AS j ON j.context = s.source AND j.n <= s.n
-      WHERE s.context = o.context AND j.call = c.call ORDER BY j.n DESC LIMIT 1)
-  GROUP BY o.context) AS c
+  SELECT context, count(*) AS retrying FROM (
+    SELECT o.context AS context, max(j.n), j.data ->> '$.status' AS status, j.data ->> '$.rests' AS rests
+    FROM contexts AS o CROSS JOIN spans AS s ON s.context = o.context CROSS JOIN journal AS j ON j.context = s.source AND j.n <= s.n
+    WHERE o.status = 'waiting' AND j.call IS NOT NULL AND j.data ->> '$.tick' = o.tick
+    GROUP BY o.context, j.call)
+  WHERE rests AND status IN ('running', 'waiting') GROUP BY context) AS c
 WHERE c.context = contexts.context;
 
 UPDATE contexts SET waiting_on = c.paths FROM (
@@ -23,5 +24,5 @@ UPDATE contexts SET waiting_on = c.paths FROM (
     SELECT o.context AS context, p.value AS path, row_number() OVER (PARTITION BY o.context ORDER BY p.value) AS place
     FROM contexts AS o CROSS JOIN calls AS c ON c.context = o.context AND c.tick = o.tick CROSS JOIN json_each(c.waiting_on) AS p
     WHERE o.status = 'waiting' AND c.status = 'waiting' GROUP BY o.context, p.value)
-  WHERE place <= 8 GROUP BY context) AS c
+  WHERE place <= 32 GROUP BY context) AS c
 WHERE c.context = contexts.context;

@@ -27,6 +27,7 @@ type Figures struct {
 	mu    sync.Mutex
 	seen  int64       // position of the newest entry that was read
 	calls []endedCall // the newest first
+	cut   time.Time   // calls up to then are not counted, since there are too many
 }
 
 // endedCall is a call that a script ran.
@@ -48,20 +49,24 @@ type ScriptFigures struct {
 // Version is a script as it was in a generation.
 type Version struct{ SHA256, Generation string }
 
-// ByScript returns the figures as of a time, by the paths of the scripts.
-func (f *Figures) ByScript(ctx context.Context, now time.Time) (map[string]ScriptFigures, error) {
+// ByScript returns the figures as of a time, by the paths of the scripts. complete is false if
+// there were more calls than are counted.
+func (f *Figures) ByScript(ctx context.Context, now time.Time) (all map[string]ScriptFigures, complete bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := now.Add(-FiguresSpan)
 	if err := f.read(ctx, since); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	old := slices.IndexFunc(f.calls, func(c endedCall) bool { return c.at.Before(since) })
-	if old < 0 {
-		old = len(f.calls)
+	if old := slices.IndexFunc(f.calls, func(c endedCall) bool { return c.at.Before(since) }); old >= 0 {
+		f.calls = f.calls[:old]
 	}
-	f.calls = f.calls[:min(old, MostFigures)]
-	durations, all := map[string][]float64{}, map[string]ScriptFigures{}
+	if len(f.calls) > MostFigures {
+		f.cut = f.calls[MostFigures].at
+		f.calls = f.calls[:MostFigures]
+	}
+	durations := map[string][]float64{}
+	all = map[string]ScriptFigures{}
 	for _, c := range f.calls {
 		of := all[c.script]
 		if of.Calls++; c.failed {
@@ -79,7 +84,7 @@ func (f *Figures) ByScript(ctx context.Context, now time.Time) (map[string]Scrip
 		of.Median = d[len(d)/2]
 		all[script] = of
 	}
-	return all, nil
+	return all, f.cut.Before(since), nil
 }
 
 // read reads the entries that are new, back to a time.
@@ -91,7 +96,11 @@ func (f *Figures) read(ctx context.Context, since time.Time) error {
 			return err
 		}
 		newest = max(newest, entry.N)
-		if looked++; looked > mostEntries || len(fresh) == MostFigures || entry.Date.Before(since) {
+		if looked++; looked > mostEntries || len(fresh) > MostFigures {
+			f.cut = entry.Date
+			break
+		}
+		if entry.Date.Before(since) {
 			break
 		}
 		failed := entry.Event == string(journal.Failed)
