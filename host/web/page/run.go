@@ -268,21 +268,44 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 // outputView is the output of a run.
 type outputView struct {
 	Is      bool
+	Past    bool // an earlier moment is shown
 	Context string
 	Tree    node
 	Report  string // an output that is a text of several lines, as it is
 }
 
 func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
-	outcome, err := l.Outcome(ctx, v.Context)
-	if err != nil || outcome.Status != journal.RunDone {
-		return outputView{}, err
+	output, is, err := l.outputAt(ctx, v)
+	if err != nil || !is {
+		return outputView{Past: !v.Live}, err
 	}
-	out := outputView{Is: true, Context: v.Context, Tree: newRoom().treeOf("output", "", outcome.Output, "")}
-	if text, ok := outcome.Output.(string); ok && strings.Contains(text, "\n") {
+	out := outputView{Is: true, Context: v.Context, Tree: newRoom().treeOf("output", "", output, "")}
+	if text, ok := output.(string); ok && strings.Contains(text, "\n") {
 		out.Report = cutText(text, mostShown)
 	}
 	return out, nil
+}
+
+// outputAt returns the output of the run that was the newest at the moment that is shown, if it was
+// done then.
+func (l reader) outputAt(ctx context.Context, v *runView) (output any, is bool, err error) {
+	if v.Live {
+		outcome, err := l.Outcome(ctx, v.Context)
+		if err != nil || outcome.Status != journal.RunDone {
+			return nil, false, err
+		}
+		return outcome.Output, true, nil
+	}
+	for entry, err := range l.Log.Journal(ctx, store.JournalFilter{Context: v.Context, Event: journal.EventRun, Newest: true}) {
+		if err != nil {
+			return nil, false, err
+		}
+		if entry.Seq <= v.At {
+			end, output, err := journal.ReadRunEvent(entry)
+			return output, end.Status == journal.RunDone, err
+		}
+	}
+	return nil, false, nil
 }
 
 // mostShown is how many characters of a value a page shows.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -368,5 +369,21 @@ func TestScripts_Figures(t *testing.T) {
 	}
 	if later, _, err := figures.ByScript(t.Context(), time.Now().Add(lookup.FiguresSpan)); err != nil || len(later) != 0 {
 		t.Errorf("a day later they are %v, %v", later, err)
+	}
+}
+
+// TestOutput_AtEachSeq shows the output of a run as of the moment that it was done, and none before.
+func TestOutput_AtEachSeq(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.run("order-1", "plans/order.lua", `{"amount":20}`)
+	done, err := s.log.Head(t.Context(), "order-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.api(http.MethodPost, "/v1/contexts/order-1/messages", `{"type":"state","note":1}`)
+	for at, want := range map[int64]string{done - 1: "There is no output at that moment", done: "paid 20", done + 1: "paid 20"} {
+		if text := textOf(find(s.page(fmt.Sprintf("/runs/order-1?tab=output&at=%d", at)).doc, "div", "id", "out")); !strings.Contains(text, want) {
+			t.Errorf("at %d of %d it says %s, not %s", at, done, text, want)
+		}
 	}
 }
