@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"time"
 )
 
@@ -129,6 +128,3 @@ func (d *Decision) skip(due []time.Time, why Reason) {
 		d.Skipped = append(d.Skipped, Skipped{From: due[0], Until: due[len(due)-1], Count: min(len(due), maxDue), Reason: why})
 	}
 }
-
-// IsOverlap reports whether a text is an overlap.
-func IsOverlap(text string) bool { return slices.Contains(Overlaps(), text) }
