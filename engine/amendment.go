@@ -273,7 +273,7 @@ func (a *amendment) requeueFresh(i int) {
 	was := c.Record
 	used := c.Record.Model
 	c.Record, c.Reported = a.newRecord(i), false
-	c.Record.Model = used
+	c.Record.Model = used.Earlier()
 	c.Record.Attempts, c.Record.Child, c.Record.Retry = was.Attempts, was.Child, was.Child != ""
 	c.Record.Before, c.Record.SupersededUpTo, c.Record.Due = was.Before, was.SupersededUpTo, was.Due
 	if was.Status == journal.Failed {

@@ -230,7 +230,7 @@ func (j *task) askModel(ctx context.Context) result {
 			res.value, res.err = j.replyTo(ctx, replies[n+1], first.err)
 		}
 		if first.usage != nil {
-			res.usage = &plan.Usage{Model: first.usage.Model, Group: questions[0].ID}
+			res.usage = &plan.Usage{Model: first.usage.Model, Group: questions[0].ID, Request: first.usage.Request}
 		}
 		first.others = append(first.others, res)
 	}
@@ -271,6 +271,10 @@ func (r *Runner) meter(context, call string) *plan.Meter {
 // noteUsage adds the usage of a model for a call to the call's record.
 func (t *tick) noteUsage(res *result) {
 	if res.usage == nil {
+		if res.attempts > 0 && t.state.Calls[res.index].Record.Model != nil { // the attempt has sent nothing
+			r := &t.state.Change(res.index).Record
+			r.Model = r.Model.Earlier()
+		}
 		return
 	}
 	r := &t.state.Change(res.index).Record

@@ -18,7 +18,10 @@ type Usage struct {
 	Requests int    `json:"requests"`          // number of requests that were sent
 	Mode     string `json:"mode,omitempty"`    // how the schema was given: schema, tools, json, text
 	Finish   string `json:"finish,omitempty"`  // why the last answer ended, as the provider says
-	Request  string `json:"request,omitempty"` // SHA-256 of the first neutral request, in hex
+
+	// Request is the SHA-256 of the neutral request, in hex. Those that repair its answer leave it as
+	// it is; in the record of a call it is that of the newest attempt, and empty where that sent none.
+	Request string `json:"request,omitempty"`
 
 	// Tokens. Input includes the cache's, Output the reasoning's.
 	Input      int64 `json:"input"`
@@ -36,7 +39,7 @@ type Usage struct {
 	Exchanges []store.Exchange `json:"-"`
 
 	// Group is, for a call that was answered together with others, the first of them, which alone has
-	// the usage of them all.
+	// the usage of them all. Request is the same for all of them.
 	Group string  `json:"group,omitempty"`
 	MS    float64 `json:"ms,omitempty"` // Took, in milliseconds
 }
@@ -64,15 +67,26 @@ func (u *Usage) Add(v Usage) {
 	u.Request = cmp.Or(u.Request, v.Request) // later ones repair its answer
 }
 
-// And returns the usage with another's, which is the later one; u may be nil.
+// And returns the usage with that of a later attempt, which asks anew; u may be nil.
 func (u *Usage) And(v Usage) *Usage {
 	if u == nil {
 		return &v
 	}
 	sum := *u
 	sum.Add(v)
-	sum.Group = v.Group
+	sum.Group, sum.Request = v.Group, v.Request
 	return &sum
+}
+
+// Earlier returns the usage as that of earlier attempts alone, without what it says of a request; u
+// may be nil.
+func (u *Usage) Earlier() *Usage {
+	if u == nil || u.Group == "" && u.Request == "" {
+		return u
+	}
+	rest := *u
+	rest.Group, rest.Request = "", ""
+	return &rest
 }
 
 // TakeExchanges returns the exchanges and the usage without them; both are nil if u is.

@@ -283,7 +283,95 @@ func TestAbout_Retried(t *testing.T) {
 			if p.State != prompts.Sent || !strings.Contains(blocks, "## Call "+call) || both != (call != failing) || len(p.Calls) == 2 != both || len(p.Answers) != 1 {
 				t.Errorf("of %s, once %s was retried: %+v\n%s", call, failing, p, blocks)
 			}
+			computed, err := prompts.Source{Generation: h.Generation(), Log: forgetful{log}}.About(t.Context(), "c", call)
+			if err != nil || computed.State != prompts.Computed || computed.Recorded != p.Hash || computed.Hash != p.Hash {
+				t.Errorf("of %s, once %s was retried, computed: %+v, %v", call, failing, computed, err)
+			}
 		}
+	}
+}
+
+// TestAbout_AskedAgain holds that a request is given with the answer that it brought, and no request
+// with the answer to another one: where a call was asked about again, in a fork or by a retry, the
+// record has the hash of the newest request, and only what that one's entry keeps is given.
+func TestAbout_AskedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails    bool   // the first answer does, and the call is retried; else it runs again in a fork
+		settings string // of the model, from the second asking on
+		text     string // that describes the tool then
+		budget   int    // in requests; 0 for none
+		state    prompts.State
+		answers  int
+		recorded bool
+	}{
+		"fork":                       {false, "", "Another.", 0, prompts.Computed, 0, true},
+		"fork, the same request":     {false, "", "One.", 0, prompts.Computed, 0, true},
+		"fork, kept":                 {false, ", keep = true", "Another.", 0, prompts.Sent, 1, true},
+		"retry":                      {true, "", "Another.", 0, prompts.Computed, 0, true},
+		"retry, the same request":    {true, "", "One.", 0, prompts.Computed, 0, true},
+		"retry, kept":                {true, ", keep = true", "Another.", 0, prompts.Sent, 1, true},
+		"retry, the budget is spent": {true, ", keep = true", "Another.", 1, prompts.Computed, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := modeltest.NewServer(t)
+			server.Answer = func(r *modeltest.Request) modeltest.Reply {
+				if r.Number == 1 && test.fails {
+					return modeltest.Reply{Text: `{"1.1":1}`}
+				}
+				return modeltest.Reply{Text: `{"1.1":"answer ` + strconv.Itoa(r.Number) + `"}`}
+			}
+			open := func(settings, text string) *host.Host {
+				return project(t, map[string]string{
+					"obelus.lua":    `return { model = { url = "` + server.URL + `", model = "m", tries = 1, repairs = 0` + settings + ` } }`,
+					"plans/one.lua": `return { tools = { judge = { description = "` + text + `" } }, calls = { { _tool = "judge", n = 1, _outputPath = "†state.a" } }, output = "†state.a" }`,
+				})
+			}
+			first, then := open(", keep = true", "One."), open(test.settings, test.text)
+			log, at := memory.New(), "c"
+			request, registry, err := first.Plan("plans/one.lua")
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome, err := first.Generation().Settings().Runner(log, registry).Run(t.Context(), engine.Start{Context: at, Request: request})
+			if err != nil || (outcome.Status == journal.RunFailed) != test.fails {
+				t.Fatalf("%+v, %v", outcome, err)
+			}
+			resume := engine.Resume{Context: at, Retry: []string{"1.1"}}
+			if !test.fails {
+				at = "again"
+				if _, err := journal.Fork(t.Context(), log, "c", 0, at); err != nil {
+					t.Fatal(err)
+				}
+				resume = engine.Resume{Context: at, From: "1.1"}
+			}
+			if resume.Request, registry, err = then.Plan("plans/one.lua"); err != nil {
+				t.Fatal(err)
+			}
+			runner := then.Generation().Settings().Runner(log, registry)
+			if test.budget != 0 {
+				runner.Budget.Requests = test.budget
+			}
+			outcome, err = runner.Resume(t.Context(), resume)
+			if err != nil || (outcome.Status == journal.RunDone) != (test.budget == 0) {
+				t.Fatalf("%+v, %v", outcome, err)
+			}
+			p, err := prompts.Source{Generation: then.Generation(), Log: log}.About(t.Context(), at, "1.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.State != test.state || len(p.Answers) != test.answers || (p.Recorded != "") != test.recorded || test.recorded && p.Recorded != p.Hash {
+				t.Errorf("%+v", p)
+			}
+			if p.Answers != nil && p.Answers[0].Text != `{"1.1":"answer 2"}` {
+				t.Errorf("it was answered %s", p.Answers[0].Text)
+			}
+			if test.fails {
+				return
+			}
+			if p, err = (prompts.Source{Generation: then.Generation(), Log: log}).About(t.Context(), "c", "1.1"); err != nil || p.State != prompts.Sent || len(p.Answers) != 1 || p.Answers[0].Text != `{"1.1":"answer 1"}` {
+				t.Errorf("in the context that was forked: %+v, %v", p, err)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -33,12 +34,10 @@ type question struct {
 	seq     int64  // the context's message before it; 0 for the newest
 	fresh   bool   // it was asked before there was any message: the context is to be a new one
 
-	first bool     // it was for the first plan of a run
-	calls []string // the calls that the request was about; empty for a plan
-	// It was found by one of the calls, and not the first: that may have been asked about by itself
-	// since.
-	member bool
-	script bool // a script asked, by itself
+	first  bool     // it was for the first plan of a run
+	calls  []string // the calls that the request was about; empty for a plan
+	keeper string   // the call whose entry has the request's usage; empty for a plan, or if there is none
+	script bool     // a script asked, by itself
 }
 
 // name names the question for a person.
@@ -85,7 +84,7 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 		return findShared(ctx, log, found, about)
 	}
 	if found != nil {
-		return found, nil
+		return found, found.addGroup(ctx, log)
 	}
 	if call == "" {
 		return nil, notFound("no model was asked in context %s", name)
@@ -114,57 +113,104 @@ func findShared(ctx context.Context, log store.Reader, found *question, r *journ
 			return find(ctx, log, r.Model.Context, r.Call)
 		}
 	}
-	return found, nil
+	return found, found.addGroup(ctx, log)
 }
 
-// askedAbout returns the question about a call, and about the others that the same request
-// answered.
+// askedAbout returns the question about a call.
 func askedAbout(name string, r journal.Record, records []journal.Record) *question {
-	q := &question{context: name, tick: r.Tick, script: r.Script != "" && r.Model != nil}
+	q := &question{context: name, tick: r.Tick, calls: []string{r.Call}, script: r.Script != "" && r.Model != nil}
 	if r.Model == nil {
-		q.calls = []string{r.Call}
 		return q
 	}
-	first := cmp.Or(r.Model.Group, r.Call)
-	q.member = first != r.Call
-	for _, other := range records {
-		if other.Model == nil || cmp.Or(other.Model.Group, other.Call) != first || other.Model.Context != r.Model.Context {
-			continue
-		}
-		q.calls = append(q.calls, other.Call)
-		if other.Call == first {
-			q.hash = other.Model.Request
-		}
+	q.keeper, q.hash = cmp.Or(r.Model.Group, r.Call), r.Model.Request
+	if i := slices.IndexFunc(records, func(other journal.Record) bool { return other.Call == q.keeper && other.Model != nil }); i >= 0 && q.hash == "" {
+		q.hash = records[i].Model.Request // logs may lack it for the others of a group
 	}
 	return q
 }
 
-// kept returns the exchanges that the log keeps of the newest asking of the question: its own, and
-// those that repaired its answer.
-func (q *question) kept(ctx context.Context, log store.Reader) ([]store.Exchange, error) {
-	f := store.JournalFilter{Context: q.context, Newest: true, Event: journal.EventPlan}
-	if len(q.calls) > 0 {
-		f.Event, f.Call = "", q.calls[0]
+// addGroup adds the other calls that the question's request answered, in their order, whatever has
+// become of them since.
+func (q *question) addGroup(ctx context.Context, log store.Reader) error {
+	if q.hash == "" || q.keeper == "" {
+		return nil
 	}
+	position := map[string]int{}
+	for e, err := range log.Journal(ctx, store.JournalFilter{Context: q.context}) {
+		if err != nil {
+			return err
+		}
+		if e.Call == "" {
+			continue
+		}
+		r, err := journal.ReadRecord(e)
+		if err != nil {
+			return err
+		}
+		if m := r.Model; m != nil && cmp.Or(m.Group, r.Call) == q.keeper && (m.Request == q.hash || m.Request == "" && m.Group != "") {
+			position[r.Call] = r.Position
+		}
+	}
+	q.calls = slices.SortedFunc(maps.Keys(position), func(a, b string) int { return position[a] - position[b] })
+	return nil
+}
+
+// kept returns the exchanges that the log keeps of the question's request, its own and those that
+// repaired its answer; none where the newest such request was not kept.
+func (q *question) kept(ctx context.Context, log store.Reader) ([]store.Exchange, error) {
+	if q.hash == "" {
+		return nil, nil
+	}
+	at, err := q.entry(ctx, log)
+	if at == 0 || err != nil {
+		return nil, err
+	}
+	kept, err := log.Exchanges(ctx, at)
+	if err != nil || len(kept) == 0 || kept[0].Hash != q.hash {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// entry returns the position of the journal entry that the usage of the question's request came
+// with; 0 for none. Later entries of a call may have that usage too.
+func (q *question) entry(ctx context.Context, log store.Reader) (at int64, err error) {
+	f := store.JournalFilter{Context: q.context, Newest: true, Event: journal.EventPlan}
+	if q.keeper != "" {
+		f.Event, f.Call = "", q.keeper
+	}
+	usage := "" // of the request, and those before it
 	for e, err := range log.Journal(ctx, f) {
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if len(q.calls) == 0 {
-			event, err := journal.ReadPlanEvent(e)
-			if err != nil {
-				return nil, err
-			}
-			if event.Tick != q.tick {
-				continue
-			}
-		}
-		all, err := log.Exchanges(ctx, e.N)
-		if err != nil || len(all) > 0 && (!q.member || all[0].Hash == q.hash) {
-			return all, err
+		model, tick, err := usageOf(e)
+		switch {
+		case err != nil:
+			return 0, err
+		case q.keeper == "" && tick != q.tick:
+		case q.keeper == "":
+			return e.N, nil
+		case usage != "" && string(store.EncodeJSON(model)) != usage:
+			return at, nil
+		case usage != "":
+			at = e.N
+		case model != nil && model.Request == q.hash:
+			at, usage = e.N, string(store.EncodeJSON(model))
 		}
 	}
-	return nil, nil
+	return at, nil
+}
+
+// usageOf returns the usage that a journal entry of a call or of a plan has, which may be nil, and
+// the tick.
+func usageOf(e store.Entry) (*plan.Usage, int, error) {
+	if e.Event == journal.EventPlan {
+		event, err := journal.ReadPlanEvent(e)
+		return event.Model, event.Tick, err
+	}
+	r, err := journal.ReadRecord(e)
+	return r.Model, r.Tick, err
 }
 
 // ask runs a fork until it asks the question again. Calls that one request answered run again one
