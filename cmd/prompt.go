@@ -16,6 +16,7 @@ import (
 	"obelus/engine/numeral"
 	"obelus/host/model/fit"
 	"obelus/host/prompts"
+	"obelus/store"
 	"obelus/store/sqlite"
 )
 
@@ -33,13 +34,13 @@ nothing is recorded.
 Where the model has keep = true it is printed as it was sent, and --answer prints
 what came too. Otherwise it is computed: a copy of the context is run in memory
 from there to the question, by the scripts and settings as they are now, and a note
-says whether that is what was sent.
+says whether that is what was sent, or that the log has no request as sent.
 
 The system text comes first, then the blocks of the prompt, then the schema of the
 answer; -v shows the schema as it is fitted to the provider too. With --json it is
 {"context","tick","calls","state","hash","recorded","request","answers"}: request is
-as cassettes hold it, and state is sent, computed, differs (computed, and not what
-was sent) or next.`,
+as cassettes hold it, state is sent, computed, differs (computed, and not what was
+sent) or next, and recorded is left out where no request is on record as sent.`,
 		Example: `  obelus prompt -c order-7 1.2
   obelus prompt -c order-7 1.2 --answer
   obelus prompt --next plans/triage.lua -i @mail.json`,
@@ -154,10 +155,13 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	if answers {
 		parts = append(parts, answerTexts(p)...)
 	}
-	note := fmt.Sprintf("request %s to model %s, some %s tokens%s", p.Hash[:12], r.Model, numeral.Thousands(int64(r.Tokens())), stateNotes[p.State])
-	if p.State == prompts.Differs {
-		a.term.Noticef("%s (%s): scripts, settings or the log have changed since", note, p.Recorded[:min(12, len(p.Recorded))])
-	} else {
+	note := fmt.Sprintf("request %.12s to model %s, some %s tokens%s", p.Hash, r.Model, numeral.Thousands(int64(r.Tokens())), stateNotes[p.State])
+	switch {
+	case p.State == prompts.Differs:
+		a.term.Noticef("%s (%.12s): scripts, settings or the log have changed since", note, p.Recorded)
+	case p.State == prompts.Computed && p.Recorded == "":
+		a.term.Infof("%s; none is on record as sent", note)
+	default:
 		a.term.Infof("%s", note)
 	}
 	return a.term.Line(human.PrintableText(strings.Join(parts, "\n\n")))
@@ -171,7 +175,7 @@ func answerTexts(p *prompts.Prompt) (parts []string) {
 		case answer.Error != "":
 			parts = append(parts, "## No answer\n"+answer.Error)
 		case answer.Text == "" && answer.Size > 0:
-			parts = append(parts, fmt.Sprintf("## Answer\n(%s, which is more than is kept)", numeral.Size(answer.Size)))
+			parts = append(parts, fmt.Sprintf("## Answer\n(%s, %s)", numeral.Size(answer.Size), store.WhyNotKept(answer.Size)))
 		default:
 			parts = append(parts, "## Answer\n"+answer.Text)
 		}

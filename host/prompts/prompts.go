@@ -27,7 +27,7 @@ type State string
 // The states of a request.
 const (
 	Sent     State = "sent"     // as it was sent: the log keeps it
-	Computed State = "computed" // made anew; equal to the request that was sent, as far as the record has its hash
+	Computed State = "computed" // made anew; what was sent, if its hash is recorded; else no request is on record
 	Differs  State = "differs"  // made anew, and another than was sent: scripts, settings or the log have changed
 	Next     State = "next"     // not sent yet
 )
@@ -39,7 +39,7 @@ type Prompt struct {
 	Calls    []string `json:"calls,omitempty"` // that it is about; none for a plan
 	State    State    `json:"state"`
 	Hash     string   `json:"hash"`               // of the request
-	Recorded string   `json:"recorded,omitempty"` // the hash of the request that was sent, if it is known
+	Recorded string   `json:"recorded,omitempty"` // the hash of the request that was sent; empty if none is on record
 
 	Request *model.Request `json:"request"`
 	Answers []Answer       `json:"answers,omitempty"` // that the log keeps, in their order
@@ -53,7 +53,7 @@ type Answer struct {
 	Hash  string          `json:"hash"`            // of its request
 	Added []string        `json:"added,omitempty"` // blocks that its request has and the first one has not
 	Text  string          `json:"text,omitempty"`  // as it came
-	Size  int64           `json:"size"`            // of the text in bytes, also of one that is too long to be kept
+	Size  int64           `json:"size"`            // of the text in bytes, also of one that is not kept, see [store.WhyNotKept]
 	Error string          `json:"error,omitempty"` // why none came
 	Usage json.RawMessage `json:"usage,omitempty"`
 }
@@ -63,15 +63,16 @@ type Source struct {
 	Generation *host.Generation
 	Log        store.Reader // nil for an empty one
 
-	// Timeout bounds the time in which a request is computed; 0 for no bound.
+	// Timeout bounds the time in which a request is computed, with the wait for Admit; 0 for no bound.
 	Timeout time.Duration
 
-	// MaxBytes bounds the size of the messages that are copied to compute a request; 0 for no bound.
+	// MaxBytes bounds the size of the messages and the journals that are copied to compute a request;
+	// 0 for no bound.
 	MaxBytes int64
 
-	// Admit, if it is set, is called before a request is computed, which costs processor time. It
-	// returns a function that is called afterwards, or an error, which is the result then.
-	Admit func() (leave func(), err error)
+	// Admit, if it is set, is called before a request is computed, which costs processor time. It may
+	// wait. It returns a function that is called afterwards, or an error, which is the result then.
+	Admit func(ctx context.Context) (leave func(), err error)
 }
 
 // ErrNoModels is the error for a project without models.
@@ -79,13 +80,13 @@ var ErrNoModels = store.NewError(store.Usage, "no models are set: obelus.lua nam
 
 // TooLargeError is a context that is too large to compute a request from.
 type TooLargeError struct {
-	Context    string
-	Bytes, Max int64
+	Context string
+	Max     int64
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("context %s, with those that it needs, has %s, and a request is computed here from up to %s: obelus prompt has no such bound",
-		e.Context, numeral.Size(e.Bytes), numeral.Size(e.Max))
+	return fmt.Sprintf("to compute the request, context %s has to be copied, with those that it needs, and they have more than %s: obelus prompt has no such bound",
+		e.Context, numeral.Size(e.Max))
 }
 
 // Class implements the interface of [store.ClassOf].
@@ -176,23 +177,28 @@ func (s Source) config(name string) model.Config {
 
 // compute makes a request anew, within the bounds.
 func (s Source) compute(ctx context.Context, q *question, p *Prompt) error {
-	if s.Admit != nil {
-		leave, err := s.Admit()
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
 	if s.Timeout > 0 {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeoutCause(ctx, s.Timeout, &SlowError{s.Timeout})
 		defer end()
 	}
-	err := s.runAgain(ctx, q, p)
+	err := s.admitted(ctx, func() error { return s.runAgain(ctx, q, p) })
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return err
+}
+
+// admitted calls a function once that is admitted.
+func (s Source) admitted(ctx context.Context, do func() error) error {
+	if s.Admit != nil {
+		leave, err := s.Admit(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	return do()
 }
 
 // runAgain runs a copy of the context up to the question.
@@ -286,22 +292,23 @@ func (s Source) copy(ctx context.Context, name string) (*memory.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return memory.Copy(ctx, s.Log, needed...)
+	from := s.Log
+	if s.MaxBytes > 0 {
+		from = &boundedReader{Reader: s.Log, context: name, max: s.MaxBytes}
+	}
+	return memory.Copy(ctx, from, needed...)
 }
 
 // needed names the contexts that a run in a context looks at: that one, those it was forked from,
 // the contexts of the calls around it, and its delegates' contexts, however deep.
 func (s Source) needed(ctx context.Context, name string) (names []string, err error) {
-	size, seen := int64(0), map[string]bool{}
+	seen := map[string]bool{}
 	add := func(name string) (store.Origin, error) {
 		info, err := s.Log.Info(ctx, name)
 		if store.ClassOf(err) == store.NotFound {
 			return store.Origin{}, nil
 		}
 		names = append(names, name)
-		if size += info.Bytes; err == nil && s.MaxBytes > 0 && size > s.MaxBytes {
-			err = &TooLargeError{names[0], size, s.MaxBytes}
-		}
 		return info.Origin, err
 	}
 	for up := []string{name}; len(up) > 0; up = up[1:] {

@@ -214,7 +214,7 @@ func TestAbout_GivesWhatIsKept(t *testing.T) {
 		run(t, h, log, name, "plans/"+name+".lua")
 	}
 	source := prompts.Source{Generation: h.Generation(), Log: log}
-	gone := prompts.Source{Generation: project(t, nil).Generation(), Log: log, Admit: func() (func(), error) { return nil, errors.New("full") }}
+	gone := prompts.Source{Generation: project(t, nil).Generation(), Log: log, Admit: func(context.Context) (func(), error) { return nil, errors.New("full") }}
 	for _, at := range [][2]string{{"sub", "1.1"}, {"sub", "1.3"}, {"sub.1.2", "1.2"}, {"made", "1"}, {"made", "2"}} {
 		p, err := gone.About(t.Context(), at[0], at[1])
 		if err != nil {
@@ -372,6 +372,48 @@ func TestAbout_AskedAgain(t *testing.T) {
 				t.Errorf("in the context that was forked: %+v, %v", p, err)
 			}
 		})
+	}
+}
+
+// TestAbout_CountsWhatIsCopied holds that the bound on what is copied counts the journal, and the
+// messages that forks share, as often as they are copied.
+func TestAbout_CountsWhatIsCopied(t *testing.T) {
+	h := project(t, map[string]string{
+		"obelus.lua": `return { model = { url = "` + thinker(t) + `", model = "m", tries = 1 } }`,
+		"plans/one.lua": `return { tools = { judge = {} }, calls = { { _tool = "judge", text = "one", _outputPath = "†state.a" } }, output = "†state.a",
+			context = { { type = "state", notes = "` + strings.Repeat("x", 20<<10) + `" } } }`,
+	})
+	log := memory.New()
+	run(t, h, log, "c", "plans/one.lua")
+	last := "c"
+	for i := range 5 {
+		name := "fork-" + strconv.Itoa(i)
+		if _, err := journal.Fork(t.Context(), log, last, 0, name); err != nil {
+			t.Fatal(err)
+		}
+		last = name
+	}
+	request, registry, err := h.Plan("plans/one.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := h.Generation().Settings().Runner(log, registry).Resume(t.Context(), engine.Resume{Context: last, Request: request, From: "1.1"})
+	if err != nil || outcome.Status != journal.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	source := prompts.Source{Generation: h.Generation(), Log: log, MaxBytes: 50 << 10}
+	if _, err := source.About(t.Context(), "c", "1.1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := source.About(t.Context(), last, "1.1"); !errors.As(err, new(*prompts.TooLargeError)) {
+		t.Errorf("of the fork of forks: %v", err)
+	}
+	entry := store.Entry{Event: "note", Data: `"` + strings.Repeat("x", 60<<10) + `"`}
+	if _, err := log.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.About(t.Context(), "c", "1.1"); !errors.As(err, new(*prompts.TooLargeError)) {
+		t.Errorf("of the long journal: %v", err)
 	}
 }
 

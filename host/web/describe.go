@@ -194,7 +194,7 @@ func timelineOperations() map[string]api.Operation {
 		},
 		"GET /v1/contexts/{context}/prompt": {
 			ID: "getPrompt", Tag: "contexts", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.", Example: "?call=1.2",
-			Detail:  "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent.",
+			Detail:  "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent, and it has no recorded hash where the log has no request as sent.",
 			Query:   map[string]string{"call": "The number of a call, such as 1.2.", "tick": "The number of the tick whose plan a model made; without call and tick it is the latest request."},
 			Answers: api.OK("The request.", promptSchema),
 		},

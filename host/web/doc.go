@@ -102,9 +102,10 @@
 // one without either: {"context","tick","calls","state","hash","recorded","request","answers"}, as
 // obelus prompt --json prints it. Where the log keeps the request, its "state" is sent. Else it is
 // computed from a copy of the context in memory, where no activity runs, and the function of a plan
-// is asked again: it is "computed" if that is what was sent, "differs" if not. As many are computed
-// at once as runs go on (429), each for up to 10 seconds (503 prompt), from contexts of up to 32 MB
-// (422 prompt).
+// is asked again: it "differs" if another hash is recorded of what was sent, else is "computed",
+// without "recorded" where no request is on record as sent. Two are computed at once, and others
+// wait, each for up to 10 seconds with its wait (503 prompt), from up to 32 MB of messages and
+// journals (422 prompt).
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed

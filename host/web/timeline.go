@@ -198,7 +198,7 @@ func (s timeline) getPrompt(w http.ResponseWriter, r *http.Request) error {
 	case tick > 0:
 		about = strconv.FormatInt(tick, 10)
 	}
-	p, err := s.lookup().Prompt(r.Context(), r.PathValue("context"), about, s.trial)
+	p, err := s.lookup().Prompt(r.Context(), r.PathValue("context"), about)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,15 @@ func testExchanges(t *testing.T, l store.Log) {
 	long := store.NewExchange("h3", strings.Repeat("x", store.MaxExchange+1), strings.Repeat("y", store.MaxExchange), "", "")
 	equal(t, "a long request", [2]any{long.Request, long.RequestSize}, [2]any{"", int64(store.MaxExchange + 1)})
 	equal(t, "an answer that is just not too long", len(long.Answer), store.MaxExchange)
+	broken := store.NewExchange("h4", "{}", "an \xff", "503 \xff", "")
+	equal(t, "an answer that is not UTF-8", [2]any{broken.Answer, broken.AnswerSize}, [2]any{"", int64(4)})
+	equal(t, "a failure that is not", broken.Error, "503 \ufffd")
+	equal(t, "why they are not kept", [2]string{store.WhyNotKept(broken.AnswerSize), store.WhyNotKept(long.RequestSize)},
+		[2]string{"not kept: it is not UTF-8", "too long to be kept"})
 	entries := []store.Entry{
 		{Call: "1.1", Event: "done", Exchanges: []store.Exchange{asked, failed}},
 		{Call: "1.2", Event: "done"},
-		{Event: "plan", Exchanges: []store.Exchange{long}},
+		{Event: "plan", Exchanges: []store.Exchange{long, broken}},
 	}
 	step(t, l, "c", 1)
 	refused := store.Batch{Context: "c", ExpectSeq: 7, Journal: entries}
@@ -44,7 +49,7 @@ func testExchanges(t *testing.T, l store.Log) {
 		}
 		return all
 	}
-	want := [][]store.Exchange{{asked, failed}, nil, {long}}
+	want := [][]store.Exchange{{asked, failed}, nil, {long, broken}}
 	equal(t, "of the context", kept("c"), want)
 	equal(t, "of the fork", kept("f"), want)
 	first := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "c", Call: "1.1"}))[0].N

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -62,7 +63,9 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 	had := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("seen"))
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	if err := s.look(had); err != nil {
+	if err := s.look(had); err == errStill {
+		return endStream(w)
+	} else if err != nil {
 		return err
 	}
 	for {
@@ -75,10 +78,26 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 		} else if err == nil {
 			err = s.write(": here\n\n")
 		}
+		if err == errStill {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// errStill is the error for a stream of a view that does not change by itself.
+var errStill = errors.New("the view does not change by itself")
+
+// wantsStream reports whether a request is that of a browser's EventSource.
+func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
+
+// endStream answers a browser's EventSource so that it does not come again.
+func endStream(w http.ResponseWriter) error {
+	w.Header().Del("Content-Type")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // look makes the view, and sends what has changed in it; all of it to a browser that has another
@@ -123,6 +142,9 @@ func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content,
 	c, err := make(r)
 	if err != nil {
 		return nil, err
+	}
+	if c.Still {
+		return nil, errStill
 	}
 	v, err := p.render(r, c)
 	if err != nil {

@@ -95,7 +95,7 @@ func (p *Page) Routes() []Route {
 		{"GET /{$}", host.MayRead, p.home},
 		{"GET /runs", host.MayRead, p.view(p.runs)},
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
-		{"GET /runs/{context}/prompt", host.MayRead, p.view(p.prompt)},
+		{"GET /runs/{context}/prompt", host.MayRead, p.answer(p.prompt)},
 		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
 		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
 		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},
@@ -142,7 +142,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 // view returns the handler of a page. A browser's EventSource gets it as a stream.
 func (p *Page) view(make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if r.Header.Get("Accept") == "text/event-stream" {
+		if wantsStream(r) {
 			return p.stream(w, r, make)
 		}
 		leave, err := p.enter(r.Context())
@@ -154,6 +154,26 @@ func (p *Page) view(make func(*http.Request) (*content, error)) func(http.Respon
 		if err != nil {
 			return p.Fail(w, r, err)
 		}
+		return p.send(w, r, c)
+	}
+}
+
+// answer returns the handler of a page that shows an answer of the API that may take long: that has
+// a bound of its own, and takes no place of a view meanwhile. It is still.
+func (p *Page) answer(make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if wantsStream(r) {
+			return endStream(w)
+		}
+		c, err := make(r)
+		if err != nil {
+			return p.Fail(w, r, err)
+		}
+		leave, err := p.enter(r.Context())
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return p.send(w, r, c)
 	}
 }

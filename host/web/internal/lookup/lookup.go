@@ -39,13 +39,28 @@ func (p Project) LastRun(ctx context.Context, name string) (runner *engine.Runne
 const (
 	promptTime  = 10 * time.Second
 	promptBytes = 32 << 20
+	mostPrompts = 2 // that the process computes at once
 )
 
+// promptPlaces are the places of requests that are computed. All servers of the process share them,
+// as they share its processor and its memory.
+var promptPlaces = make(chan struct{}, mostPrompts)
+
+// enterPrompt waits for a place to compute a request.
+func enterPrompt(ctx context.Context) (leave func(), err error) {
+	select {
+	case promptPlaces <- struct{}{}:
+		return func() { <-promptPlaces }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // Prompt returns the request to a model about a call of a context, such as "1.2", or for the plan
-// of a tick, such as "2"; the latest one for an empty text. Where the request has to be computed,
-// admit takes a place for that, see [prompts.Source].
-func (p Project) Prompt(ctx context.Context, name, about string, admit func() (leave func(), err error)) (*prompts.Prompt, error) {
-	source := prompts.Source{Generation: p.Host.Generation(), Log: p.Log, Timeout: promptTime, MaxBytes: promptBytes, Admit: admit}
+// of a tick, such as "2"; the latest one for an empty text. A request that has to be computed waits
+// for a place.
+func (p Project) Prompt(ctx context.Context, name, about string) (*prompts.Prompt, error) {
+	source := prompts.Source{Generation: p.Host.Generation(), Log: p.Log, Timeout: promptTime, MaxBytes: promptBytes, Admit: enterPrompt}
 	return source.About(ctx, name, about)
 }
 
