@@ -95,7 +95,7 @@ func (p *Page) Routes() []Route {
 		{"GET /{$}", host.MayRead, p.home},
 		{"GET /runs", host.MayRead, p.view(p.runs)},
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
-		{"GET /runs/{context}/prompt", host.MayRead, p.answer(p.prompt)},
+		{"GET /runs/{context}/prompt", host.MayRead, slowView(p, p.prompt)},
 		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
 		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
 		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},
@@ -158,9 +158,9 @@ func (p *Page) view(make func(*http.Request) (*content, error)) func(http.Respon
 	}
 }
 
-// answer returns the handler of a page that shows an answer of the API that may take long: that has
-// a bound of its own, and takes no place of a view meanwhile. It is still.
-func (p *Page) answer(make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
+// slowView returns the handler of a page that is still, and shows what the API may take long to
+// answer: that has a bound of its own, and takes no place of a view meanwhile.
+func slowView(p *Page, make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if wantsStream(r) {
 			return endStream(w)
