@@ -7,9 +7,9 @@ CREATE TABLE exchanges (
   context       TEXT NOT NULL,           -- the context of the event
   call          TEXT,                    -- the call that it is about, such as '1.2'; NULL for a plan
   hash          TEXT NOT NULL,           -- the SHA-256 of the request, in hex
-  request       TEXT,                    -- JSON: purpose, model, system, blocks, schema, params; NULL above 4 MB
+  request       TEXT,                    -- JSON: purpose, model, system, blocks, schema, params; NULL above 4 MB, and where it is no UTF-8
   request_bytes INTEGER NOT NULL,        -- its size
-  answer        TEXT,                    -- the text as it came; NULL if there was none, and above 4 MB
+  answer        TEXT,                    -- the text as it came; NULL if there was none, above 4 MB, and where it is no UTF-8
   answer_bytes  INTEGER NOT NULL,        -- its size
   error         TEXT,                    -- why no answer came
   usage         TEXT,                    -- JSON: served, finish, mode, input and output tokens, ms …
