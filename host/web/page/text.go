@@ -79,7 +79,7 @@ func shape(status string) string {
 	shapes := map[string]string{
 		string(journal.Done): "✓", string(journal.Failed): "✗", string(journal.Running): "▶", string(journal.Waiting): "◷",
 		string(journal.Held): "◆", string(journal.Skipped): "–", string(journal.Blocked): "·", string(journal.Ready): "○",
-		string(journal.Interrupted): "⏸", string(journal.Cancelled): "⊘", string(journal.InDoubt): "?", "retrying": "↻",
+		string(journal.Interrupted): "‖", string(journal.Cancelled): "⊘", string(journal.InDoubt): "?", "retrying": "↻",
 		string(journal.RunContinued): "→", journal.OutcomeHandled: "✓", journal.OutcomeRejected: "✗",
 	}
 	if s, ok := shapes[status]; ok {
