@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -89,7 +88,7 @@ func (o *listFlags) read(a *app) (statuses []journal.RunStatus, err error) {
 		return nil, err
 	}
 	if o.waiting != "" {
-		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(o.waiting, store.Dagger))
+		path, err := store.ParseTyped(o.waiting)
 		if err != nil {
 			return nil, exit.Usagef("--waiting-on %s: %s", o.waiting, err)
 		}

@@ -79,7 +79,7 @@ func parsePathFlag(text string) (store.Path, error) {
 	if text == "" {
 		return store.Path{}, nil
 	}
-	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+	path, err := store.ParseTyped(text)
 	if err != nil {
 		return store.Path{}, fmt.Errorf("--path: %w", err)
 	}

@@ -235,17 +235,11 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeline := journal.Timeline{}
-	if slices.ContainsFunc(records, func(r journal.Record) bool { return r.SupersededUpTo != 0 }) {
-		if timeline, err = journal.In(r.Log, name).ReadTimeline(ctx, last.Event.First); err != nil {
-			return nil, err
-		}
-	}
 	plans, err := journal.In(r.Log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
-	superseded, err := timeline.SupersededFor(ctx, journal.In(r.Log, name), last.Event.First, records)
+	superseded, err := journal.SupersededFor(ctx, journal.In(r.Log, name), last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}

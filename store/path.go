@@ -39,6 +39,11 @@ func (e *PathError) Error() string {
 // Class implements the interface of [ClassOf].
 func (e *PathError) Class() Class { return Usage }
 
+// ParseTyped is [ParsePath] for a path that a person types: its dagger may be left out.
+func ParseTyped(text string) (Path, error) {
+	return ParsePath(Dagger + strings.TrimPrefix(text, Dagger))
+}
+
 // ParsePath reads a whole path, dagger and all.
 func ParsePath(text string) (Path, error) {
 	p, n, err := ScanPath(text)

@@ -142,6 +142,11 @@ type Condition struct {
 	Reads map[string]int64 `json:"reads,omitempty"`
 }
 
+// AwaitsRetry reports whether the call has failed and pauses before the next attempt.
+func (r *Record) AwaitsRetry() bool {
+	return r.Rests && (r.Status == Running || r.Status == Waiting)
+}
+
 // WaitsUntil returns the time for which the call waits, of its next attempt too; ok is false if it
 // waits for none.
 func (r *Record) WaitsUntil() (due time.Time, ok bool) {

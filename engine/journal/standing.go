@@ -26,7 +26,7 @@ func (r *Run) Standing(records []Record) store.Standing {
 		if r.Status == RunWaiting {
 			AddWait(&s, c)
 		}
-		if c.Rests && (c.Status == Running || c.Status == Waiting) {
+		if c.AwaitsRetry() {
 			s.Retrying++
 		}
 		switch c.Status {

@@ -69,7 +69,7 @@ func (t *Timeline) SupersededIn(ctx context.Context, c Context) (Superseded, err
 // SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls
 // run again, as records say, which need not be in the journal yet.
 func (t Timeline) SupersededFor(ctx context.Context, c Context, first int, records []Record) (Superseded, error) {
-	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
+	if !anyAgain(records) {
 		return nil, nil
 	}
 	reruns := t.Reruns
@@ -81,6 +81,24 @@ func (t Timeline) SupersededFor(ctx context.Context, c Context, first int, recor
 		t.noteRerun(&r, 0, first)
 	}
 	return t.SupersededIn(ctx, c)
+}
+
+// SupersededFor is [Timeline.SupersededFor] with the timeline of a context, which it reads where a
+// call runs again.
+func SupersededFor(ctx context.Context, c Context, first int, records []Record) (Superseded, error) {
+	if !anyAgain(records) {
+		return nil, nil
+	}
+	t, err := c.ReadTimeline(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	return t.SupersededFor(ctx, c, first, records)
+}
+
+// anyAgain reports whether a call runs again or is retried.
+func anyAgain(records []Record) bool {
+	return slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 })
 }
 
 // Superseded finds the messages of the context that are superseded for a run that begins there, and

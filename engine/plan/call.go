@@ -269,7 +269,7 @@ func ParseScopes(v any) ([]store.Path, error) {
 		if err := refuseEscaped(text); err != nil {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
-		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+		path, err := store.ParseTyped(text)
 		if err != nil {
 			return nil, fmt.Errorf("[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))
 		}

@@ -27,8 +27,8 @@ type State string
 // The states of a request.
 const (
 	Sent     State = "sent"     // as it was sent: the log keeps it
-	Computed State = "computed" // made anew; what was sent, if its hash is recorded; else no request is on record
-	Differs  State = "differs"  // made anew, and another than was sent: scripts, settings or the log have changed
+	Computed State = "computed" // made anew; it was sent like this if Recorded is set, else nothing is on record
+	Differs  State = "differs"  // made anew, and not as it was sent: scripts, settings or the log have changed
 	Next     State = "next"     // not sent yet
 )
 

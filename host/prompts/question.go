@@ -70,7 +70,7 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 		}
 	}
 	for i, r := range records {
-		// What a script asked can't be computed, and is the latest only where nothing else was asked.
+		// A script's own question can't be computed: it counts as the latest only if there is no other.
 		later := r.Model != nil && (found == nil || r.Script == "" && r.Tick >= found.tick || r.Script != "" && found.script)
 		if call == r.Call || call == "" && later {
 			found, about = askedAbout(name, r, records), &records[i]

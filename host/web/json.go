@@ -286,7 +286,7 @@ func (q *query) path(name string) store.Path {
 	if text == "" {
 		return store.Path{}
 	}
-	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+	path, err := store.ParseTyped(text)
 	if err != nil {
 		q.err = wrong("%s: %s", name, err)
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,16 +46,11 @@ func (l reader) waitFields(ctx context.Context, name string, waits []string) ([]
 		shown = append(shown, path)
 		at, names := root, append([]string{path.Kind()}, path.Segments()...)
 		for _, segment := range names[:len(names)-1] {
-			at = propertyOf(at, segment)
+			at = member(propertiesOf(at), segment)
 			at["type"] = "object"
 		}
-		properties, _ := at["properties"].(map[string]any)
-		if properties == nil {
-			properties = map[string]any{}
-			at["properties"] = properties
-		}
 		last := names[len(names)-1]
-		properties[last] = below
+		propertiesOf(at)[last] = below
 		if required {
 			list, _ := at["required"].([]any)
 			at["required"] = append(list, last)
@@ -63,17 +59,15 @@ func (l reader) waitFields(ctx context.Context, name string, waits []string) ([]
 	return fieldsOf(root, nil), nil
 }
 
-// propertyOf returns the schema of a property, which it makes if there is none.
-func propertyOf(object map[string]any, name string) map[string]any {
-	properties, _ := object["properties"].(map[string]any)
-	if properties == nil {
-		properties = map[string]any{}
-		object["properties"] = properties
-	}
-	of, _ := properties[name].(map[string]any)
+// propertiesOf returns the properties of an object's schema, and gives it some if it has none.
+func propertiesOf(object map[string]any) map[string]any { return member(object, "properties") }
+
+// member returns the object below a key of another one, which it makes if there is none.
+func member(object map[string]any, key string) map[string]any {
+	of, _ := object[key].(map[string]any)
 	if of == nil {
 		of = map[string]any{}
-		properties[name] = of
+		object[key] = of
 	}
 	return of
 }
@@ -112,7 +106,7 @@ func (p *Page) appendAct(r *http.Request, name string) (act, error) {
 	}
 	kinds, _ := values.(map[string]any)
 	var messages []any
-	for _, kind := range sortedNames(kinds, nil) {
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		messages = append(messages, map[string]any{"type": "data", "kind": kind, "data": kinds[kind]})
 	}
 	if len(messages) == 0 {
@@ -123,7 +117,7 @@ func (p *Page) appendAct(r *http.Request, name string) (act, error) {
 
 // appendPathAct returns the request that appends a value at a path.
 func appendPathAct(name string, form url.Values) (act, error) {
-	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(strings.TrimSpace(form.Get("path")), store.Dagger))
+	path, err := store.ParseTyped(strings.TrimSpace(form.Get("path")))
 	if err != nil {
 		return act{}, &fieldError{"path", err.Error()}
 	}

@@ -35,15 +35,10 @@ var callWords = []string{
 
 // wordOf is the outcome of a call, with retrying for one that pauses before its next attempt.
 func wordOf(r journal.Record) string {
-	if pausesBeforeRetry(r) {
+	if r.AwaitsRetry() {
 		return "retrying"
 	}
 	return r.Outcome()
-}
-
-// pausesBeforeRetry reports whether a call has failed and is to be tried again.
-func pausesBeforeRetry(r journal.Record) bool {
-	return r.Rests && (r.Status == journal.Running || r.Status == journal.Waiting)
 }
 
 // rankOf sorts calls that failed first, then those under way, then the rest.
@@ -69,7 +64,7 @@ func resultText(r journal.Record) string {
 		return failureText(r)
 	case r.Handled != nil:
 		return text + " (its failure was handled: " + fmt.Sprint(r.Handled["message"]) + ")"
-	case pausesBeforeRetry(r):
+	case r.AwaitsRetry():
 		return fmt.Sprintf("try %d failed: %s", r.Attempts, failureText(r))
 	case r.Status == journal.Held && r.Hold != nil:
 		return "for a person"

@@ -134,7 +134,7 @@ func (v *runView) until() time.Time {
 		if v.Summary.Status == journal.RunRunning || v.Summary.Status == journal.RunWaiting {
 			return time.Now()
 		}
-		text = v.Summary.Updated // nobody works on what has not ended
+		text = v.Summary.Updated // calls that have not ended were cut off by then
 	}
 	at, _ := time.Parse(time.RFC3339, text)
 	return at

@@ -88,7 +88,7 @@ func (f runsFilter) waitsFor() (store.Path, error) {
 	if f.WaitingOn == "" {
 		return store.Path{}, nil
 	}
-	return store.ParsePath(store.Dagger + strings.TrimPrefix(f.WaitingOn, store.Dagger))
+	return store.ParseTyped(f.WaitingOn)
 }
 
 func (f runsFilter) ofLog() store.ContextFilter {

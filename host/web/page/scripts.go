@@ -28,7 +28,8 @@ type scriptsView struct {
 	Changed    []string // files that differ from the loaded ones
 	Pending    []string // grants that wait for a restart
 	Schedules  []scheduleRow
-	CountsAll  bool // the figures have all calls of the last day
+	CountsAll  bool // the figures have all calls of the last day; else those of the newest Most
+	Most       int
 }
 
 // scriptRow is a loaded file, with the calls that it ran in the last day.
@@ -52,7 +53,7 @@ func (p *Page) scripts(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.CountsAll = all
+	v.CountsAll, v.Most = all, lookup.MostFigures
 	for _, f := range g.Files() {
 		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256, figures[f.Path]})
 	}
