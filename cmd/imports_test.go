@@ -95,7 +95,7 @@ var mayImport = map[string][]string{
 	"obelus/host/web/internal/mount":   {},
 	"obelus/host/web/internal/lookup":  {"obelus/engine", "obelus/engine/journal", "obelus/engine/plan", "obelus/host", "obelus/host/prompts", "obelus/store"},
 	"obelus/host/web/page":             {"obelus/engine/...", "obelus/host", "obelus/host/schedule/ledger", "obelus/host/web/internal/layers", "obelus/host/web/internal/lookup", "obelus/host/web/internal/mount", "obelus/store", "github.com/aymanbagabas/go-udiff"},
-	"obelus/host/web":                  {"obelus/engine/...", "obelus/host", "obelus/host/hook", "obelus/host/once", "obelus/host/prompts", "obelus/host/schedule", "obelus/host/supervise", "obelus/host/trace", "obelus/host/web/internal/api", "obelus/host/web/internal/lookup", "obelus/host/web/internal/mount", "obelus/host/web/page", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
+	"obelus/host/web":                  {"obelus/engine/...", "obelus/host", "obelus/host/hook", "obelus/host/once", "obelus/host/prompts", "obelus/host/schedule", "obelus/host/supervise", "obelus/host/trace", "obelus/host/web/internal/api", "obelus/host/web/internal/lookup", "obelus/host/web/internal/mount", "obelus/host/web/page", "obelus/store", "github.com/oklog/ulid", "github.com/VictoriaMetrics/metrics", "golang.org/x/sync/semaphore"},
 	"obelus/examples/embed":            {"obelus/cmd", "obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
 	// The loop that it times Obelus beside does without all of ours.
 	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/host/web", "obelus/store", "obelus/store/sqlite",

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,6 +20,35 @@ func TestSlips_OverHTTP(t *testing.T) {
 		status, text := s.ask("POST", "/v1/runs", test.body)
 		if status < 400 || !strings.Contains(text, `"code":"`+test.code+`"`) || !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), test.want) {
 			t.Errorf("%s: %d %s", test.body, status, text)
+		}
+	}
+}
+
+// TestMetrics_Format holds that each line is one of the text format, whatever the names in it, and
+// that a metric of the server has its help once.
+func TestMetrics_Format(t *testing.T) {
+	s := serve(t, map[string]string{
+		"activities/odd.lua": `Activity.register('say "hi" \\', {}, function() return 1 end)`,
+		"plans/odd.json":     `{"calls": [{"_tool": "say \"hi\" \\"}]}`,
+	}, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/odd.json","wait":true}`)
+	_, text := s.ask("GET", "/metrics", "")
+	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+( .+)?|[a-z_]+(\{[a-z_]+="([^"\\]|\\["\\n])*"(, ?[A-Za-z_]+="([^"\\]|\\["\\n])*")*\})? [-+.0-9Ie]+(nf)?)$`)
+	helped := map[string]int{}
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if !line.MatchString(l) {
+			t.Errorf("%q is no line of the format", l)
+		}
+		if name, ok := strings.CutPrefix(l, "# HELP "); ok {
+			name, help, _ := strings.Cut(name, " ")
+			if helped[name]++; help == "" && strings.HasPrefix(name, "obelus_") || helped[name] > 1 {
+				t.Errorf("%q", l)
+			}
+		}
+	}
+	for _, want := range []string{`obelus_call_duration_seconds_count{status="done",tool="say \"hi\" \\"} 1`, "process_open_fds ", "go_goroutines "} {
+		if !strings.Contains(text, "\n"+want) {
+			t.Errorf("the metrics lack %s", want)
 		}
 	}
 }
