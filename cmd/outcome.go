@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
+	"obelus/engine/lazyregexp"
 )
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
@@ -173,7 +173,7 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 	for _, r := range outcome.Calls {
 		for _, path := range r.WaitingOn {
 			name, isInput := strings.CutPrefix(path, "†input.")
-			if !isInput || !plainName.MatchString(name) {
+			if !isInput || !plainName().MatchString(name) {
 				return fmt.Sprintf("append it, then go on: %s resume -c %s", a.commandPrefix(), outcome.Context)
 			}
 			if part := "-i " + name + "=…"; !slices.Contains(given, part) {
@@ -185,4 +185,4 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 }
 
 // A name that -i takes, and a shell too, as it is.
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+var plainName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.]*$`)

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
@@ -59,8 +59,8 @@ var modelFields = []struct {
 // secretText looks like a key, as providers make them; secretName is a name of a header, a
 // parameter or a field that has one.
 var (
-	secretText = regexp.MustCompile(`(?i)\b(bearer\s|(sk|gsk|rk|xai|hf|pplx)[-_][a-z0-9_-]{6}|aiza[a-z0-9_-]{10})`)
-	secretName = regexp.MustCompile(`(?i)(^|[-_])(authorization|token|secret|password|(api-?_?)?key)$`)
+	secretText = lazyregexp.New(`(?i)\b(bearer\s|(sk|gsk|rk|xai|hf|pplx)[-_][a-z0-9_-]{6}|aiza[a-z0-9_-]{10})`)
+	secretName = lazyregexp.New(`(?i)(^|[-_])(authorization|token|secret|password|(api-?_?)?key)$`)
 )
 
 // refuseSecrets refuses a text in a model's table that looks like a key, without repeating it: keys
@@ -69,7 +69,7 @@ func refuseSecrets(place string, v any) error {
 	const hint = " looks like a key, which does not belong into this file: name the environment variable that has it, as in key = { env = \"NAME\" }"
 	switch v := v.(type) {
 	case string:
-		if secretText.MatchString(v) {
+		if secretText().MatchString(v) {
 			return &settingError{nil, place + hint}
 		}
 	case []any:
@@ -81,7 +81,7 @@ func refuseSecrets(place string, v any) error {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			at := place + "." + name
-			if _, text := v[name].(string); text && secretName.MatchString(name) {
+			if _, text := v[name].(string); text && secretName().MatchString(name) {
 				return &settingError{[]string{name}, at + hint}
 			}
 			if err := refuseSecrets(at, v[name]); err != nil {

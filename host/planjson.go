@@ -3,9 +3,9 @@ package host
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strconv"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/plan"
 	"obelus/store"
 )
@@ -47,11 +47,11 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
 }
 
-var lineText = regexp.MustCompile(`at line (\d+)`)
+var lineText = lazyregexp.New(`at line (\d+)`)
 
 // lineIn returns the line that an error's text names.
 func lineIn(text string) int {
-	if m := lineText.FindStringSubmatch(text); m != nil {
+	if m := lineText().FindStringSubmatch(text); m != nil {
 		line, _ := strconv.Atoi(m[1])
 		return line
 	}

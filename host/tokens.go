@@ -2,9 +2,9 @@ package host
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
 )
@@ -36,13 +36,13 @@ type Token struct {
 // ServerTokenVariable is the environment variable with the token that has all roles and no name.
 const ServerTokenVariable = "OBELUS_TOKEN"
 
-var tokenName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
+var tokenName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
 // readTokens reads the tokens by their names.
 func readTokens(s *Serving, v any) error {
 	return readNamed(v, "serve.tokens", "tokens", func(name, place string, v any) error {
 		switch {
-		case !tokenName.MatchString(name):
+		case !tokenName().MatchString(name):
 			return &settingError{nil, fmt.Sprintf("%s: %q is no name for it: it has up to 64 letters, digits, _, - and ., and begins with a letter", place, name)}
 		case name == "token" || name == "local":
 			return &settingError{nil, fmt.Sprintf("%s: decisions without a named token are recorded as by %q: choose another name", place, name)}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/hook"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
@@ -197,13 +197,13 @@ func readVerify(v any) (string, error) {
 }
 
 var (
-	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+	headerName   = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	variableName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 )
 
 func readHeaderName(v any) (string, error) {
 	name, err := setting.Text(v)
-	if err == nil && !headerName.MatchString(name) {
+	if err == nil && !headerName().MatchString(name) {
 		err = setting.WrongType("the name of a header", v)
 	}
 	return name, err
@@ -217,10 +217,10 @@ func readInputHeaders(v any) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if !headerName.MatchString(name) {
+		if !headerName().MatchString(name) {
 			return nil, fmt.Errorf("must be names of headers, not %q", name)
 		}
-		if secretName.MatchString(name) || strings.EqualFold(name, "cookie") {
+		if secretName().MatchString(name) || strings.EqualFold(name, "cookie") {
 			return nil, fmt.Errorf("must not have %s: it may be a secret, and what enters the log stays there", name)
 		}
 	}
@@ -234,7 +234,7 @@ func readSecretName(v any) (string, error) {
 	if !ok {
 		return "", setting.WrongType("the name of the environment variable that has the secret", v)
 	}
-	if !variableName.MatchString(name) {
+	if !variableName().MatchString(name) {
 		return "", fmt.Errorf(`must be the name of the environment variable that has the secret, such as "GITHUB_SECRET": a secret does not belong into this file`)
 	}
 	return name, nil

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/luastd/internal/formats"
 )
 
@@ -86,7 +86,7 @@ func decodeJSON(text string) (any, error) {
 }
 
 // escapes matches an escape of JSON; of a character in two halves, both.
-var escapes = regexp.MustCompile(`(?i)\\(?:u(d[89ab]..(\\ud[c-f]..)?|d[c-f]..)|.)`)
+var escapes = lazyregexp.New(`(?i)\\(?:u(d[89ab]..(\\ud[c-f]..)?|d[c-f]..)|.)`)
 
 // halfCharacter finds an escape that stands for one half of a character alone, which
 // encoding/json replaces, or gives -1.
@@ -94,7 +94,7 @@ func halfCharacter(text string) int {
 	if !strings.Contains(text, `\ud`) && !strings.Contains(text, `\uD`) {
 		return -1
 	}
-	for _, m := range escapes.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range escapes().FindAllStringSubmatchIndex(text, -1) {
 		if half, other := m[2] >= 0, m[4] >= 0; half && !other {
 			return m[0]
 		}

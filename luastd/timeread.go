@@ -3,19 +3,20 @@ package luastd
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"obelus/engine/lazyregexp"
 )
 
 // rfc3339 is a time as in RFC 3339, or a date, or a time without a zone.
-var rfc3339 = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)` +
+var rfc3339 = lazyregexp.New(`^(\d{4})-(\d\d)-(\d\d)` +
 	`(?:[Tt](\d\d):(\d\d):(\d\d)([.,]\d+)?([Zz]|[+-](\d\d):(\d\d))?)?$`)
 
 // parseRFC3339 parses a time. Its errors are in words for the script's author.
 func parseRFC3339(text string) (time.Time, error) {
-	m := rfc3339.FindStringSubmatch(text)
+	m := rfc3339().FindStringSubmatch(text)
 	if m == nil {
 		return time.Time{}, errors.New("2006-01-02T15:04:05Z")
 	}

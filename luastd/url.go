@@ -8,13 +8,13 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/luastd/internal/formats"
 )
 
@@ -280,7 +280,7 @@ func urlParse(e *Env, L *lua.LState) int {
 }
 
 // authority matches the part before the path of a URL.
-var authority = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?`)
+var authority = lazyregexp.New(`^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?`)
 
 // escapeURL escapes in a URL the characters that can't stand in its path, query and fragment.
 // Without that net/url writes its own escapes for all of a path, and none for a / that was escaped.
@@ -291,7 +291,7 @@ func escapeURL(text string) string {
 	}
 	rest, fragment, hasFragment := strings.Cut(text, "#")
 	rest, query, hasQuery := strings.Cut(rest, "?")
-	before := authority.FindString(rest)
+	before := authority().FindString(rest)
 	text = before + escapeBytes(rest[len(before):], notInPart)
 	if hasQuery {
 		text += "?" + escapeBytes(query, `"<>`)
@@ -341,14 +341,14 @@ func queryTable(values url.Values) map[string]any {
 func urlError(err error) string { return "not a URL: " + urlReason(err) }
 
 // urlParser is what an error says of who found it.
-var urlParser = regexp.MustCompile(`^net/url: |ParseAddr\(".*"\): `)
+var urlParser = lazyregexp.New(`^net/url: |ParseAddr\(".*"\): `)
 
 func urlReason(err error) string {
 	var inner *url.Error
 	if errors.As(err, &inner) {
 		err = inner.Err
 	}
-	return urlParser.ReplaceAllLiteralString(err.Error(), "")
+	return urlParser().ReplaceAllLiteralString(err.Error(), "")
 }
 
 // url.unescape(text) → text, with every %XX as its byte | nil, err; + stays

@@ -2,12 +2,12 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/spell"
 	"obelus/store"
 )
@@ -49,7 +49,7 @@ func (e *Expr) Unnegated() (text string, negated bool) {
 	if n, ok := node.(*ast.BinaryNode); ok && opposites[n.Operator] != "" {
 		node, negated = &ast.BinaryNode{Operator: opposites[n.Operator], Left: n.Left, Right: n.Right}, !negated
 	}
-	text = names.ReplaceAllStringFunc(node.String(), func(name string) string {
+	text = names().ReplaceAllStringFunc(node.String(), func(name string) string {
 		if i, ok := s.path(name); ok {
 			return s.paths[i].String()
 		}
@@ -59,7 +59,7 @@ func (e *Expr) Unnegated() (text string, negated bool) {
 }
 
 // bareName finds the names in a condition without daggers that may be meant as references.
-var bareName = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)+`)
+var bareName = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)+`)
 
 // meantCondition returns a hint to the condition that may be meant by a text without references.
 func meantCondition(text string) string {
@@ -73,7 +73,7 @@ func meantCondition(text string) string {
 	if made, err := WithDaggers(text); err == nil {
 		return fmt.Sprintf(" (did you mean %q?)", made)
 	}
-	made := bareName.ReplaceAllStringFunc(text, func(name string) string {
+	made := bareName().ReplaceAllStringFunc(text, func(name string) string {
 		if strings.ContainsAny(name[:1], `"'`) {
 			return name
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
+	"obelus/engine/lazyregexp"
 	"obelus/store"
 )
 
@@ -66,8 +66,8 @@ func compile(text string) (*Expr, error) {
 
 // aloneBetween finds | and & that stand alone, once texts are left out.
 var (
-	texts        = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\|{2,}|&{2,}`)
-	aloneBetween = regexp.MustCompile(`[|&]`)
+	texts        = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\|{2,}|&{2,}`)
+	aloneBetween = lazyregexp.New(`[|&]`)
 )
 
 // howChosen says what | and & are in an expression that is wrong and has one of them alone.
@@ -76,7 +76,7 @@ func (s *source) howChosen(err error) error {
 	if !ok {
 		return err
 	}
-	switch aloneBetween.FindString(texts.ReplaceAllString(s.text, " ")) {
+	switch aloneBetween().FindString(texts().ReplaceAllString(s.text, " ")) {
 	case "|":
 		bad.Message += " (|| gives the first that exists; behind one | stands a function: | upper())"
 	case "&":
@@ -273,7 +273,7 @@ func WithDaggers(text string) (string, error) {
 		rest := text[i:]
 		n := len(rest) - len(strings.TrimLeft(rest, " \t\n"))
 		if n == 0 {
-			n = len(betweenReferences.FindString(rest))
+			n = len(betweenReferences().FindString(rest))
 		}
 		if n > 0 {
 			b.WriteString(rest[:n])
@@ -300,7 +300,7 @@ func WithDaggers(text string) (string, error) {
 
 // betweenReferences is what stands between the references of [WithDaggers]: an operator, a
 // parenthesis or a literal.
-var betweenReferences = regexp.MustCompile(`^(?:\|\||&&|[()]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?[0-9]+(?:\.[0-9]+)?\b|(?:true|false|nil|null)\b)`)
+var betweenReferences = lazyregexp.New(`^(?:\|\||&&|[()]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?[0-9]+(?:\.[0-9]+)?\b|(?:true|false|nil|null)\b)`)
 
 // LiteralOperand is a reference that an expression combines with a literal by an operator, in
 // either order.

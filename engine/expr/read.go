@@ -14,6 +14,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
+	"obelus/engine/lazyregexp"
 	"obelus/store"
 )
 
@@ -29,8 +30,8 @@ const standIn = "ǂ"
 // has room for it and every column stays true.
 const firstName = 0x4E00
 
-// names finds the names that stand for paths, padding and all.
-var names = regexp.MustCompile(standIn + `[\x{4E00}-\x{9FFF}]_*`)
+// names finds the names that stand for paths, from standIn on, padding and all.
+var names = lazyregexp.New(`ǂ[\x{4E00}-\x{9FFF}]_*`)
 
 // Error is an expression that can't be used, with the place that is wrong.
 type Error struct {
@@ -59,7 +60,7 @@ type source struct {
 
 func (s *source) errorAt(column int, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
-	message = names.ReplaceAllStringFunc(message, func(name string) string {
+	message = names().ReplaceAllStringFunc(message, func(name string) string {
 		if i, ok := s.path(name); ok {
 			return s.paths[i].String()
 		}

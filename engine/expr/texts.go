@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/strftime"
 	"obelus/store"
 )
@@ -71,7 +71,7 @@ func unique(ev *evaluation, args []any) (any, error) {
 
 // numberPattern is a pattern of format: groups of three, digits that are always written, decimals
 // that are, decimals that are written unless they end in zeros, and a percent sign.
-var numberPattern = regexp.MustCompile(`^(#,##)?(0+)(?:\.(0*)(#*))?( ?%)?$`)
+var numberPattern = lazyregexp.New(`^(#,##)?(0+)(?:\.(0*)(#*))?( ?%)?$`)
 
 // patternSyntax says in an error what a pattern may be.
 const patternSyntax = `a pattern: zeros, perhaps with "#,##" before them for groups of three, then perhaps "." with zeros and signs # for decimals, then perhaps "%" or " %"`
@@ -103,7 +103,7 @@ func formatted(ev *evaluation, args []any) (any, error) {
 		return fail("format takes a number or a date, not %s", describe(args[0]))
 	}
 	pattern, _ := args[1].(string)
-	parts := numberPattern.FindStringSubmatch(pattern)
+	parts := numberPattern().FindStringSubmatch(pattern)
 	if parts == nil || strings.HasSuffix(strings.TrimRight(pattern, " %"), ".") {
 		return fail("format takes %s", patternSyntax)
 	}

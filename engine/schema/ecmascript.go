@@ -2,13 +2,13 @@ package schema
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/dlclark/regexp2/v2"
 
 	"obelus/engine/internal/regex"
+	"obelus/engine/lazyregexp"
 )
 
 // A pattern of JSON Schema is a regular expression of ECMA-262 with its flag u. A pattern that Go's
@@ -87,9 +87,9 @@ const (
 	ecmaAny = `[^\n\r\x{2028}\x{2029}]`
 )
 
-var group = regexp.MustCompile(`^\(\?([:=!]|<[=!\pL$_\\]|[ims-]+:)`)
+var group = lazyregexp.New(`^\(\?([:=!]|<[=!\pL$_\\]|[ims-]+:)`)
 
-var repeat = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
+var repeat = lazyregexp.New(`^\{[0-9]+(,[0-9]*)?\}`)
 
 // translator writes a pattern of ECMA-262 for Go's regexp.
 type translator struct {
@@ -124,12 +124,12 @@ func (t *translator) translate() error {
 			t.write(1, ecmaAny)
 			continue
 		case c == '(' && strings.HasPrefix(t.rest, "(?"):
-			if group.FindString(t.rest) == "" {
+			if group().FindString(t.rest) == "" {
 				return fmt.Errorf("%.3q is no beginning of a group of ECMA-262", t.rest)
 			}
 			t.beyond = t.beyond || !strings.HasPrefix(t.rest, "(?:")
 		case c == '{' || c == '}' || c == ']':
-			if n := len(repeat.FindString(t.rest)); n > 0 {
+			if n := len(repeat().FindString(t.rest)); n > 0 {
 				t.write(n, t.rest[:n])
 				continue
 			}

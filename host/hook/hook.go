@@ -8,10 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/once"
 	"obelus/store"
 )
@@ -31,11 +31,11 @@ const DefaultHeader = "X-Hub-Signature-256"
 // maxName is the length of a name with which the names of its runs are names of contexts.
 const maxName = 64 - len("hook--") - 32
 
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // CheckName refuses a text that can't name a hook.
 func CheckName(name string) error {
-	if !validName.MatchString(name) || len(name) > maxName {
+	if !validName().MatchString(name) || len(name) > maxName {
 		return fmt.Errorf("%q is no name for it: it has up to %d letters, digits, _ and -, and begins with a letter", name, maxName)
 	}
 	return nil
@@ -92,13 +92,13 @@ type part struct {
 	path []string // nil for a text
 }
 
-var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
+var placeholder = lazyregexp.New(`\{([^{}]*)\}`)
 
 // ParseTarget reads a target.
 func ParseTarget(text string) (*Target, error) {
 	t := &Target{text: text}
 	at := 0
-	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range placeholder().FindAllStringSubmatchIndex(text, -1) {
 		path := strings.Split(text[m[2]:m[3]], ".")
 		if len(path) < 2 || path[0] != "body" && path[0] != "headers" && path[0] != "query" {
 			return nil, fmt.Errorf("%q in %q must be a value of the request, such as {body.order} or {query.order}", text[m[0]:m[1]], text)

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
@@ -24,12 +24,12 @@ import (
 // cassettes is the folder of recorded answers, below the project.
 const cassettes = "tests/cassettes"
 
-var cassetteName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var cassetteName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // test.cassette(name): models answer from tests/cassettes/NAME.json, as they have answered before
 func testCassette(r *testFile, L *lua.LState) int {
 	name := L.CheckString(1)
-	if !cassetteName.MatchString(name) {
+	if !cassetteName().MatchString(name) {
 		L.ArgError(1, "the name of a cassette is a file's name, without a folder and without .json")
 	}
 	tape, err := r.tests.cassette(name)

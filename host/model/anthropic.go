@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/model/fit"
 )
 
@@ -93,12 +93,12 @@ const minThinking = 1024
 
 // budgetedModel is the name of a model that thinks within a number of tokens. Those from version
 // 4.6 on choose it themselves, by the effort.
-var budgetedModel = regexp.MustCompile(`claude-(?:[a-z]+-)?(\d)(?:[-.](\d)\b)?`)
+var budgetedModel = lazyregexp.New(`claude-(?:[a-z]+-)?(\d)(?:[-.](\d)\b)?`)
 
 // thinkingBudget returns how many tokens a model may think for, as a part of all that it may write,
 // and whether it takes such a bound at all.
 func thinkingBudget(model, effort string, most int) (budget int, ok bool) {
-	match := budgetedModel.FindStringSubmatch(model)
+	match := budgetedModel().FindStringSubmatch(model)
 	if match == nil {
 		return 0, false
 	}

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/spell"
 	"obelus/host/model/fit"
 )
@@ -55,7 +55,7 @@ var (
 )
 
 // variable is a name that an environment variable can have.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // WithDefaults returns the settings with what their provider stands for filled in, and the defaults
 // that a request needs.
@@ -112,11 +112,11 @@ func (c Config) Check() error {
 	if full.Model == "" {
 		say("model is missing: the name by which the provider knows it")
 	}
-	if !variable.MatchString(c.Key) && c.Key != "" {
+	if !variable().MatchString(c.Key) && c.Key != "" {
 		say("key names an environment variable, as in OPENAI_API_KEY; the key itself does not belong here")
 	}
 	for _, h := range c.Headers {
-		if h.Env != "" && !variable.MatchString(h.Env) {
+		if h.Env != "" && !variable().MatchString(h.Env) {
 			say("the header %s names an environment variable that cannot be: the value itself does not belong here", h.Name)
 		}
 	}

@@ -8,17 +8,18 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/luatext"
 )
 
 // Places in a line for something other than a name of Lua, up to the cursor; the last group is its
 // beginning. A line of a terminal may say "call tool key=value" and "run plan" without any Lua.
 var (
-	withinRequire   = regexp.MustCompile(`\brequire\s*\(?\s*["']([^"']*)$`)
-	withinCall      = regexp.MustCompile(`(?:^\s*call\s+|\bcall\s*\(?\s*["'])([^\s"']*)$`)
-	withinRun       = regexp.MustCompile(`(?:^\s*run\s+|\brun\s*\(?\s*["'])([^\s"']*)$`)
-	withinParameter = regexp.MustCompile(`(?:^\s*call\s+|\bcall\s*\(?\s*["'])([\w.-]+)(?:["']\s*,?\s*\{(?:.*[,{\s])?|\s(?:.*\s)?)(\w*)$`)
-	withinName      = regexp.MustCompile(`((?:[A-Za-z_]\w*\s*[.:]\s*)*)((?:[A-Za-z_]\w*)?)$`)
+	withinRequire   = lazyregexp.New(`\brequire\s*\(?\s*["']([^"']*)$`)
+	withinCall      = lazyregexp.New(`(?:^\s*call\s+|\bcall\s*\(?\s*["'])([^\s"']*)$`)
+	withinRun       = lazyregexp.New(`(?:^\s*run\s+|\brun\s*\(?\s*["'])([^\s"']*)$`)
+	withinParameter = lazyregexp.New(`(?:^\s*call\s+|\bcall\s*\(?\s*["'])([\w.-]+)(?:["']\s*,?\s*\{(?:.*[,{\s])?|\s(?:.*\s)?)(\w*)$`)
+	withinName      = lazyregexp.New(`((?:[A-Za-z_]\w*\s*[.:]\s*)*)((?:[A-Za-z_]\w*)?)$`)
 )
 
 // Complete returns the words that can stand at the end of a line with this beginning, sorted. Each
@@ -26,7 +27,7 @@ var (
 func (r *Session) Complete(line string) (from int, words []string) {
 	defer func() { recover() }() // a table can be too large to be read
 	for _, place := range []struct {
-		within *regexp.Regexp
+		within func() *regexp.Regexp
 		names  func(m []string) []string
 	}{
 		{withinRequire, func([]string) []string { return r.s.Project.ModuleNames() }},
@@ -35,7 +36,7 @@ func (r *Session) Complete(line string) (from int, words []string) {
 		{withinParameter, func(m []string) []string { return r.parameterNames(m[1]) }},
 		{withinName, func(m []string) []string { return r.names(m[1]) }},
 	} {
-		if m := place.within.FindStringSubmatch(line); m != nil {
+		if m := place.within().FindStringSubmatch(line); m != nil {
 			begun := m[len(m)-1]
 			words = beginningWith(place.names(m), begun)
 			if len(words) == 1 && words[0] == begun && slices.Contains(luatext.Keywords, begun) {

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/spell"
 )
 
@@ -40,10 +40,10 @@ var short = []string{"@annually", "@daily", "@hourly", "@midnight", "@monthly", 
 
 var (
 	parser  = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
-	written = regexp.MustCompile(`^[0-9A-Za-z*?,/-]+$`)
-	word    = regexp.MustCompile(`[A-Za-z]+`)
+	written = lazyregexp.New(`^[0-9A-Za-z*?,/-]+$`)
+	word    = lazyregexp.New(`[A-Za-z]+`)
 	// toSunday matches a part of the day of the week that ends with the 7.
-	toSunday = regexp.MustCompile(`^(?:([0-6])-)?7(?:/([1-7]))?$`)
+	toSunday = lazyregexp.New(`^(?:([0-6])-)?7(?:/([1-7]))?$`)
 )
 
 // anyValue is the bit of a field that is *.
@@ -123,14 +123,14 @@ func checkShort(expression string) (string, error) {
 
 // check returns an error for the text of field i.
 func (f *field) check(i int, text string) error {
-	if written.MatchString(text) && !hasEmptyPart(text) {
+	if written().MatchString(text) && !hasEmptyPart(text) {
 		alone := []string{"*", "*", "*", "*", "*"}
 		alone[i] = text
 		if _, err := parser.Parse(strings.Join(alone, " ")); err == nil {
 			return nil
 		}
 	}
-	for _, name := range word.FindAllString(text, -1) {
+	for _, name := range word().FindAllString(text, -1) {
 		if near := spell.Nearest(strings.ToLower(name), f.words); near != "" && !strings.EqualFold(near, name) {
 			return fmt.Errorf("the %s %q is unknown (did you mean %q?)", f.name, name, near)
 		}
@@ -152,7 +152,7 @@ func hasEmptyPart(text string) bool {
 func sundays(text string) string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
-		m := toSunday.FindStringSubmatch(part)
+		m := toSunday().FindStringSubmatch(part)
 		if m == nil {
 			parts = append(parts, part)
 			continue

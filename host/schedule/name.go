@@ -2,9 +2,10 @@ package schedule
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"obelus/engine/lazyregexp"
 )
 
 // nameLayout is the due time in the name of a run.
@@ -16,11 +17,11 @@ const recordPrefix = "schedule."
 // maxName is the length of a name with which the names of its runs are names of contexts.
 const maxName = 64 - len("-"+nameLayout)
 
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // CheckName refuses a text that can't name a schedule.
 func CheckName(name string) error {
-	if !validName.MatchString(name) || len(name) > maxName {
+	if !validName().MatchString(name) || len(name) > maxName {
 		return fmt.Errorf("%q is no name for it: it has up to %d letters, digits, _ and -, and begins with a letter", name, maxName)
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/engine/lazyregexp"
 	"obelus/host"
 	"obelus/host/once"
 	"obelus/host/schedule"
@@ -31,7 +31,7 @@ type reactor struct {
 
 // reactionName matches the names of the contexts of plans that were started so. They start no
 // other.
-var reactionName = regexp.MustCompile(`^on-(done|failed|held)-[0-9a-f]{32}$`)
+var reactionName = lazyregexp.New(`^on-(done|failed|held)-[0-9a-f]{32}$`)
 
 // recentEnds is how far back ends are looked for that were recorded while no supervisor followed
 // the log, as when one that is shut down lets its last calls end.
@@ -80,7 +80,7 @@ func (c *reactor) recent(prefix string, since time.Time, most int) (names []stri
 
 // wants reports whether there may be a plan for the end of a run.
 func (c *reactor) wants(name string) bool {
-	return c.generation().Settings().Serve.On != (host.Reactions{}) && !reactionName.MatchString(name) && !schedule.IsRecord(name) && c.ctx.Err() == nil
+	return c.generation().Settings().Serve.On != (host.Reactions{}) && !reactionName().MatchString(name) && !schedule.IsRecord(name) && c.ctx.Err() == nil
 }
 
 // notice starts a plan, in the background, if there is one for the way in which the run of a

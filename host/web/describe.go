@@ -30,19 +30,35 @@ func (s *Server) described() (routes []api.Route) {
 }
 
 // Schemas of answers that several routes have, and of values that write themselves as JSON.
-var (
-	contextSchema = api.Object(api.Schema{"context": api.Text()})
-	runError      = api.Nullable(api.Object(api.Schema{"code": api.Text(), "message": api.Text()}))
-	outcomeSchema = api.Object(api.Schema{"context": api.Text(), "status": api.Text(), "output": api.Any(), "error": runError})
-	decidedSchema = api.Object(api.Schema{
+
+func contextSchema() api.Schema {
+	return api.Object(api.Schema{"context": api.Text()})
+}
+
+func runErrorSchema() api.Schema {
+	return api.Nullable(api.Object(api.Schema{"code": api.Text(), "message": api.Text()}))
+}
+
+func outcomeSchema() api.Schema {
+	return api.Object(api.Schema{"context": api.Text(), "status": api.Text(), "output": api.Any(), "error": runErrorSchema()})
+}
+
+func decidedSchema() api.Schema {
+	return api.Object(api.Schema{
 		"context": api.Text(), "call?": api.Text(), "decision": api.Schema{"enum": []any{journal.Approved, journal.Rejected}}, "status?": api.Text(),
 	})
-	messageSchema = api.Object(api.Schema{
+}
+
+func messageSchema() api.Schema {
+	return api.Object(api.Schema{
 		"seq": api.Positive(), "context?": api.Text(), "date": api.Text(), "type": api.Text(), "kind?": api.Text(), "_instance?": api.Text(), "path?": api.Text(),
 		"data?": api.Any(), "message?": api.Any(), "plan?": api.Any(), "tool?": api.Any(), "text?": api.Any(), "schema?": api.Any(), "description?": api.Text(), "mode?": api.Text(),
 		"_call?": api.Any(), "_date?": api.Text(), "_outputMethod?": api.Text(), "call?": api.Text(),
 	})
-	promptSchema = api.Object(api.Schema{
+}
+
+func promptSchema() api.Schema {
+	return api.Object(api.Schema{
 		"context": api.Text(), "tick": api.Positive(), "calls?": api.List(api.Text()), "hash": api.Text(), "recorded?": api.Text(),
 		"state": api.Schema{"enum": []any{prompts.Sent, prompts.Computed, prompts.Differs}},
 		"request": api.Object(api.Schema{
@@ -52,19 +68,28 @@ var (
 			"hash": api.Text(), "added?": api.List(api.Text()), "text?": api.Text(), "size": api.Schema{"type": "integer"}, "error?": api.Text(), "usage?": api.Any(),
 		})),
 	})
-	changeSchema  = api.Object(api.Schema{"path": api.Text(), "instance?": api.Text(), "old?": api.Any(), "new?": api.Any()})
-	waitingSchema = api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[journal.LazyPlan]()}})
-	whySchema     = api.Object(api.Schema{
+}
+
+func changeSchema() api.Schema {
+	return api.Object(api.Schema{"path": api.Text(), "instance?": api.Text(), "old?": api.Any(), "new?": api.Any()})
+}
+
+func waitingSchema() api.Schema {
+	return api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[journal.LazyPlan]()}})
+}
+
+func whySchema() api.Schema {
+	return api.Object(api.Schema{
 		"ref": api.Text(), "context?": api.Text(), "value": api.Any(), "missing?": api.Boolean(), "again?": api.Boolean(),
 		"from?": api.List(api.Schema{"type": "object", "required": []any{"seq", "path", "data"}}),
 	})
-)
+}
 
 // detailSchema returns the schema of one context by itself: its summary with more.
 func detailSchema() api.Schema {
 	s := api.Of[history.Summary]()
 	properties := s["properties"].(api.Schema)
-	properties["output"], properties["error"], properties["stuck"] = api.Any(), runError, api.Text()
+	properties["output"], properties["error"], properties["stuck"] = api.Any(), runErrorSchema(), api.Text()
 	return s
 }
 
@@ -92,7 +117,7 @@ func operations() map[string]api.Operation {
 
 func runOperations() map[string]api.Operation {
 	summary := api.Of[history.Summary]()
-	outcome := api.Answer{Status: http.StatusOK, About: "With wait: the run's outcome, whatever it is.", Schema: outcomeSchema}
+	outcome := api.Answer{Status: http.StatusOK, About: "With wait: the run's outcome, whatever it is.", Schema: outcomeSchema()}
 	accepted := api.Answer{Status: http.StatusAccepted, About: "The run is in the log.", Schema: api.Object(api.Schema{"context": api.Text(), "status?": api.Text()})}
 	return map[string]api.Operation{
 		"POST /v1/runs": {
@@ -112,11 +137,11 @@ func runOperations() map[string]api.Operation {
 		},
 		"DELETE /v1/runs/{context}": {
 			ID: "cancelRun", Tag: "runs", Summary: "Cancel the run of a context.", Detail: "It waits until running calls have ended, as long as the setting drain lets them.",
-			Answers: api.OK("The run's outcome.", outcomeSchema),
+			Answers: api.OK("The run's outcome.", outcomeSchema()),
 		},
 		"GET /v1/approvals": {
 			ID: "listApprovals", Tag: "runs", Summary: "List the decisions that wait for a person, in all contexts.",
-			Answers: api.OK("Held calls, and lazy plans to release.", waitingSchema),
+			Answers: api.OK("Held calls, and lazy plans to release.", waitingSchema()),
 		},
 		"GET /v1/events": {
 			ID: "followAll", Tag: "runs", Summary: "Follow all contexts by server-sent events.", Example: "?inbox",
@@ -140,7 +165,7 @@ func contextOperations() map[string]api.Operation {
 			Query: map[string]string{
 				"at": "Messages up to this seq.", "after": "Messages after this seq.", "path": "Messages that touch this path.", "q": "Messages with this text in their JSON, in any case.",
 			},
-			Answers: api.OK("Messages.", api.List(messageSchema)),
+			Answers: api.OK("Messages.", api.List(messageSchema())),
 		},
 		"GET /v1/contexts/{context}/logs": {
 			ID: "getLogs", Tag: "contexts", Summary: "List the lines that scripts printed and logged, oldest first.", Example: "?call=1.2",
@@ -154,7 +179,7 @@ func contextOperations() map[string]api.Operation {
 			Answers: api.OK("Records of calls.", api.List(api.Of[journal.Record]())),
 		},
 		"GET /v1/contexts/{context}/approvals": {
-			ID: "getApprovals", Tag: "contexts", Summary: "List the decisions that wait for a person in a context and its delegates.", Answers: api.OK("Held calls, and lazy plans to release.", waitingSchema),
+			ID: "getApprovals", Tag: "contexts", Summary: "List the decisions that wait for a person in a context and its delegates.", Answers: api.OK("Held calls, and lazy plans to release.", waitingSchema()),
 		},
 		"GET /v1/contexts/{context}/get": {
 			ID: "getValue", Tag: "contexts", Summary: "Get the value of a reference, or of all kinds.", Example: "?ref=state.user",
@@ -162,7 +187,7 @@ func contextOperations() map[string]api.Operation {
 		},
 		"GET /v1/contexts/{context}/why": {
 			ID: "explain", Tag: "contexts", Summary: "Explain where a value comes from.", Example: "?ref=state.user",
-			Detail: "Each element of from is a message that the value is made of, with the call that wrote it and the values that the call read, and so on back.", Answers: api.OK("The value with its origin.", whySchema),
+			Detail: "Each element of from is a message that the value is made of, with the call that wrote it and the values that the call read, and so on back.", Answers: api.OK("The value with its origin.", whySchema()),
 		},
 		"GET /v1/contexts/{context}/events": {
 			ID: "follow", Tag: "contexts", Summary: "Follow a context by server-sent events.",
@@ -196,14 +221,14 @@ func timelineOperations() map[string]api.Operation {
 			ID: "getPrompt", Tag: "contexts", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.", Example: "?call=1.2",
 			Detail:  "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent, and it has no recorded hash where the log has no request as sent.",
 			Query:   map[string]string{"call": "The number of a call, such as 1.2.", "tick": "The number of the tick whose plan a model made; without call and tick it is the latest request."},
-			Answers: api.OK("The request.", promptSchema),
+			Answers: api.OK("The request.", promptSchema()),
 		},
 		"GET /v1/contexts/{context}/children": {
 			ID: "getChildren", Tag: "contexts", Summary: "List the contexts of a context's delegates, and its forks.", Answers: api.OK("Contexts.", api.List(api.Of[history.Summary]())),
 		},
 		"GET /v1/diff": {
 			ID: "diff", Tag: "contexts", Summary: "Compare two contexts, or two points of one.", Example: "?a=order-7&a_at=3&b_at=12",
-			Query: map[string]string{"a": "The context to compare; it must be given."}, Answers: api.OK("The paths whose values differ.", api.List(changeSchema)),
+			Query: map[string]string{"a": "The context to compare; it must be given."}, Answers: api.OK("The paths whose values differ.", api.List(changeSchema())),
 		},
 		"POST /v1/contexts/{context}/replay": {
 			ID: "replay", Tag: "contexts", Summary: "Run the newest run again in memory, answered from the record, and compare.", Detail: "No activity runs and nothing is written.",
@@ -213,7 +238,7 @@ func timelineOperations() map[string]api.Operation {
 }
 
 func decisionOperations() map[string]api.Operation {
-	decided := api.OK("The decision is in the log.", decidedSchema)
+	decided := api.OK("The decision is in the log.", decidedSchema())
 	return map[string]api.Operation{
 		"POST /v1/contexts/{context}/messages": {
 			ID: "append", Tag: "decisions", Summary: "Append messages: one, an array of them, or one a line.", Body: api.Schema{"type": []any{"object", "array"}}, Example: `{"type": "input", "receipt": "r-77"}`,
@@ -232,7 +257,7 @@ func decisionOperations() map[string]api.Operation {
 			ID: "resume", Tag: "decisions", Summary: "Go on with a run: retry, skip or give results of calls, or run again from one in a fork.",
 			Detail: "With more than wait and by it needs the role decide.", Body: api.Body[resumeRequest](), Example: `{"retry": ["1.2"], "wait": true}`,
 			Answers: []api.Answer{
-				{Status: http.StatusOK, About: "With wait: the run's outcome, whatever it is.", Schema: outcomeSchema},
+				{Status: http.StatusOK, About: "With wait: the run's outcome, whatever it is.", Schema: outcomeSchema()},
 				{Status: http.StatusAccepted, About: "The run goes on.", Schema: api.Object(api.Schema{"context": api.Text(), "status?": api.Text()})},
 			},
 		},
@@ -243,8 +268,8 @@ func decisionOperations() map[string]api.Operation {
 		"POST /v1/hooks/{hook}": {
 			ID: "deliver", Tag: "decisions", Summary: "Deliver a request of another program to a hook.", Detail: "A hook that verifies requests wants a signature in place of a token.", Body: api.Any(), BodyType: "*/*",
 			Answers: []api.Answer{
-				{Status: http.StatusAccepted, About: "It is in the log.", Schema: contextSchema},
-				{Status: http.StatusOK, About: "The same delivery has come before.", Schema: contextSchema},
+				{Status: http.StatusAccepted, About: "It is in the log.", Schema: contextSchema()},
+				{Status: http.StatusOK, About: "The same delivery has come before.", Schema: contextSchema()},
 			},
 		},
 	}

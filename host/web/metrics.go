@@ -16,8 +16,8 @@ import (
 	"obelus/host/supervise"
 )
 
-// metrics are the server's metrics in the text format of Prometheus, apart from those of other servers
-// in the process.
+// metrics are the server's metrics in the text format of Prometheus, apart from those of other
+// servers in the process.
 type metrics struct{ set *vm.Set }
 
 // Buckets of histograms: spans of time from half a millisecond to minutes, spans of requests to

@@ -4,7 +4,6 @@ package human
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/numeral"
 	"obelus/store"
 )
@@ -106,7 +106,7 @@ func Printable(line string) string {
 }
 
 // colours matches the sequences that change only the colour of text.
-var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colours = lazyregexp.New("\x1b\\[[0-9;]*m")
 
 // PrintableText is [Printable] for text of several lines, in which colours stay.
 func PrintableText(text string) string {
@@ -114,7 +114,7 @@ func PrintableText(text string) string {
 	for i, line := range lines {
 		var b strings.Builder
 		at := 0
-		for _, colour := range colours.FindAllStringIndex(line, -1) {
+		for _, colour := range colours().FindAllStringIndex(line, -1) {
 			b.WriteString(Printable(line[at:colour[0]]) + line[colour[0]:colour[1]])
 			at = colour[1]
 		}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/explain"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/sandbox"
@@ -30,9 +30,9 @@ type annotated struct {
 }
 
 var (
-	paramTag = regexp.MustCompile(`^---@param (\S+?)\??\s`)
-	classTag = regexp.MustCompile(`^---@class ([\w.]+)`)
-	fieldTag = regexp.MustCompile(`^---@field (\w+)\??\s`)
+	paramTag = lazyregexp.New(`^---@param (\S+?)\??\s`)
+	classTag = lazyregexp.New(`^---@class ([\w.]+)`)
+	fieldTag = lazyregexp.New(`^---@field (\w+)\??\s`)
 )
 
 // Read returns the declarations of a file of annotations. It is an error of the test if a
@@ -70,9 +70,9 @@ func Read(t *testing.T, file string) annotated {
 	}
 	class := ""
 	for _, line := range lines {
-		if m := classTag.FindStringSubmatch(line); m != nil {
+		if m := classTag().FindStringSubmatch(line); m != nil {
 			class = m[1]
-		} else if m := fieldTag.FindStringSubmatch(line); m != nil {
+		} else if m := fieldTag().FindStringSubmatch(line); m != nil {
 			a.Fields[class] = append(a.Fields[class], m[1])
 		}
 	}
@@ -82,7 +82,7 @@ func Read(t *testing.T, file string) annotated {
 // paramsAbove returns the tags of parameters above a line, from 1.
 func paramsAbove(lines []string, line int) (names []string) {
 	for i := line - 2; i >= 0 && strings.HasPrefix(lines[i], "---"); i-- {
-		if m := paramTag.FindStringSubmatch(lines[i]); m != nil {
+		if m := paramTag().FindStringSubmatch(lines[i]); m != nil {
 			names = append(names, m[1])
 		}
 	}
@@ -91,7 +91,7 @@ func paramsAbove(lines []string, line int) (names []string) {
 }
 
 // signature matches the comment that is a function's signature.
-var signature = regexp.MustCompile(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([^)\n]*)\)|(\{)[^}\n]*\})`)
+var signature = lazyregexp.New(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([^)\n]*)\)|(\{)[^}\n]*\})`)
 
 // Signatures returns the parameters of each function of Go files as its comment names them. A table
 // that the comment spells out has no name there: "".
@@ -108,7 +108,7 @@ func Signatures(t *testing.T, patterns ...string) map[string][]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range signature.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range signature().FindAllStringSubmatch(string(text), -1) {
 				for name := range strings.SplitSeq(m[2], "|") {
 					if params := parameters(m[3]); m[4] == "" {
 						found[m[1]+name] = params
@@ -122,13 +122,13 @@ func Signatures(t *testing.T, patterns ...string) map[string][]string {
 	return found
 }
 
-var spelledOut = regexp.MustCompile(`\{.*\}`)
+var spelledOut = lazyregexp.New(`\{.*\}`)
 
 func parameters(text string) (names []string) {
 	if text == "" {
 		return nil
 	}
-	text = spelledOut.ReplaceAllString(text, "")
+	text = spelledOut().ReplaceAllString(text, "")
 	for name := range strings.SplitSeq(strings.NewReplacer("[", "", "]", "").Replace(text), ",") {
 		names = append(names, strings.TrimSpace(name))
 	}

@@ -4,11 +4,11 @@ package explain
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/spell"
 )
 
@@ -16,19 +16,19 @@ import (
 // expression in the source.
 
 var (
-	faultIndex   = regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
-	faultArith   = regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
-	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
-	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
-	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number(?:, not (\w+))?$`)
-	faultMinus   = regexp.MustCompile(`^cannot perform unm operation between \w+ and (\w+)$`)
-	faultLength  = regexp.MustCompile(`^attempt to get the length of a (\w+) value$`)
-	faultNoValue = regexp.MustCompile(`^(\w+(?: or \w+)* expected, got )nil$`)
-	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
+	faultIndex   = lazyregexp.New(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
+	faultArith   = lazyregexp.New(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
+	faultConcat  = lazyregexp.New(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
+	faultCompare = lazyregexp.New(`^attempt to compare (\w+) with (\w+)$`)
+	faultFor     = lazyregexp.New(`^for statement (\w+) must be a number(?:, not (\w+))?$`)
+	faultMinus   = lazyregexp.New(`^cannot perform unm operation between \w+ and (\w+)$`)
+	faultLength  = lazyregexp.New(`^attempt to get the length of a (\w+) value$`)
+	faultNoValue = lazyregexp.New(`^(\w+(?: or \w+)* expected, got )nil$`)
+	faultOptions = lazyregexp.New(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
 
 	// Messages of gopher-luar about objects of the program, in types of Go.
-	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (.+)\))) as type (.*)$`)
-	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (\w+)$`)
+	faultUse   = lazyregexp.New(`^cannot use (?s:(nil|.* \(type (.+)\))) as type (.*)$`)
+	faultField = lazyregexp.New(`^(?:type \S+ has no|unknown) field (\w+)$`)
 )
 
 // absent are the globals of Lua 5.1 that scripts do not have.
@@ -50,45 +50,45 @@ func Message(message string, names *Names) string {
 	if len(message) > maxExplained {
 		return message
 	}
-	if m := faultIndex.FindStringSubmatch(message); m != nil {
+	if m := faultIndex().FindStringSubmatch(message); m != nil {
 		if name := names.indexed(m[2]); slices.Contains(absent, name) {
 			return name + " is not available in scripts"
 		}
 		name := names.indexed(m[2])
 		return "attempt to index " + describeValue(name, m[1]) + ", key " + strconv.Quote(m[2]) + names.suggest(name)
 	}
-	if m := faultMinus.FindStringSubmatch(message); m != nil {
+	if m := faultMinus().FindStringSubmatch(message); m != nil {
 		return "attempt to perform arithmetic on " + describeValue(names.negated(), m[1])
 	}
-	if m := faultLength.FindStringSubmatch(message); m != nil {
+	if m := faultLength().FindStringSubmatch(message); m != nil {
 		return "attempt to get the length of " + describeValue(names.measured(), m[1])
 	}
-	if m := faultArith.FindStringSubmatch(message); m != nil {
+	if m := faultArith().FindStringSubmatch(message); m != nil {
 		left, right := names.operands(operators[m[1]])
 		if m[2] != "number" && !(m[2] == "string" && m[3] != "number" && m[3] != "string") {
 			return "attempt to perform arithmetic on " + describeValue(left, m[2])
 		}
 		return "attempt to perform arithmetic on " + describeValue(right, m[3])
 	}
-	if m := faultConcat.FindStringSubmatch(message); m != nil {
+	if m := faultConcat().FindStringSubmatch(message); m != nil {
 		n, _ := strconv.Atoi(m[2])
 		return "attempt to concatenate " + describeValue(names.concatenated(n), m[1])
 	}
-	if m := faultCompare.FindStringSubmatch(message); m != nil {
+	if m := faultCompare().FindStringSubmatch(message); m != nil {
 		left, right := names.compared()
 		return "attempt to compare " + describeValue(left, m[1]) + " with " + describeValue(right, m[2])
 	}
-	if m := faultFor.FindStringSubmatch(message); m != nil {
+	if m := faultFor().FindStringSubmatch(message); m != nil {
 		text := "the " + m[1] + " of a for loop must be a number"
 		if m[2] != "" {
 			text += ", not " + describeValue(names.bound(m[1]), m[2])
 		}
 		return text
 	}
-	if m := faultOptions.FindStringSubmatch(message); m != nil {
+	if m := faultOptions().FindStringSubmatch(message); m != nil {
 		return names.badArgument(m[1], m[2], m[3])
 	}
-	if m := faultField.FindStringSubmatch(message); m != nil {
+	if m := faultField().FindStringSubmatch(message); m != nil {
 		return "the object has no field " + strconv.Quote(m[1])
 	}
 	switch message {
@@ -103,7 +103,7 @@ func Message(message string, names *Names) string {
 // badArgument returns the error of a function about an argument. The object of a method does not
 // count, as in Lua.
 func (n *Names) badArgument(number, function, why string) string {
-	if m := faultUse.FindStringSubmatch(why); m != nil {
+	if m := faultUse().FindStringSubmatch(why); m != nil {
 		why = luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
 	}
 	if function == "main chunk" { // called by pcall, not by a line of Lua
@@ -119,7 +119,7 @@ func (n *Names) badArgument(number, function, why string) string {
 	if strings.HasPrefix(name, "(") {
 		return "bad value: " + why
 	}
-	if m := faultNoValue.FindStringSubmatch(why); m != nil {
+	if m := faultNoValue().FindStringSubmatch(why); m != nil {
 		why = m[1] + describeValue(n.argument(function, number), "nil")
 		why = strings.Replace(why, "got a nil value", "got nil", 1)
 	}

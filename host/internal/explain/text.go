@@ -2,12 +2,13 @@ package explain
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
+
+	"obelus/engine/lazyregexp"
 )
 
 // placeBefore matches "file:line: " before a message.
-var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
+var placeBefore = lazyregexp.New(`^([^\n]*?):(\d+): `)
 
 // maxPlace is the number of bytes of a message that are searched for its place: a message may be as
 // long as a string.
@@ -15,7 +16,7 @@ const maxPlace = 1000
 
 // Place returns "file:line: " at the beginning of a message, the file and the line, or nil.
 func Place(message string) []string {
-	return placeBefore.FindStringSubmatch(message[:min(len(message), maxPlace)])
+	return placeBefore().FindStringSubmatch(message[:min(len(message), maxPlace)])
 }
 
 // WithoutSpace returns a message of the interpreter without the space at its beginning, which it
@@ -28,10 +29,10 @@ func Panic(message, place string) string {
 	if place != "" {
 		return "an object of the host failed at " + place + ": " + message
 	}
-	if m := gaveWrong.FindStringSubmatch(message); m != nil {
+	if m := gaveWrong().FindStringSubmatch(message); m != nil {
 		return "results of a function that was given to an object: wanted " + m[1] + ", got " + m[2]
 	}
-	if m := faultUse.FindStringSubmatch(message); m != nil {
+	if m := faultUse().FindStringSubmatch(message); m != nil {
 		return "a function that was given to an object returned a wrong value: " + luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
 	}
 	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
@@ -44,7 +45,7 @@ func Panic(message, place string) string {
 
 // gaveWrong matches the message of gopher-luar about the results of a Lua function that an object
 // called.
-var gaveWrong = regexp.MustCompile(`^expecting (\d+) return values, got (\d+)$`)
+var gaveWrong = lazyregexp.New(`^expecting (\d+) return values, got (\d+)$`)
 
 // GoPlace returns the file and the line of a panic from the stack of an interpreter's error, or ""
 // if the stack has none or the interpreter itself panicked. It leaves out the folder, which belongs

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/host/internal/sandbox"
@@ -152,9 +152,9 @@ const (
 )
 
 // layout matches the breaks that Text puts between fields; quoted text has none.
-var layout = regexp.MustCompile(`\n *`)
+var layout = lazyregexp.New(`\n *`)
 
-func onLine(text string) string { return layout.ReplaceAllString(text, " ") }
+func onLine(text string) string { return layout().ReplaceAllString(text, " ") }
 
 // Line returns a value as text on one line, cut if it is long.
 func Line(s *sandbox.State, v lua.LValue) string { return cut([]rune(onLine(Text(s, v))), 0) }

@@ -6,11 +6,11 @@ package luac
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/luaerr"
 )
 
@@ -76,8 +76,8 @@ func compileWithPool(name string, source []byte, functions Functions, pool *cons
 // The compiler reports these with another line: the end of the function, or the line after the
 // label.
 var (
-	aboutGoto  = regexp.MustCompile(`^(no visible label '.*' for <goto>|<goto .*>) at line (\d+)(.*)$`)
-	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
+	aboutGoto  = lazyregexp.New(`^(no visible label '.*' for <goto>|<goto .*>) at line (\d+)(.*)$`)
+	aboutLabel = lazyregexp.New(`^label '.*' already defined on line \d+$`)
 )
 
 func compileError(name, text string, err error) *luaerr.ScriptError {
@@ -86,10 +86,10 @@ func compileError(name, text string, err error) *luaerr.ScriptError {
 	if errors.As(err, &at) {
 		e.Line, e.Message = at.Line&lineMask, at.Message
 	}
-	if m := aboutGoto.FindStringSubmatch(e.Message); m != nil {
+	if m := aboutGoto().FindStringSubmatch(e.Message); m != nil {
 		e.Message = m[1] + m[3]
 		e.Line, _ = strconv.Atoi(m[2])
-	} else if aboutLabel.MatchString(e.Message) {
+	} else if aboutLabel().MatchString(e.Message) {
 		e.Line--
 	}
 	return luaerr.WithSource(e, text)

@@ -5,12 +5,12 @@ package setting
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"obelus/engine/duration"
+	"obelus/engine/lazyregexp"
 	"obelus/store"
 )
 
@@ -102,7 +102,7 @@ func TypeName(v any) string {
 	return "a " + store.TypeName(v)
 }
 
-var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
+var sizeText = lazyregexp.New(`^(\d+)\s*([KMG]?)i?B?$`)
 
 // Depth reads a depth of values that a log can hold together with the message around them.
 func Depth(v any) (int, error) {
@@ -131,7 +131,7 @@ func Size(v any) (int, error) {
 // ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100". It is false
 // for any other text, and for 0.
 func ParseSize(text string) (n int, ok bool) {
-	m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
+	m := sizeText().FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
 	if m == nil {
 		return 0, false
 	}

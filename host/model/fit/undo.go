@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"obelus/engine/lazyregexp"
 	"obelus/engine/schema"
 	"obelus/store"
 )
@@ -258,7 +258,7 @@ func (u *undoer) resembles(n *node, v any) bool {
 func isOfType(v any, typ string) bool {
 	switch typ {
 	case "integer":
-		return store.TypeName(v) == "number" && integral.Match(store.EncodeJSON(v))
+		return store.TypeName(v) == "number" && integral().Match(store.EncodeJSON(v))
 	case "number":
 		return store.TypeName(v) == "number" || store.TypeName(v) == "integer"
 	}
@@ -266,7 +266,7 @@ func isOfType(v any, typ string) bool {
 }
 
 // integral matches the text of a number that is an integer, as most are written.
-var integral = regexp.MustCompile(`^-?[0-9]+(\.0+)?([eE]\+?[0-9]+)?$`)
+var integral = lazyregexp.New(`^-?[0-9]+(\.0+)?([eE]\+?[0-9]+)?$`)
 
 // isReferencePattern reports whether a pattern is one of texts that begin with †, or with a
 // parenthesis before it.

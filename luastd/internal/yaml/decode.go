@@ -9,10 +9,10 @@ package yaml
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"obelus/engine/lazyregexp"
 	"obelus/luastd/internal/formats"
 )
 
@@ -123,9 +123,9 @@ func (p *parser) stream() (v any) {
 }
 
 var (
-	versionPattern = regexp.MustCompile(`^%YAML[ \t]+1\.[0-9]+[ \t]*$`)
-	tagPattern     = regexp.MustCompile(`^%TAG[ \t]+(![0-9A-Za-z-]*!?)[ \t]+(\S+)[ \t]*$`)
-	commentPattern = regexp.MustCompile(`[ \t]#.*`)
+	versionPattern = lazyregexp.New(`^%YAML[ \t]+1\.[0-9]+[ \t]*$`)
+	tagPattern     = lazyregexp.New(`^%TAG[ \t]+(![0-9A-Za-z-]*!?)[ \t]+(\S+)[ \t]*$`)
+	commentPattern = lazyregexp.New(`[ \t]#.*`)
 )
 
 // directives reads the lines before --- that begin with %, and reports whether there are any.
@@ -136,16 +136,16 @@ func (p *parser) directives(allowed bool) (any bool) {
 	for p.peek(0) == '%' && allowed {
 		line, _, _ := strings.Cut(p.text[p.at:], "\n")
 		p.checkPrintable(p.at, p.at+len(line))
-		directive := commentPattern.ReplaceAllLiteralString(line, "")
+		directive := commentPattern().ReplaceAllLiteralString(line, "")
 		switch name := strings.Fields(directive)[0]; name {
 		case "%YAML":
-			if version || !versionPattern.MatchString(directive) {
+			if version || !versionPattern().MatchString(directive) {
 				p.fail(p.at, "%%YAML stands once before a document, with a version of YAML 1, "+
 					"such as %%YAML 1.2")
 			}
 			version = true
 		case "%TAG":
-			m := tagPattern.FindStringSubmatch(directive)
+			m := tagPattern().FindStringSubmatch(directive)
 			if m == nil {
 				p.fail(p.at, "%%TAG is followed by a handle and a prefix, "+
 					"such as %%TAG !e! tag:example.com,2000:")
@@ -296,12 +296,12 @@ func (p *parser) property(properties *nodeProperties, flow bool) bool {
 const yamlCore = "tag:yaml.org,2002:"
 
 // yamlTag matches a tag: a whole one in < >, or a handle and a suffix.
-var yamlTag = regexp.MustCompile(`^(?:!<([^\s<>]+)>|` +
+var yamlTag = lazyregexp.New(`^(?:!<([^\s<>]+)>|` +
 	`(!(?:[0-9A-Za-z-]*!)?)([0-9A-Za-z#;/?:@&=+$_.~*'()%-]*))`)
 
 // tag reads a tag and returns it in full; ! alone is itself.
 func (p *parser) tag() string {
-	m := yamlTag.FindStringSubmatch(p.text[p.at:])
+	m := yamlTag().FindStringSubmatch(p.text[p.at:])
 	at, whole, handle, suffix := p.at, m[1], m[2], m[3]
 	p.at += len(m[0])
 	prefix, defined := p.handles[handle]

@@ -4,18 +4,18 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"obelus/engine/lazyregexp"
 	"obelus/luastd/internal/formats"
 )
 
 var (
-	integerPattern  = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	basedPattern    = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
-	floatPattern    = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	infinitePattern = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	integerPattern  = lazyregexp.New(`^[-+]?[0-9]+$`)
+	basedPattern    = lazyregexp.New(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	floatPattern    = lazyregexp.New(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	infinitePattern = lazyregexp.New(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
 // maxBasedDigits bounds hexadecimal and octal numbers, which take long to convert, in digits.
@@ -33,7 +33,7 @@ func (p *parser) resolve(text string, at int) any {
 	}
 	switch {
 	case !strings.ContainsRune("+-.0123456789", rune(text[0])):
-	case integerPattern.MatchString(text):
+	case integerPattern().MatchString(text):
 		digits := strings.TrimLeft(strings.TrimLeft(text, "+-"), "0")
 		switch {
 		case digits == "":
@@ -42,13 +42,13 @@ func (p *parser) resolve(text string, at int) any {
 			return json.Number("-" + digits)
 		}
 		return json.Number(digits)
-	case basedPattern.MatchString(text):
+	case basedPattern().MatchString(text):
 		if len(text) > maxBasedDigits {
 			p.fail(at, "a number has more than %d digits", maxBasedDigits)
 		}
 		n, _ := new(big.Int).SetString(text, 0)
 		return json.Number(n.String())
-	case floatPattern.MatchString(text):
+	case floatPattern().MatchString(text):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) {
 			p.fail(at, "%.100s is too large for a number", text)
@@ -57,7 +57,7 @@ func (p *parser) resolve(text string, at int) any {
 			return json.Number(strconv.FormatFloat(f, 'e', -1, 64))
 		}
 		return json.Number(formats.CompactJSON(f))
-	case infinitePattern.MatchString(text):
+	case infinitePattern().MatchString(text):
 		p.fail(at, "%s is not a number of JSON", text)
 	}
 	return text

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed page.html
@@ -20,7 +21,7 @@ var pageText string
 //go:embed page.css
 var Style []byte
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // section is a subject of the page.
 type section struct {
@@ -65,7 +66,7 @@ func WritePage(w io.Writer, routes []Route, base, text string) error {
 		}
 		sections = append(sections, s)
 	}
-	return page.Execute(w, map[string]any{"Sections": sections, "Text": text})
+	return page().Execute(w, map[string]any{"Sections": sections, "Text": text})
 }
 
 func show(r Route, base string) shown {

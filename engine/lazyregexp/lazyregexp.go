@@ -1,0 +1,16 @@
+// Package lazyregexp compiles regular expressions when they are first used, since a program has
+// many of them and uses few.
+package lazyregexp
+
+import (
+	"regexp"
+	"sync"
+)
+
+// New returns a function that returns the compiled pattern, for a variable of a package. The first
+// call compiles it, and panics if it is wrong. The function is safe for concurrent use.
+//
+// A test finds a pattern that is wrong if it is written as a constant where New is called.
+func New(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
