@@ -17,15 +17,8 @@ import (
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
-	var last journal.Run
-	var unread error
-	if outcome.Context != "" {
-		last, unread = journal.In(a.log, outcome.Context).LastRun(ctx)
-	}
-	if unread == nil {
-		unread = reportEarlierFailures(ctx, a, outcome, last)
-	}
-	if err := reportSummary(ctx, a, outcome, last, time.Since(began)); err != nil {
+	unread := reportEarlierFailures(ctx, a, outcome)
+	if err := reportSummary(ctx, a, outcome, time.Since(began)); err != nil {
 		return err
 	}
 	explainOutcome(a, outcome)
@@ -54,14 +47,14 @@ const maxEarlierFailures = 3
 
 // reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
 // outcome of the run does not show them.
-func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome, last journal.Run) error {
-	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
+func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
+	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.First >= outcome.Tick {
 		return nil
 	}
-	if err := reportRefusedPlans(ctx, a, outcome.Context, last); err != nil {
+	if err := reportRefusedPlans(ctx, a, outcome); err != nil {
 		return err
 	}
-	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx, last)
+	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx, outcome.First, outcome.Tick)
 	for i, r := range failed {
 		if i == maxEarlierFailures {
 			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
@@ -74,17 +67,14 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 
 // reportRefusedPlans prints which plans of a run were refused, after which its planner was asked
 // again.
-func reportRefusedPlans(ctx context.Context, a *app, name string, last journal.Run) error {
-	if !last.Planner {
-		return nil
-	}
-	in := journal.In(a.log, name)
-	plans, err := in.Plans(ctx, last.Event.First)
+func reportRefusedPlans(ctx context.Context, a *app, outcome *journal.Outcome) error {
+	in := journal.In(a.log, outcome.Context)
+	plans, err := in.Plans(ctx, outcome.First)
 	if err != nil {
 		return err
 	}
 	for _, p := range plans {
-		if p.Refused == nil || p.Tick == last.Tick { // the last one is the run's own error
+		if p.Refused == nil || p.Tick == outcome.Tick { // the last one is the run's own error
 			continue
 		}
 		m, err := in.MessageAt(ctx, p.Start+1)

@@ -294,6 +294,9 @@ func (l *loop) run(ctx context.Context, t *tickRun) (*journal.Outcome, error) {
 	if broken, ok := errors.AsType[*brokenStep](err); ok {
 		panic(broken.panicked)
 	}
+	if outcome != nil && l.begun {
+		outcome.First, outcome.Tick = l.first, l.tick
+	}
 	return outcome, err
 }
 

@@ -222,15 +222,15 @@ func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
 	return slices.ContainsFunc(records, Record.LeftBehind), err
 }
 
-// FailedBefore lists the calls that failed in the ticks of the newest run, [Context.LastRun],
-// before its last: the run does not fail because of them, since its planner was asked again.
-func (c Context) FailedBefore(ctx context.Context, last Run) ([]Record, error) {
-	if last.Event.First >= last.Tick {
+// FailedBefore lists the calls of a run that failed in its ticks from the first to the one before
+// its last: the run does not fail because of them, since its planner was asked again.
+func (c Context) FailedBefore(ctx context.Context, first, last int) ([]Record, error) {
+	if first >= last {
 		return nil, nil
 	}
 	records, err := c.Records(ctx)
 	return slices.DeleteFunc(records, func(r Record) bool {
-		return !r.Blamed() || r.Tick < last.Event.First || r.Tick >= last.Tick
+		return !r.Blamed() || r.Tick < first || r.Tick >= last
 	}), err
 }
 

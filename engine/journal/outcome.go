@@ -20,6 +20,8 @@ type Outcome struct {
 	Error   string // why the run failed, where no single call is to blame
 	// It was interrupted as its host stopped ([obelus/engine.ErrStopped]): a server resumes it.
 	Stopped bool
+	First   int        // its first tick
+	Tick    int        // its last tick; 0 before a plan of it is in the log
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
 	// Calls that ran without the result of a call in [obelus/engine.Resume.Retry], and keep their
@@ -30,7 +32,7 @@ type Outcome struct {
 // Outcome returns the state of the run as an [Outcome]. records are all records of its context.
 func (r *Run) Outcome(name string, records []Record) *Outcome {
 	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
-	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, Calls: calls}
+	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, First: r.Event.First, Tick: r.Tick, Calls: calls}
 }
 
 // Unblamed returns the reason why a run failed, or "" if a failed call of its tick is the reason.

@@ -37,8 +37,7 @@ func newPool(path string, o Options, release func()) *pool {
 	return &pool{path: path, options: o, release: release}
 }
 
-// probe opens the first connection and sees that it can read the log. It prepares
-// what every run asks first, and has the schema read with that.
+// probe opens the first connection and sees that it can read the log, the schema with a statement.
 func (p *pool) probe() error {
 	return p.read(func(c *conn) error {
 		if err := p.checkVersion(c); err != nil {

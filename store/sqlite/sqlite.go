@@ -20,7 +20,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -120,23 +119,19 @@ func Open(path string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// start opens the connections that a log keeps, the writer's first: it brings
-// the file up to date.
+// start opens the writer's connection, which brings the file up to date; of a log that is only
+// read, the first reader's.
 func (l *Log) start(absolute string) error {
-	if !l.options.ReadOnly {
-		w, err := openWriter(absolute, l.options, &l.commits)
-		if err != nil {
-			return err
-		}
-		l.writer, l.readers.file = w, w.file
-		_ = l.readers.use() // it was made just now, and is not closed
+	if l.options.ReadOnly {
+		return l.readers.probe()
 	}
-	if err := l.readers.probe(); err != nil {
-		return errors.Join(err, l.stopWriter())
+	w, err := openWriter(absolute, l.options, &l.commits)
+	if err != nil {
+		return err
 	}
-	if l.writer != nil {
-		l.queue, l.lock = make(chan *request, queueLength), newWriterLock()
-	}
+	l.writer, l.readers.file = w, w.file
+	_ = l.readers.use() // it was made just now, and is not closed
+	l.queue, l.lock = make(chan *request, queueLength), newWriterLock()
 	return nil
 }
 
