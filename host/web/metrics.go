@@ -96,6 +96,7 @@ var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // labelled is the name of a metric with its labels, as the format writes it.
 func labelled(name string, labels []string) string {
 	var b strings.Builder
+	b.Grow(128)
 	b.WriteString(name)
 	for i := 0; i < len(labels); i += 2 {
 		b.WriteByte("{,"[min(i, 1)])
