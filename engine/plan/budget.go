@@ -38,7 +38,7 @@ func NewAccount(budget Budget, spent Usage, notify func(Usage)) *Account {
 }
 
 // Allow implements [Ledger]. Requests that are under way count as one each: their tokens and their
-// cost are known only later, so that a budget may be overspent by what was asked at once.
+// cost are known only later, so that requests at the same time may overspend a budget.
 func (a *Account) Allow() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

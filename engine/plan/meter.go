@@ -78,8 +78,8 @@ func (u *Usage) And(v Usage) *Usage {
 	return &sum
 }
 
-// Earlier returns the usage as that of earlier attempts alone, without what it says of a request; u
-// may be nil.
+// Earlier returns the usage as one of earlier attempts alone, without its group and request; u may
+// be nil.
 func (u *Usage) Earlier() *Usage {
 	if u == nil || u.Group == "" && u.Request == "" {
 		return u
@@ -177,8 +177,8 @@ func (m *Meter) Requests() int {
 }
 
 // Delta hands on text that the model is writing, for display alone: it is never recorded. An empty
-// text says that the text has ended: what comes after it is another one, as where the request is
-// sent again.
+// text says that the text has ended, and that another one follows, as where the request is sent
+// again.
 func (m *Meter) Delta(text string) {
 	if m != nil && m.delta != nil {
 		m.delta(text)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
-	"obelus/engine/schema"
 	"obelus/store"
 )
 
@@ -181,18 +180,6 @@ func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error)
 		return result, fmt.Errorf(`value: expected {"message": …} for %s, which is where failures go`, to), nil
 	}
 	return result, nil, &plan.Failure{Fields: fields}
-}
-
-// breaks reports why a value breaks a schema; nil stands for the schema of texts.
-func breaks(of, value any, name string, options []schema.Option) error {
-	if of == nil {
-		of = anyText
-	}
-	compiled, err := schema.New(of, options...)
-	if err != nil {
-		return err
-	}
-	return compiled.Validate(value, name)
 }
 
 // pathOf returns a path that stands for an alternative: the first that no alternative before it

@@ -67,7 +67,7 @@ func NewClient(c Config, o Options) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = transport()
 	}
-	client := &Client{config: c, options: o, dialect: dialect, limiter: o.Limits.of(c), timeouts: timeoutsOf(c)}
+	client := &Client{config: c, options: o, dialect: dialect, limiter: o.Limits.of(limitKey{c.Name, c.URL, c.Model, c.Concurrency, c.RPM, c.TPM}), timeouts: timeoutsOf(c)}
 	client.http = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // it is an error, see statusFailure
 	}}

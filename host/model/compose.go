@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/host/model/fit"
 	"obelus/store"
 )
@@ -459,15 +460,17 @@ func (m *composer) answer(q plan.Question) any {
 	return fit.Object{member("anyOf", branches)}
 }
 
-// ordered returns a schema that has been compiled with its members in order; one that is broken
-// becomes a schema of any value.
-func ordered(schema any) any {
-	made, err := fit.Order(schema)
-	if err != nil {
-		return fit.Object{}
-	}
-	return made
-}
-
 // member returns a member of an object.
 func member(name string, value any) fit.Member { return fit.Member{Name: name, Value: value} }
+
+// breaks reports why a value breaks a schema; nil stands for the schema of texts.
+func breaks(of, value any, name string, options []schema.Option) error {
+	if of == nil {
+		of = anyText
+	}
+	compiled, err := schema.New(of, options...)
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(value, name)
+}

@@ -21,15 +21,14 @@ type limitKey struct {
 }
 
 // of returns what limits the requests to a model.
-func (l *Limits) of(c Config) *limiter {
-	key := limitKey{c.Name, c.URL, c.Model, c.Concurrency, c.RPM, c.TPM}
+func (l *Limits) of(key limitKey) *limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.models == nil {
 		l.models = map[limitKey]*limiter{}
 	}
 	if l.models[key] == nil {
-		l.models[key] = newLimiter(c)
+		l.models[key] = newLimiter(key)
 	}
 	return l.models[key]
 }
@@ -56,10 +55,10 @@ type sent struct {
 	tokens int64 // a guess until the answer is there
 }
 
-func newLimiter(c Config) *limiter {
-	l := &limiter{turn: make(chan struct{}, 1), rpm: c.RPM, tpm: c.TPM}
-	if c.Concurrency > 0 {
-		l.slots = make(chan struct{}, c.Concurrency)
+func newLimiter(key limitKey) *limiter {
+	l := &limiter{turn: make(chan struct{}, 1), rpm: key.rpm, tpm: key.tpm}
+	if key.concurrency > 0 {
+		l.slots = make(chan struct{}, key.concurrency)
 	}
 	return l
 }

@@ -158,5 +158,15 @@ func bounds(o fit.Object) string {
 	return b.String()
 }
 
+// ordered returns a schema that has been compiled with its members in order; one that is broken
+// becomes a schema of any value.
+func ordered(schema any) any {
+	made, err := fit.Order(schema)
+	if err != nil {
+		return fit.Object{}
+	}
+	return made
+}
+
 // oneLine returns a text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
