@@ -183,7 +183,7 @@ func TestMemory_LongStrings(t *testing.T) {
 func TestMemory_Garbage(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua": `return { limits = { memory = "128MB" } }`,
-		"activities/a.lua": `Activity.register("a", function()
+		"activities/a.lua": `Activity.register("a", { timeout = 600 }, function()
 			local kept = {}
 			for i = 1, 6 do kept[i] = ("x"):rep(10000000) .. i end
 			for i = 1, 100 do local _ = ("x"):rep(10000000) .. i end
