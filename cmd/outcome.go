@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +17,11 @@ import (
 )
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
+// What it reads of the log for that, it reads although the command was interrupted; if it can't be
+// read, the outcome is printed all the same.
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
-	unread := reportEarlierFailures(ctx, a, outcome)
-	if err := reportSummary(ctx, a, outcome, time.Since(began)); err != nil {
-		return err
-	}
+	reading := context.WithoutCancel(ctx)
+	unread := cmp.Or(reportEarlierFailures(reading, a, outcome), reportSummary(reading, a, outcome, time.Since(began)))
 	explainOutcome(a, outcome)
 	if a.json {
 		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
@@ -33,7 +34,7 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began 
 	}
 	switch outcome.Status {
 	case journal.RunDone:
-		return unread
+		return cmp.Or(unread, ctx.Err())
 	case journal.RunWaiting:
 		return exit.Waiting
 	case journal.RunInterrupted:

@@ -77,8 +77,21 @@ func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir str
 			output = "†state",
 		}`,
 	})
-	c := program(t, dir, "run", "plans/p.lua", "-c", "c")
-	stderr, err := c.StderrPipe()
+	_, said, status := signalled(t, dir, signal, "run", "plans/p.lua", "-c", "c")
+	if signal == os.Interrupt && !strings.Contains(said, "obelus resume -c c") {
+		t.Errorf("it does not say how to go on:\n%s", said)
+	}
+	return dir, status
+}
+
+// signalled runs a command in a project, and sends the signal once the call slow has begun. It
+// gives the output and how the process ended.
+func signalled(t *testing.T, dir string, signal os.Signal, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	c := program(t, dir, args...)
+	var out, said bytes.Buffer
+	c.Stdout = &out
+	pipe, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +99,7 @@ func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir str
 		t.Fatal(err)
 	}
 	sent := false
-	var said bytes.Buffer
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
 		if strings.Contains(lines.Text(), "slow has begun") {
 			if err := c.Process.Signal(signal); err != nil {
@@ -98,12 +110,9 @@ func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir str
 	}
 	c.Wait()
 	if !sent {
-		t.Fatalf("the second call never ran:\n%s", said.String())
+		t.Fatalf("the call slow never began:\n%s", said.String())
 	}
-	if signal == os.Interrupt && !strings.Contains(said.String(), "obelus resume -c c") {
-		t.Errorf("it does not say how to go on:\n%s", said.String())
-	}
-	return dir, c.ProcessState.ExitCode()
+	return out.String(), said.String(), c.ProcessState.ExitCode()
 }
 
 // resumed goes on with what was stopped, with an activity that has an end.
@@ -130,6 +139,23 @@ func TestInterrupt_Resumed(t *testing.T) {
 		t.Errorf("no call is interrupted:\n%s", calls)
 	}
 	resumed(t, dir)
+}
+
+// TestInterrupt_IsReported holds that all is said of a run that is interrupted, also where the log
+// is read for it, as for what models used.
+func TestInterrupt_IsReported(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":          `return { drain = 0, model = "m", models = { m = { url = "http://127.0.0.1:1/v1", model = "m" } } }`,
+		"activities/work.lua": `Activity.register("slow", { timeout = 300 }, function() print("slow has begun") require("time").sleep(200) end)`,
+		"plans/p.lua":         `return { calls = { { _tool = "slow", _outputPath = "†state.a" } } }`,
+	})
+	stdout, stderr, status := signalled(t, dir, os.Interrupt, "run", "plans/p.lua", "-c", "a", "--json")
+	if !strings.HasSuffix(stdout, `{"context":"a","output":null,"status":"interrupted"}`+"\n") || !strings.Contains(stderr, "interrupted: it goes on only by: obelus resume -c a") || status != exitInterrupted {
+		t.Errorf("the status is %d, and the output\n%s\n%s", status, stdout, stderr)
+	}
+	if _, stderr, status = signalled(t, dir, syscall.SIGTERM, "run", "plans/p.lua", "-c", "b"); !strings.Contains(stderr, "stopped: a server of this log goes on with it") || status != int(exit.Terminated) {
+		t.Errorf("the status is %d, and it says\n%s", status, stderr)
+	}
 }
 
 // TestInterrupt_AtOnce holds what is said of a command that an interrupt ends before

@@ -293,9 +293,6 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	}
 	start.Once = o.once
 	defer a.announceDraining(ctx, runner, start.Context)()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
 		p.Begin()

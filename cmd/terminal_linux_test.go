@@ -198,6 +198,34 @@ func TestInterrupt_Twice(t *testing.T) {
 	}
 }
 
+// TestInterrupt_Reported holds what is said of a run that is interrupted in its second round, and of
+// one that comes to its end after an interrupt, with a call that nothing waits for.
+func TestInterrupt_Reported(t *testing.T) {
+	interrupt := reply{"slow has begun", "\x03"}
+	for _, test := range []struct {
+		plan, drain string
+		replies     []reply
+		want        string
+	}{
+		{"rounds", "0", []reply{interrupt}, "interrupted: it goes on only by: obelus resume -c c"},
+		{"detached", "'300s'", []reply{interrupt, {"once more stops it now", "touch go"}}, `"all of it"`},
+	} {
+		dir := project(t, interrupting)
+		write(t, filepath.Join(dir, "obelus.lua"), `return { drain = `+test.drain+`, allow = { read = { "." } }, model = "m", models = { m = { url = "http://127.0.0.1:1/v1", model = "m" } } }`)
+		write(t, filepath.Join(dir, "plans/rounds.lua"), `return function(context)
+			if not context.state then return { calls = { { _tool = "set", _outputPath = "†state.a" } } } end
+			return { calls = { { _tool = "slow", _outputPath = "†state.b" } } }
+		end`)
+		write(t, filepath.Join(dir, "plans/detached.lua"), `return { calls = { { _tool = "slow" } }, output = "all of it" }`)
+		write(t, filepath.Join(dir, "activities/set.lua"), `Activity.register("set", function() return 1 end)`)
+		said, status := atTerminal(t, dir, test.replies, "run", "plans/"+test.plan+".lua", "-c", "c")
+		says(t, said, test.want)
+		if status != exitInterrupted {
+			t.Errorf("%s ends with %d", test.plan, status)
+		}
+	}
+}
+
 // TestTerminal_ControlCharacters holds that names and values, which may come from
 // anywhere, neither move the cursor nor begin a line of their own nor turn what
 // a person reads.

@@ -379,6 +379,10 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Out
 		status = want
 	}
 	c.compare("status", strings.TrimSuffix(fmt.Sprintf("%s: %s", outcome.Status, outcome.Error), ": "), status)
+	last, err := journal.In(c.log, "c").LastRun(ctx)
+	if err != nil || outcome.First != last.Event.First || outcome.Tick != last.Tick {
+		c.t.Errorf("the outcome has ticks %d to %d; the journal, %d to %d; %v", outcome.First, outcome.Tick, last.Event.First, last.Tick, err)
+	}
 }
 
 // describeTried describes calls with their attempts, where there were several.

@@ -30,8 +30,8 @@ const standIn = "ǂ"
 // has room for it and every column stays true.
 const firstName = 0x4E00
 
-// names finds the names that stand for paths, from standIn on, padding and all.
-var names = lazyregexp.New(`ǂ[\x{4E00}-\x{9FFF}]_*`)
+// names finds the names that stand for paths, padding and all.
+var names = lazyregexp.New(standIn + `[\x{4E00}-\x{9FFF}]_*`)
 
 // Error is an expression that can't be used, with the place that is wrong.
 type Error struct {

@@ -20,8 +20,8 @@ type Outcome struct {
 	Error   string // why the run failed, where no single call is to blame
 	// It was interrupted as its host stopped ([obelus/engine.ErrStopped]): a server resumes it.
 	Stopped bool
-	First   int        // its first tick
-	Tick    int        // its last tick; 0 before a plan of it is in the log
+	First   int        // its first tick, 0 if it is not known
+	Tick    int        // its last tick, 0 if it is not known
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
 	// Calls that ran without the result of a call in [obelus/engine.Resume.Retry], and keep their

@@ -10,7 +10,8 @@ import (
 // New returns a function that returns the compiled pattern, for a variable of a package. The first
 // call compiles it, and panics if it is wrong. The function is safe for concurrent use.
 //
-// A test finds a pattern that is wrong if it is written as a constant where New is called.
+// A test of this package compiles the patterns of all packages, and refuses one that is not made of
+// literals and of constants of its file.
 func New(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -41,7 +41,7 @@ func TestPatterns_Compile(t *testing.T) {
 				return true
 			}
 			patterns++
-			pattern, ok := constant(call.Args[0])
+			pattern, ok := constantIn(file, call.Args[0])
 			if _, err := regexp.Compile(pattern); err != nil || !ok {
 				t.Errorf("%v: %q: %v", files.Position(call.Pos()), pattern, err)
 			}
@@ -66,16 +66,28 @@ func isNew(e ast.Expr) bool {
 	return ok && of.Name == "lazyregexp"
 }
 
-// constant is the text of literals joined by +.
-func constant(e ast.Expr) (string, bool) {
+// constantIn is the text of literals and of constants of the file, joined by +.
+func constantIn(file *ast.File, e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(e.Value)
 		return text, err == nil
 	case *ast.BinaryExpr:
-		left, leftOK := constant(e.X)
-		right, rightOK := constant(e.Y)
+		left, leftOK := constantIn(file, e.X)
+		right, rightOK := constantIn(file, e.Y)
 		return left + right, leftOK && rightOK
+	case *ast.Ident:
+		for _, d := range file.Decls {
+			declared, ok := d.(*ast.GenDecl)
+			if !ok || declared.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range declared.Specs {
+				if spec := spec.(*ast.ValueSpec); len(spec.Values) == 1 && spec.Names[0].Name == e.Name {
+					return constantIn(file, spec.Values[0])
+				}
+			}
+		}
 	}
 	return "", false
 }

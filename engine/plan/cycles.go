@@ -23,7 +23,7 @@ func (g *graph) cycles() (all [][]Edge) {
 }
 
 // cycle finds calls that wait for each other in a circle, as the edges from
-// each to the next; nil if there are none beside circles of calls set apart.
+// each to the next; nil if there are none. Calls set apart do not count.
 func (g *graph) cycle(apart map[int]bool) []Edge {
 	const (
 		unseen = iota

@@ -177,8 +177,8 @@ func (m *Meter) Requests() int {
 }
 
 // Delta hands on text that the model is writing, for display alone: it is never recorded. An empty
-// text says that the text has ended, and that another one follows, as where the request is sent
-// again.
+// text marks the end of an answer: text after it belongs to another one, as where the request is
+// sent again.
 func (m *Meter) Delta(text string) {
 	if m != nil && m.delta != nil {
 		m.delta(text)

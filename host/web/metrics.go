@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,86 +19,94 @@ import (
 
 // metrics are the server's metrics in the text format of Prometheus, apart from those of other
 // servers in the process.
-type metrics struct{ set *vm.Set }
+type metrics struct {
+	all                              []*metric
+	requests, latency                *metric
+	runs, calls, tokens, asks, skips *metric
+}
+
+// metric is a metric with its help, and its values by labels.
+type metric struct {
+	name, kind, help string
+	bounds           []float64 // of a histogram's buckets
+	values           *vm.Set
+}
 
 // Buckets of histograms: spans of time from half a millisecond to minutes, spans of requests to
 // models from ten milliseconds, and tokens.
 var (
-	spans      = vm.ExponentialBuckets(0.0005, 4, 10)
-	modelSpans = vm.ExponentialBuckets(0.01, 2, 14)
-	tokens     = vm.ExponentialBuckets(1, 4, 14)
+	spans        = vm.ExponentialBuckets(0.0005, 4, 10)
+	modelSpans   = vm.ExponentialBuckets(0.01, 2, 14)
+	tokenBuckets = vm.ExponentialBuckets(1, 4, 14)
 )
 
-// metricHelp writes what each metric is into the empty HELP lines that the library writes.
-var metricHelp = strings.NewReplacer(helpLines(
-	"obelus_http_requests_total", "Requests, by route and status.",
-	"obelus_http_request_duration_seconds", "How long requests took, by route.",
-	"obelus_run_duration_seconds", "Runs that ended or halted, by status, and how long they took.",
-	"obelus_call_duration_seconds", "Calls that settled, by tool and status (done, failed, skipped, handled, rejected), and how long they took.",
-	"obelus_schedule_skipped_total", "Runs of schedules that this server has recorded as skipped, by schedule and reason (missed, overlapping, refused, cancelled).",
-	"gen_ai_client_token_usage", "Tokens of requests to models, by model and type (input, output).",
-	"gen_ai_client_operation_duration_seconds", "How long requests to models took, by model.",
-	"obelus_runs_active", "Runs that have their turn.",
-	"obelus_runs_queued", "Runs that wait for their turn.",
-	"obelus_event_streams", "Clients that follow a context.",
-	"obelus_generation", "The number of the scripts that are loaded.",
-	"obelus_scripts_broken", "1 while the files hold scripts that do not load.",
-)...)
-
-// helpLines are HELP lines of metrics without and with a text, from names and texts in turn.
-func helpLines(namesAndTexts ...string) (lines []string) {
-	for i := 0; i < len(namesAndTexts); i += 2 {
-		empty := "# HELP " + namesAndTexts[i]
-		lines = append(lines, empty+"\n", empty+" "+namesAndTexts[i+1]+"\n")
-	}
-	return lines
-}
-
 func newMetrics(s *Server) *metrics {
-	vm.ExposeMetadata(true)
-	set := vm.NewSet()
-	set.NewGauge("obelus_runs_active", func() float64 { active, _ := s.supervisor.Load(); return float64(active) })
-	set.NewGauge("obelus_runs_queued", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) })
-	set.NewGauge("obelus_event_streams", func() float64 { return float64(s.streams.Load()) })
-	set.NewGauge("obelus_generation", func() float64 { return float64(s.config.Host.Generation().Number) })
-	set.NewGauge("obelus_scripts_broken", func() float64 {
+	m := &metrics{}
+	m.requests = m.add("obelus_http_requests_total", "counter", "Requests, by route and status.", nil)
+	m.latency = m.add("obelus_http_request_duration_seconds", "histogram", "How long requests took, by route.", spans)
+	m.runs = m.add("obelus_run_duration_seconds", "histogram", "Runs that ended or halted, by status, and how long they took.", spans)
+	m.calls = m.add("obelus_call_duration_seconds", "histogram", "Calls that settled, by tool and status (done, failed, skipped, handled, rejected), and how long they took.", spans)
+	m.tokens = m.add("gen_ai_client_token_usage", "histogram", "Tokens of requests to models, by model and type (input, output).", tokenBuckets)
+	m.asks = m.add("gen_ai_client_operation_duration_seconds", "histogram", "How long requests to models took, by model.", modelSpans)
+	m.skips = m.add("obelus_schedule_skipped_total", "counter", "Runs of schedules that this server has recorded as skipped, by schedule and reason (missed, overlapping, refused, cancelled).", nil)
+	m.gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { active, _ := s.supervisor.Load(); return float64(active) })
+	m.gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) })
+	m.gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) })
+	m.gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) })
+	m.gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
 		if s.config.Host.LastReload().Err != nil {
 			return 1
 		}
 		return 0
 	})
-	return &metrics{set}
+	return m
 }
 
-// serve writes the server's metrics, and those of the process.
+// add adds a metric, a histogram with the upper bounds of its buckets.
+func (m *metrics) add(name, kind, help string, bounds []float64) *metric {
+	added := &metric{name, kind, help, bounds, vm.NewSet()}
+	m.all = append(m.all, added)
+	return added
+}
+
+func (m *metrics) gauge(name, help string, value func() float64) {
+	m.add(name, "gauge", help, nil).values.NewGauge(name, value)
+}
+
+// serve writes the metrics of the server, and those of the process.
 func (m *metrics) serve(w http.ResponseWriter, r *http.Request) error {
-	var text bytes.Buffer
-	m.set.WritePrometheus(&text)
+	var text, values bytes.Buffer
+	for _, one := range m.all {
+		values.Reset()
+		if one.values.WritePrometheus(&values); values.Len() > 0 {
+			fmt.Fprintf(&text, "# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n%[4]s", one.name, one.help, one.kind, &values)
+		}
+	}
 	vm.WriteProcessMetrics(&text)
 	vm.WriteFDMetrics(&text)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = metricHelp.WriteString(w, text.String()) // an error is a client's that has gone
+	_, _ = text.WriteTo(w) // an error is a client's that has gone
 	return nil
 }
 
-// counter returns a counter with labels, given as names and values in turn.
-func (m *metrics) counter(name string, labels ...string) *vm.Counter {
-	return m.set.GetOrCreateCounter(labelled(name, labels))
+// count adds to the counter with some labels, given as names and values in turn.
+func (m *metric) count(n int, labels ...string) {
+	m.values.GetOrCreateCounter(m.labelled(labels)).Add(n)
 }
 
-// histogram returns a histogram with labels, given as names and values in turn.
-func (m *metrics) histogram(name string, bounds []float64, labels ...string) *vm.PrometheusHistogram {
-	return m.set.GetOrCreatePrometheusHistogramExt(labelled(name, labels), bounds)
+// observe adds a value to the histogram with some labels, given as names and values in turn.
+func (m *metric) observe(value float64, labels ...string) {
+	m.values.GetOrCreatePrometheusHistogramExt(m.labelled(labels), m.bounds).Update(value)
 }
 
 // escapeLabel escapes the value of a label.
 var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// labelled is the name of a metric with its labels, as the format writes it.
-func labelled(name string, labels []string) string {
+// labelled is the name of the metric with labels, as the format writes it.
+func (m *metric) labelled(labels []string) string {
 	var b strings.Builder
 	b.Grow(128)
-	b.WriteString(name)
+	b.WriteString(m.name)
 	for i := 0; i < len(labels); i += 2 {
 		b.WriteByte("{,"[min(i, 1)])
 		b.WriteString(labels[i])
@@ -110,8 +119,8 @@ func labelled(name string, labels []string) string {
 }
 
 func (m *metrics) request(route string, status int, took time.Duration) {
-	m.counter("obelus_http_requests_total", "route", route, "status", strconv.Itoa(status)).Inc()
-	m.histogram("obelus_http_request_duration_seconds", spans, "route", route).Update(took.Seconds())
+	m.requests.count(1, "route", route, "status", strconv.Itoa(status))
+	m.latency.observe(took.Seconds(), "route", route)
 }
 
 // run counts a run that has ended or halted.
@@ -120,25 +129,25 @@ func (m *metrics) run(run *supervise.Run, took time.Duration) {
 	if outcome, err := run.Wait(context.Background()); err == nil {
 		status = string(outcome.Status)
 	}
-	m.histogram("obelus_run_duration_seconds", spans, "status", status).Update(took.Seconds())
+	m.runs.observe(took.Seconds(), "status", status)
 }
 
 // skip counts runs of a schedule that are skipped.
 func (m *metrics) skip(name string, k schedule.Skipped) {
-	m.counter("obelus_schedule_skipped_total", "reason", string(k.Reason), "schedule", name).Add(k.Count)
+	m.skips.count(k.Count, "reason", string(k.Reason), "schedule", name)
 }
 
 // call counts a settled call. There are few names of tools, since only the project has tools.
 func (m *metrics) call(r journal.Record) {
 	if r.Status.Settled() {
-		m.histogram("obelus_call_duration_seconds", spans, "status", r.Outcome(), "tool", r.Tool).Update(r.Duration / 1000)
+		m.calls.observe(r.Duration/1000, "status", r.Outcome(), "tool", r.Tool)
 	}
 }
 
 // spent counts a request to a model. There are few names of models, since only the settings have
 // models.
 func (m *metrics) spent(u plan.Usage) {
-	m.histogram("gen_ai_client_token_usage", tokens, "gen_ai_request_model", u.Model, "gen_ai_token_type", "input").Update(float64(u.Input))
-	m.histogram("gen_ai_client_token_usage", tokens, "gen_ai_request_model", u.Model, "gen_ai_token_type", "output").Update(float64(u.Output))
-	m.histogram("gen_ai_client_operation_duration_seconds", modelSpans, "gen_ai_request_model", u.Model).Update(u.Took.Seconds())
+	m.tokens.observe(float64(u.Input), "gen_ai_request_model", u.Model, "gen_ai_token_type", "input")
+	m.tokens.observe(float64(u.Output), "gen_ai_request_model", u.Model, "gen_ai_token_type", "output")
+	m.asks.observe(u.Took.Seconds(), "gen_ai_request_model", u.Model)
 }

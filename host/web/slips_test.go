@@ -41,10 +41,13 @@ func TestMetrics_Format(t *testing.T) {
 		}
 		if name, ok := strings.CutPrefix(l, "# HELP "); ok {
 			name, help, _ := strings.Cut(name, " ")
-			if helped[name]++; help == "" && strings.HasPrefix(name, "obelus_") || helped[name] > 1 {
+			if helped[name]++; help == "" || helped[name] > 1 {
 				t.Errorf("%q", l)
 			}
 		}
+	}
+	if len(helped) < 8 {
+		t.Errorf("only these have help: %v", helped)
 	}
 	for _, want := range []string{`obelus_call_duration_seconds_count{status="done",tool="say \"hi\" \\"} 1`, "process_open_fds ", "go_goroutines "} {
 		if !strings.Contains(text, "\n"+want) {

@@ -37,7 +37,8 @@ func newPool(path string, o Options, release func()) *pool {
 	return &pool{path: path, options: o, release: release}
 }
 
-// probe opens the first connection and sees that it can read the log, the schema with a statement.
+// probe opens the first connection of a log that is opened for reading, and sees that it can read
+// the log. It prepares a statement, for which SQLite reads the schema.
 func (p *pool) probe() error {
 	return p.read(func(c *conn) error {
 		if err := p.checkVersion(c); err != nil {
