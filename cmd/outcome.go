@@ -22,6 +22,9 @@ import (
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began time.Time) error {
 	reading := context.WithoutCancel(ctx)
 	unread := cmp.Or(reportEarlierFailures(reading, a, outcome), reportSummary(reading, a, outcome, time.Since(began)))
+	if unread != nil && outcome.Status != journal.RunDone {
+		a.term.Error(unread)
+	}
 	explainOutcome(a, outcome)
 	if a.json {
 		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {

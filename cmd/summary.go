@@ -10,8 +10,8 @@ import (
 	"obelus/engine/journal"
 )
 
-// reportSummary prints, on a terminal, how many calls of a run ended how, and
-// how long the command took for it; and anywhere what models used in that run.
+// reportSummary prints, on a terminal, how many calls of a run ended how, and how long the command
+// took for it; and anywhere what models used in that run.
 func reportSummary(ctx context.Context, a *app, outcome *journal.Outcome, took time.Duration) error {
 	if outcome.Tick == 0 {
 		return nil

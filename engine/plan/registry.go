@@ -342,17 +342,18 @@ func hasKey(v any, key string) bool {
 	return false
 }
 
+var errNothingToRun = errors.New("it has nothing to run: give it a function")
+
 // Check reports why the registration of an activity is invalid, in the words for the person who
 // runs a plan with a call of it.
 func (r *Registered) Check() error {
-	nothing := errors.New("it has nothing to run: give it a function")
 	if r == nil {
-		return nothing
+		return errNothingToRun
 	}
 	fn, isFunc := r.Activity.(ActivityFunc)
 	switch {
 	case r.Activity == nil, isFunc && fn == nil:
-		return nothing
+		return errNothingToRun
 	case r.Timeout < 0:
 		return fmt.Errorf("its timeout must not be negative: %s", r.Timeout)
 	case r.Backoff < 0:
