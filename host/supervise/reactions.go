@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -37,45 +36,56 @@ var reactionName = lazyregexp.New(`^on-(done|failed|held)-[0-9a-f]{32}$`)
 // the log, as when one that is shut down lets its last calls end.
 const recentEnds = time.Hour
 
-// catchUp starts the plans for recent ends, unless they were started. It leaves out occasions for
-// which none was ever started: their plans may be new, and those ends older.
+// catchUp starts the plans for recent ends, unless they were started. It leaves out ends that are
+// older than the first plan for their occasion: the setting may be newer than they are.
 func (c *reactor) catchUp() {
 	if c.generation().Settings().Serve.On == (host.Reactions{}) {
 		return
 	}
-	known := map[string]bool{}
+	since := time.Now().Add(-recentEnds)
+	first := map[string]time.Time{}
 	for _, occasion := range []string{"done", "failed", "held"} {
-		names, err := c.recent("on-"+occasion+"-", time.Time{}, 1)
+		at, err := c.firstStart(occasion, since)
 		if err != nil {
 			c.logError("recent ends of runs can't be found", err)
 			return
 		}
-		known[occasion] = len(names) > 0
+		first[occasion] = at
 	}
-	names, err := c.recent("", time.Now().Add(-recentEnds), math.MaxInt)
-	if err != nil {
-		c.logError("recent ends of runs can't be found", err)
-		return
-	}
-	for _, name := range names {
-		if c.wants(name) {
-			c.repeat(name, func() error { return c.react(name, func(end *runEnd) bool { return known[end.occasion] }) })
+	updated := map[string]time.Time{} // by context
+	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Since: since}) {
+		if err != nil {
+			c.logError("recent ends of runs can't be found", err)
+			return
 		}
+		if c.wants(info.Context) {
+			updated[info.Context] = info.Updated
+		}
+	}
+	for name, at := range updated {
+		isNewer := func(end *runEnd) bool {
+			from := first[end.occasion]
+			return !from.IsZero() && !at.Before(from)
+		}
+		c.repeat(name, func() error { return c.react(name, isNewer) })
 	}
 }
 
-// recent lists at most some contexts whose names begin with a prefix and that were appended to
-// since a time.
-func (c *reactor) recent(prefix string, since time.Time, most int) (names []string, err error) {
-	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: prefix, Since: since}) {
+// firstStart returns when the first plan for an occasion was started, some time before since if it
+// was before that; the zero time if none was.
+func (c *reactor) firstStart(occasion string, since time.Time) (first time.Time, err error) {
+	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: "on-" + occasion + "-"}) {
 		if err != nil {
-			return names, err
+			return first, err
 		}
-		if names = append(names, info.Context); len(names) == most {
+		if first.IsZero() || info.Created.Before(first) {
+			first = info.Created
+		}
+		if first.Before(since) {
 			break
 		}
 	}
-	return names, nil
+	return first, nil
 }
 
 // wants reports whether there may be a plan for the end of a run.

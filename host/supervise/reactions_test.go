@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -199,5 +200,25 @@ func TestReactions_AfterRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	})
+}
+
+// TestReactions_NotToOlderEnds holds that no server starts a plan for an end that is older than the
+// first plan for its occasion, as one from before the setting.
+func TestReactions_NotToOlderEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		for i, on := range []string{"", onAll, onAll} {
+			sleepUntil(fmt.Sprintf("00:%d0", i))
+			w := newWorkerOf(t, reacting(on), log, nil)
+			if i < 2 {
+				w.expect(w.start(fmt.Sprint("run", i), "fail", nil), journal.RunFailed, "null")
+			}
+			synctest.Wait()
+			if err := w.Shutdown(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expectReactions(t, log, `failed: {"call":"1.1","context":"run1","error":"call 1.1 (fail): no luck","labels":{},"plan":null,"status":"failed"}`)
 	})
 }
