@@ -194,12 +194,11 @@ func decideCall(ctx context.Context, a *app, typed, call string, w deciderFlags,
 
 // reportDecision prints a decision, and how the run of its root context goes on.
 func reportDecision(ctx context.Context, a *app, what, name string, told map[string]any) error {
-	if a.json {
-		if err := a.term.NDJSON(told); err != nil {
-			return err
-		}
-	}
 	name, err := journal.In(a.log, name).Root(ctx)
+	if err != nil {
+		return err
+	}
+	run, err := journal.In(a.log, name).CurrentRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,11 +206,22 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 	if err != nil {
 		return err
 	}
-	if holder != "" {
-		a.term.Infof("%s: its run, which is at work, goes on", what)
-		return nil
+	if run.Unwanted() {
+		told["status"] = run.Status
 	}
-	a.term.Infof("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
+	if a.json {
+		if err := a.term.NDJSON(told); err != nil {
+			return err
+		}
+	}
+	switch {
+	case holder != "":
+		a.term.Infof("%s: its run, which is at work, goes on", what)
+	case run.Unwanted():
+		a.term.Infof("%s: its run was %s, and goes on only by %s resume -c %s", what, run.Status, a.commandPrefix(), name)
+	default:
+		a.term.Infof("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
+	}
 	return nil
 }
 

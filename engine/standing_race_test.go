@@ -80,7 +80,7 @@ func TestStanding_EntriesInBetween(t *testing.T) {
 		},
 		"a fork, and the run is cancelled": {
 			does: fork, happens: cancel, of: "f",
-			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1, Held: 1},
+			expected: store.Standing{Status: "cancelled", Tick: 1, Calls: 1},
 		},
 		"a decision, and the run is cancelled": {
 			does: approve, happens: cancel, of: "c",

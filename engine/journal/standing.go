@@ -43,6 +43,9 @@ func (r *Run) Standing(records []Record) store.Standing {
 	if r.Held {
 		s.Held = 1
 	}
+	if r.Status == RunCancelled { // nobody is asked about it
+		s.Held = 0
+	}
 	var due time.Time
 	if r.Status == RunWaiting {
 		due, _ = EarliestDue(slices.DeleteFunc(slices.Clone(records), func(c Record) bool { return c.Tick != r.Tick }))
