@@ -52,6 +52,7 @@ func (s Standing) Equal(other Standing) bool {
 // ContextFilter picks contexts. Its zero fields pick all.
 type ContextFilter struct {
 	Prefix   string    // of the name
+	Among    []string  // only these contexts; nil for all
 	Roots    bool      // only contexts that are no delegate's
 	Parent   string    // only contexts of this context's delegates
 	Fork     string    // only forks of this context
@@ -82,6 +83,7 @@ func (f *ContextFilter) Picks(info *ContextInfo) bool {
 	s := &info.Standing
 	switch {
 	case !strings.HasPrefix(info.Context, f.Prefix),
+		f.Among != nil && !slices.Contains(f.Among, info.Context),
 		f.Roots && info.Origin.Parent != "",
 		f.Parent != "" && info.Origin.Parent != f.Parent,
 		f.Fork != "" && info.Origin.Fork != f.Fork,

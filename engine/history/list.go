@@ -20,6 +20,11 @@ func List(ctx context.Context, log store.Reader, f store.ContextFilter, statuses
 	}
 	f.Statuses = recordedAs(statuses)
 	return func(yield func(store.ContextInfo, error) bool) {
+		f, err := amongHeld(ctx, log, f)
+		if err != nil {
+			yield(store.ContextInfo{}, err)
+			return
+		}
 		for info, err := range log.Contexts(ctx, f) {
 			if err != nil {
 				yield(info, err)
@@ -59,6 +64,10 @@ func recordedAs(statuses []journal.RunStatus) (recorded []string) {
 // Count counts the contexts that a filter picks by the status of their newest run, "" where nothing
 // has run.
 func Count(ctx context.Context, log store.Reader, f store.ContextFilter) (map[journal.RunStatus]int64, error) {
+	f, err := amongHeld(ctx, log, f)
+	if err != nil {
+		return nil, err
+	}
 	recorded, err := log.CountContexts(ctx, f)
 	if err != nil {
 		return nil, err
@@ -89,6 +98,37 @@ func Count(ctx context.Context, log store.Reader, f store.ContextFilter) (map[jo
 		}
 	}
 	return counts, nil
+}
+
+// amongHeld returns a filter of runs that wait for a person with their names in place of Held: a run
+// waits too where a call of a delegate's is held. Other filters it returns as they are.
+func amongHeld(ctx context.Context, log store.Reader, f store.ContextFilter) (store.ContextFilter, error) {
+	if !f.Held {
+		return f, nil
+	}
+	f.Held, f.Among = false, []string{}
+	chains := parents{log, map[string]map[string]bool{}}
+	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
+		if err != nil {
+			return f, err
+		}
+		if journal.RunStatus(info.Standing.Status).Finished() {
+			continue
+		}
+		root, err := chains.rootOf(ctx, info)
+		switch {
+		case errors.As(err, new(*journal.DamagedError)): // lists show contexts that can't be read too
+			root = info.Context
+		case err != nil:
+			return f, err
+		}
+		if root != "" {
+			f.Among = append(f.Among, root, info.Context)
+		}
+	}
+	slices.Sort(f.Among)
+	f.Among = slices.Compact(f.Among)
+	return f, nil
 }
 
 // Inbox is all that waits for a person: held calls, and plans to be released.
@@ -124,10 +164,8 @@ func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextI
 	if err != nil || last.Status.Finished() {
 		return err
 	}
-	if info.Origin.Parent != "" && last.Event.OfDelegate() {
-		if awaited, err := chains.await(ctx, info); !awaited || err != nil {
-			return err
-		}
+	if root, err := chains.rootOf(ctx, info); root == "" || err != nil {
+		return err
 	}
 	if last.Held {
 		in.Plans = append(in.Plans, last.LazyPlan(info.Context))
@@ -148,15 +186,18 @@ type parents struct {
 	awaited map[string]map[string]bool // by parent and by its delegates' contexts
 }
 
-// await reports whether the call that made a context for its delegate has not ended, and so on up
-// to the root.
-func (p *parents) await(ctx context.Context, info store.ContextInfo) (bool, error) {
+// rootOf returns the context whose run the newest run of a context is part of; "" if that no longer
+// waits for it, since the call that made it for its delegate, or one further up, has ended.
+func (p *parents) rootOf(ctx context.Context, info store.ContextInfo) (root string, err error) {
 	for depth := 0; info.Origin.Parent != "" && depth <= plan.MaxDepth; depth++ {
+		if last, err := journal.In(p.log, info.Context).LastRun(ctx); err != nil || !last.Event.OfDelegate() {
+			return info.Context, err
+		}
 		parent := info.Origin.Parent
 		if p.awaited[parent] == nil {
 			records, err := journal.In(p.log, parent).Records(ctx)
 			if err != nil {
-				return false, err
+				return "", err
 			}
 			children := map[string]bool{}
 			for i := range records {
@@ -167,15 +208,11 @@ func (p *parents) await(ctx context.Context, info store.ContextInfo) (bool, erro
 			p.awaited[parent] = children
 		}
 		if !p.awaited[parent][info.Context] {
-			return false, nil
+			return "", nil
 		}
-		var err error
 		if info, err = p.log.Info(ctx, parent); err != nil {
-			return false, err
-		}
-		if last, err := journal.In(p.log, parent).LastRun(ctx); err != nil || !last.Event.OfDelegate() {
-			return err == nil, err
+			return "", err
 		}
 	}
-	return true, nil
+	return info.Context, nil
 }

@@ -153,6 +153,13 @@ func contextConditions(f *store.ContextFilter) *conditions {
 		w.add("c.context >= ?", f.Prefix)
 		w.add("substr(c.context, 1, length(?)) = ?", f.Prefix, f.Prefix)
 	}
+	if f.Among != nil {
+		among := make([]any, len(f.Among))
+		for i, name := range f.Among {
+			among[i] = name
+		}
+		w.add("c.context IN (SELECT value FROM json_each(?))", string(store.EncodeJSON(among)))
+	}
 	if f.Roots {
 		w.add("c.parent IS NULL")
 	}

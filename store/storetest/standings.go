@@ -216,7 +216,7 @@ func testContextFilters(t *testing.T, l store.Log) {
 	for range 300 {
 		var f store.ContextFilter
 		for range 1 + random.IntN(3) {
-			switch random.IntN(13) {
+			switch random.IntN(14) {
 			case 0:
 				f.Prefix = pick("order-", "D", "x-00")
 			case 1:
@@ -243,6 +243,11 @@ func testContextFilters(t *testing.T, l store.Log) {
 				f.Retrying = true
 			case 12:
 				f.WaitingOn = pick("†a", "†input.a", "†input", "†input.b")
+			case 13:
+				f.Among = []string{}
+				for range random.IntN(200) {
+					f.Among = append(f.Among, all[random.IntN(len(all))].Context)
+				}
 			}
 		}
 		if random.IntN(3) == 0 {
