@@ -123,7 +123,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 	if o.after != "" {
 		last, err := a.log.Info(ctx, o.after)
 		if err != nil {
-			return fmt.Errorf("--after %w", err)
+			return fmt.Errorf("--after: %w", err)
 		}
 		o.filter.After = last.Mark()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
+	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/prune"
 	"obelus/cmd/internal/usage"
 	"obelus/engine/journal"
@@ -97,7 +98,7 @@ func printPruned(a *app, name string) error {
 func reportPruned(a *app, n, inside int, o pruneOptions) {
 	with := ""
 	if inside > 0 {
-		with = fmt.Sprintf(", and %d contexts of delegates", inside)
+		with = fmt.Sprintf(", and %s of delegates", human.Count(inside, "context"))
 	}
 	switch {
 	case n == 0:

@@ -96,7 +96,11 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
-		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
+		got := "a " + v.Type().String()
+		if v == lua.LNil {
+			got = "nil"
+		}
+		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not %s", got)
 	}
 	solution, err := p.readSolution(s, t)
 	if problems, ok := Problems(err); ok {

@@ -61,7 +61,7 @@ func TestPlanner(t *testing.T) {
 		{"raises", "\nreturn function(context) error('no idea') end", "failed null: p.lua:2: no idea"},
 		{"gives up", "return function(context) return nil, 'no idea' end", "failed null: no idea"},
 		{"breaks down", "return function(context)\nreturn context.state.n end", "failed null: p.lua:2: attempt to index context.state (a nil value), key \"n\""},
-		{"returns nothing", "return function(context) end", "failed null: p.lua: the plan's function must return a table with calls, output or both, not a nil"},
+		{"returns nothing", "return function(context) end", "failed null: p.lua: the plan's function must return a table with calls, output or both, not nil"},
 		{"returns something else", "return function(context) return { call = {} } end", `failed null: the planner gave the same solution again after it had been refused: p.lua: the plan's function returned the unknown field "call" (did you mean "calls"?)`},
 		{"is told what it returned", `return function(context)
 			local told = context.error and context.error.error.message

@@ -20,16 +20,14 @@ const (
 
 // Parse reads a text as [time.ParseDuration] does, with d for days of 24 hours and w for weeks.
 func Parse(text string) (time.Duration, error) {
-	rest, negative := strings.CutPrefix(text, "-")
-	if rest == "" || rest == "0" && negative {
-		return 0, noDuration(text)
-	}
-	if !strings.ContainsAny(rest, "dw") { // the usual case
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			err = noDuration(text)
+	if !strings.ContainsAny(text, "dw") { // the usual case
+		if d, err := time.ParseDuration(text); err == nil {
+			return d, nil
 		}
-		return d, err
+	}
+	rest, negative := strings.CutPrefix(text, "-")
+	if rest == "" || rest == "0" {
+		return 0, noDuration(text)
 	}
 	total := 0.0
 	var sum time.Duration
@@ -37,7 +35,10 @@ func Parse(text string) (time.Duration, error) {
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789."))
 		letters := len(rest[digits:]) - len(strings.TrimLeft(rest[digits:], "abcdefghijklmnopqrstuvwxyzµμ"))
 		d, err := part(rest[:digits], rest[digits:digits+letters])
-		if err != nil || digits == 0 || letters == 0 {
+		switch {
+		case err == errTooLong:
+			total = math.MaxInt64
+		case err != nil || digits == 0 || letters == 0:
 			return 0, noDuration(text)
 		}
 		total += float64(d)
@@ -45,24 +46,34 @@ func Parse(text string) (time.Duration, error) {
 	}
 	switch {
 	case total >= math.MaxInt64:
-		return 0, fmt.Errorf("%q is too long", text)
+		return 0, fmt.Errorf("%q is too long: at most %dd", text, math.MaxInt64/Day)
 	case negative:
 		sum = -sum
 	}
 	return sum, nil
 }
 
+var errTooLong = errors.New("too long")
+
 // part reads a number with a unit.
 func part(number, unit string) (time.Duration, error) {
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, err
+	}
 	of := map[string]time.Duration{"d": Day, "w": Week}[unit]
 	if of == 0 {
-		return time.ParseDuration(number + unit)
+		if of, err = time.ParseDuration("1" + unit); err != nil {
+			return 0, err
+		}
+		if d, err := time.ParseDuration(number + unit); err == nil {
+			return d, nil
+		}
 	}
-	f, err := strconv.ParseFloat(number, 64)
-	if err == nil && f*float64(of) >= math.MaxInt64 {
-		err = errors.New("too long")
+	if f*float64(of) >= math.MaxInt64 {
+		return 0, errTooLong
 	}
-	return time.Duration(f * float64(of)), err
+	return time.Duration(f * float64(of)), nil
 }
 
 func noDuration(text string) error {

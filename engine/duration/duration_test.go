@@ -2,6 +2,7 @@ package duration_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +38,18 @@ func TestRead(t *testing.T) {
 		if got, err := duration.Read(given); err == nil {
 			t.Errorf("%v is read as %s", given, got)
 		}
+	}
+}
+
+// TestParse_TooLong tells a duration that is too long from a text that is none.
+func TestParse_TooLong(t *testing.T) {
+	for _, text := range []string{"1000000d", "106752d", "2562048h", "99999999w", "1e9d", "106751d24h", "-200000d", strings.Repeat("9", 400) + "s"} {
+		_, err := duration.Parse(text)
+		if tooLong := err != nil && strings.HasSuffix(err.Error(), "is too long: at most 106751d"); tooLong == (text == "1e9d") {
+			t.Errorf("%.20s: %v", text, err)
+		}
+	}
+	if d, err := duration.Parse("106751d23h"); err != nil || d != 106751*24*time.Hour+23*time.Hour {
+		t.Errorf("%v, %v", d, err)
 	}
 }

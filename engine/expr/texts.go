@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"obelus/engine/internal/phrase"
 	"obelus/engine/lazyregexp"
 	"obelus/engine/strftime"
 	"obelus/store"
@@ -139,7 +140,7 @@ func formattedDate(ev *evaluation, text string, pattern any) (any, error) {
 		date, err = time.Parse(time.DateOnly, text)
 	}
 	if err != nil {
-		return fail("format takes a number or a date such as 2026-01-31 or 2026-01-31T12:00:00Z, not the text %s", describe(text))
+		return fail("format takes a number or a date such as 2026-01-31 or 2026-01-31T12:00:00Z, not the text %q", phrase.Shorten(text))
 	}
 	layout, _ := pattern.(string)
 	if !strings.Contains(layout, "%") {

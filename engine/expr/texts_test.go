@@ -48,7 +48,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`†(format("1", "0"))`:            "format takes a number or a date such as 2026-01-31 or 2026-01-31T12:00:00Z, not the text",
+		`†(format("1", "0"))`:            "format takes a number or a date such as 2026-01-31 or 2026-01-31T12:00:00Z, not the text \"1\"",
 		`†(format(true, "0"))`:           "format takes a number or a date, not",
 		`†(format("2026-02-03", "0"))`:   `format of a date takes a pattern such as "%d.%m.%Y"`,
 		`†(format("2026-02-03", "%-d"))`: `format: unknown %- in the layout`,

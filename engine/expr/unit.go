@@ -24,7 +24,7 @@ type Missing struct {
 	Paths []store.Path // missing references; none if a member of a value is missing
 	Open  bool         // the value may exist once the open ones of them come
 
-	Member *noMember // a member that can't come, and that no || stands in for
+	Member error // a member that can't come, and that no || stands in for
 }
 
 func (m *Missing) Error() string {

@@ -100,8 +100,8 @@ func Count(ctx context.Context, log store.Reader, f store.ContextFilter) (map[jo
 	return counts, nil
 }
 
-// amongHeld returns a filter of runs that wait for a person with their names in place of Held: a run
-// waits too where a call of a delegate's is held. Other filters it returns as they are.
+// amongHeld returns a filter of runs that wait for a person with their names in place of Held: a
+// run waits too where a call of a delegate's is held. Other filters it returns as they are.
 func amongHeld(ctx context.Context, log store.Reader, f store.ContextFilter) (store.ContextFilter, error) {
 	if !f.Held {
 		return f, nil

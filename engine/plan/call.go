@@ -450,6 +450,9 @@ func (c *Call) Evaluate(ctx context.Context, lookup expr.Lookup, instead map[str
 		case err != nil:
 			return nil, nil, err
 		}
+		if m != nil && m.Member != nil {
+			m = &expr.Missing{Paths: m.Paths, Open: m.Open, Member: &expr.PlacedError{Place: p.Name, Err: m.Member}}
+		}
 		lacking = lacking.And(m)
 		params[p.Name] = v
 	}

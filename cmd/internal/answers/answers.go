@@ -59,8 +59,14 @@ func (j *jsonAnswer) Row(values []any) error {
 		b.WriteString(j.keys[i] + ":")
 		switch v := v.(type) {
 		case float64:
-			v = max(min(v, math.MaxFloat64), -math.MaxFloat64) // JSON has no infinity
-			b.WriteString(formatReal(v))
+			switch { // JSON has no infinity, but numbers of any size
+			case math.IsInf(v, 1):
+				b.WriteString("1e999")
+			case math.IsInf(v, -1):
+				b.WriteString("-1e999")
+			default:
+				b.WriteString(formatReal(v))
+			}
 		case []byte:
 			b.Write(store.EncodeJSON(formatCell(v)))
 		default:
