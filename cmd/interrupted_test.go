@@ -111,6 +111,30 @@ func TestInterrupted_AsSoonAsNobodyHolds(t *testing.T) {
 	obelusOutput(t, exitUsage, "-C", dir, "prune", "slowr0")
 }
 
+// TestInterrupted_LogsCountAttempts holds that lines of a call say which of all its attempts printed
+// them, in a worker process too, also after the process that made the first one has died.
+func TestInterrupted_LogsCountAttempts(t *testing.T) {
+	for _, isolate := range []string{"none", "process"} {
+		dir := project(t, interrupting)
+		write(t, filepath.Join(dir, "obelus.lua"), `return { drain = 0, allow = { read = { "." } }, isolate = "`+isolate+`" }`)
+		runUntil(t, dir, "slow", "c", syscall.SIGKILL)
+		write(t, filepath.Join(dir, "go"), "")
+		obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q")
+		var attempts []string
+		for line := range strings.Lines(obelusOutput(t, exitDone, "-C", dir, "logs", "-c", "c", "--json")) {
+			var printed struct{ Attempt int }
+			if err := json.Unmarshal([]byte(line), &printed); err != nil {
+				t.Fatal(err)
+			}
+			attempts = append(attempts, fmt.Sprint(printed.Attempt))
+		}
+		// The line of an attempt that was killed may not have reached the log.
+		if got := strings.Join(attempts, " "); got != "1 2" && got != "2" {
+			t.Errorf("with isolate = %s the attempts of the lines are %s", isolate, got)
+		}
+	}
+}
+
 // TestInterrupted_SQL holds that the views say so once no lease is left.
 func TestInterrupted_SQL(t *testing.T) {
 	dir := project(t, interrupting)

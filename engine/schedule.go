@@ -137,6 +137,7 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	} else {
 		c.Record.Started, c.Record.Error = store.FormatDate(t.runner.dated(c.Started)), nil
 	}
+	in.Before = c.Record.Attempts - in.Attempt
 	if call.Schedule == nil { // else it is the call's, and not of its delegate
 		c.Record.Due = ""
 	}

@@ -87,7 +87,7 @@ func (o *output) pass(line store.LogLine) {
 	if o.call.Key != "" {
 		line.Context, line.Call = o.call.Place()
 		line.Tool, _ = o.call.Call["_tool"].(string)
-		line.Attempt = o.call.Attempt
+		line.Attempt = o.call.Before + o.call.Attempt
 	}
 	if o.call.Logs != nil {
 		o.call.Logs.Keep(line)

@@ -72,6 +72,9 @@ type Invocation struct {
 	// again: only Key identifies the work that was done.
 	Attempt int
 
+	// Before is the number of attempts before those that Attempt counts.
+	Before int
+
 	// Timeout is how long the attempt may take; 0 for DefaultTimeout.
 	Timeout time.Duration
 

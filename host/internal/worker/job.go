@@ -43,7 +43,7 @@ func (j *job) scriptID() string { return j.file + "\x00" + j.sha256 }
 func (j *job) value() any {
 	return []any{
 		j.file, j.sha256, j.source, j.name, int64(j.timeout),
-		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt, j.bounds,
+		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt, j.bounds, j.in.Before,
 	}
 }
 
@@ -54,7 +54,7 @@ func readJob(v any) *job {
 	j.in.Call, _ = list[5].(map[string]any)
 	j.in.Context, _ = list[6].(map[string]any)
 	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(toInt64(list[9]))
-	j.bounds = list[10].(string)
+	j.bounds, j.in.Before = list[10].(string), int(toInt64(list[11]))
 	return j
 }
 
