@@ -1,8 +1,10 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -71,8 +73,11 @@ const onAll = `done = "plans/note.lua", failed = "plans/note.lua", held = "plans
 func TestReactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
-		w := newWorkerOf(t, reacting(onAll), log, nil)
-		newWorkerOf(t, reacting(onAll), log, nil)
+		var warned bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		warns := func(c *Config) { c.Logger = logger }
+		w := newWorkerOf(t, reacting(onAll), log, warns)
+		newWorkerOf(t, reacting(onAll), log, warns)
 		w.expect(w.start("a", "double", 2), journal.RunDone, "4")
 		w.expect(w.start("b", "fail", nil), journal.RunFailed, "null")
 		w.expect(w.start("c", "double", "†input.n"), journal.RunWaiting, "null") // for which there is no plan
@@ -90,6 +95,9 @@ func TestReactions(t *testing.T) {
 			`done: {"call":null,"context":"a","error":null,"labels":{},"plan":null,"status":"done"}`,
 			`done: {"call":null,"context":"c","error":null,"labels":{},"plan":null,"status":"done"}`,
 			`failed: {"call":"1.1","context":"b","error":"call 1.1 (fail): no luck","labels":{},"plan":null,"status":"failed"}`)
+		if warned.Len() > 0 {
+			t.Errorf("that another has begun a plan is no warning: %s", &warned)
+		}
 	})
 }
 
