@@ -111,15 +111,25 @@ func TestInterrupted_AsSoonAsNobodyHolds(t *testing.T) {
 	obelusOutput(t, exitUsage, "-C", dir, "prune", "slowr0")
 }
 
-// TestInterrupted_LogsCountAttempts holds that lines of a call say which of all its attempts printed
-// them, in a worker process too, also after the process that made the first one has died.
+// TestInterrupted_LogsCountAttempts holds that an attempt counts in which the process was killed, and
+// that lines of a call say which of all its attempts printed them, in a worker process too.
 func TestInterrupted_LogsCountAttempts(t *testing.T) {
 	for _, isolate := range []string{"none", "process"} {
 		dir := project(t, interrupting)
 		write(t, filepath.Join(dir, "obelus.lua"), `return { drain = 0, allow = { read = { "." } }, isolate = "`+isolate+`" }`)
 		runUntil(t, dir, "slow", "c", syscall.SIGKILL)
+		counted := func(want string) {
+			if got := obelusOutput(t, exitDone, "-C", dir, "calls", "-c", "c", "--json"); !strings.Contains(got, `"attempts":`+want+",") {
+				t.Errorf("with isolate = %s calls has not %s attempts: %s", isolate, want, got)
+			}
+			if got := obelusOutput(t, exitDone, "-C", dir, "sql", "--csv", "SELECT attempts FROM calls"); got != "attempts\n"+want+"\n" {
+				t.Errorf("with isolate = %s the view calls says %s, not %s", isolate, got, want)
+			}
+		}
+		counted("1")
 		write(t, filepath.Join(dir, "go"), "")
 		obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q")
+		counted("2")
 		var attempts []string
 		for line := range strings.Lines(obelusOutput(t, exitDone, "-C", dir, "logs", "-c", "c", "--json")) {
 			var printed struct{ Attempt int }
