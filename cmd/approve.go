@@ -194,25 +194,26 @@ func decideCall(ctx context.Context, a *app, typed, call string, w deciderFlags,
 
 // reportDecision prints a decision, and how the run of its root context goes on.
 func reportDecision(ctx context.Context, a *app, what, name string, told map[string]any) error {
-	name, err := journal.In(a.log, name).Root(ctx)
-	if err != nil {
-		return err
+	root, unread := journal.In(a.log, name).Root(ctx)
+	var run journal.Run
+	if unread == nil {
+		run, unread = journal.In(a.log, root).CurrentRun(ctx)
 	}
-	run, err := journal.In(a.log, name).CurrentRun(ctx)
-	if err != nil {
-		return err
-	}
-	holder, err := a.log.Holder(ctx, name)
-	if err != nil {
-		return err
-	}
-	if run.Unwanted() {
+	if unread == nil && run.Unwanted() {
 		told["status"] = run.Status
 	}
-	if a.json {
+	if a.json { // the decision is in the log, whatever else can't be read
 		if err := a.term.NDJSON(told); err != nil {
 			return err
 		}
+	}
+	if unread != nil {
+		return unread
+	}
+	name = root
+	holder, err := a.log.Holder(ctx, name)
+	if err != nil {
+		return err
 	}
 	switch {
 	case holder != "":

@@ -20,7 +20,7 @@ const (
 
 // Parse reads a text as [time.ParseDuration] does, with d for days of 24 hours and w for weeks.
 func Parse(text string) (time.Duration, error) {
-	if !strings.ContainsAny(text, "dw") { // the usual case
+	if !strings.ContainsAny(text, "dw") && text != "-0" { // the usual case
 		if d, err := time.ParseDuration(text); err == nil {
 			return d, nil
 		}

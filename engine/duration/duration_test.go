@@ -43,9 +43,9 @@ func TestRead(t *testing.T) {
 
 // TestParse_TooLong tells a duration that is too long from a text that is none.
 func TestParse_TooLong(t *testing.T) {
-	for _, text := range []string{"1000000d", "106752d", "2562048h", "99999999w", "1e9d", "106751d24h", "-200000d", strings.Repeat("9", 400) + "s"} {
+	for _, text := range []string{"1000000d", "106752d", "2562048h", "99999999w", "1e9d", "106751d24h", "-200000d", "-0", strings.Repeat("9", 400) + "s"} {
 		_, err := duration.Parse(text)
-		if tooLong := err != nil && strings.HasSuffix(err.Error(), "is too long: at most 106751d"); tooLong == (text == "1e9d") {
+		if tooLong := err != nil && strings.HasSuffix(err.Error(), "is too long: at most 106751d"); err == nil || tooLong == (text == "1e9d" || text == "-0") {
 			t.Errorf("%.20s: %v", text, err)
 		}
 	}

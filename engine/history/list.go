@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -107,7 +108,6 @@ func amongHeld(ctx context.Context, log store.Reader, f store.ContextFilter) (st
 		return f, nil
 	}
 	f.Held, f.Among = false, []string{}
-	chains := parents{log, map[string]map[string]bool{}}
 	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
 		if err != nil {
 			return f, err
@@ -115,20 +115,48 @@ func amongHeld(ctx context.Context, log store.Reader, f store.ContextFilter) (st
 		if journal.RunStatus(info.Standing.Status).Finished() {
 			continue
 		}
-		root, err := chains.rootOf(ctx, info)
-		switch {
-		case errors.As(err, new(*journal.DamagedError)): // lists show contexts that can't be read too
-			root = info.Context
-		case err != nil:
+		chain, err := waitingChain(ctx, log, info)
+		if err != nil && !errors.As(err, new(*journal.DamagedError)) { // lists show what can't be read too
 			return f, err
 		}
-		if root != "" {
-			f.Among = append(f.Among, root, info.Context)
-		}
+		f.Among = append(f.Among, chain...)
 	}
 	slices.Sort(f.Among)
 	f.Among = slices.Compact(f.Among)
 	return f, nil
+}
+
+// waitingChain lists a context, whose run waits, and those whose calls wait for it, up to the root;
+// none if the call has ended that made it for its delegate, or one further up. With an error it
+// lists those up to the one that can't be read.
+func waitingChain(ctx context.Context, log store.Reader, info store.ContextInfo) (chain []string, err error) {
+	for depth := 0; depth <= plan.MaxDepth; depth++ {
+		chain = append(chain, info.Context)
+		parent := info.Origin.Parent
+		if parent == "" {
+			break
+		}
+		if last, err := journal.In(log, info.Context).LastRun(ctx); err != nil || !last.Event.OfDelegate() {
+			return chain, err
+		}
+		entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: parent, Call: info.Origin.Call})
+		if err != nil || !ok {
+			return nil, err
+		}
+		record, err := journal.ReadRecord(entry)
+		if err == nil && (record.Child != info.Context || record.Status.Settled()) {
+			return nil, nil
+		}
+		next, unknown := log.Info(ctx, parent)
+		switch {
+		case errors.Is(unknown, store.ErrNoContext): // it was pruned meanwhile
+			return nil, nil
+		case unknown != nil || err != nil:
+			return append(chain, parent), cmp.Or(unknown, err)
+		}
+		info = next
+	}
+	return chain, nil
 }
 
 // Inbox is all that waits for a person: held calls, and plans to be released.
@@ -142,12 +170,12 @@ type Inbox struct {
 
 // ReadInbox reads what waits for a person in all contexts, the one that was appended to last first.
 func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
-	in, chains := &Inbox{}, parents{log, map[string]map[string]bool{}}
+	in := &Inbox{}
 	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
 		if err != nil {
 			return nil, err
 		}
-		switch err := in.read(ctx, log, info, &chains); {
+		switch err := in.read(ctx, log, info); {
 		case errors.As(err, new(*journal.DamagedError)):
 			in.Damaged = errors.Join(in.Damaged, err)
 		case err != nil:
@@ -158,13 +186,13 @@ func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
 }
 
 // read adds what waits in one context, unless the call that made it for its delegate has ended.
-func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextInfo, chains *parents) error {
+func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextInfo) error {
 	c := journal.In(log, info.Context)
 	last, err := c.LastRun(ctx)
 	if err != nil || last.Status.Finished() {
 		return err
 	}
-	if root, err := chains.rootOf(ctx, info); root == "" || err != nil {
+	if chain, err := waitingChain(ctx, log, info); chain == nil || err != nil {
 		return err
 	}
 	if last.Held {
@@ -178,41 +206,4 @@ func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextI
 		}
 	}
 	return err
-}
-
-// parents knows which delegates' contexts the calls of others wait for.
-type parents struct {
-	log     store.Reader
-	awaited map[string]map[string]bool // by parent and by its delegates' contexts
-}
-
-// rootOf returns the context whose run the newest run of a context is part of; "" if that no longer
-// waits for it, since the call that made it for its delegate, or one further up, has ended.
-func (p *parents) rootOf(ctx context.Context, info store.ContextInfo) (root string, err error) {
-	for depth := 0; info.Origin.Parent != "" && depth <= plan.MaxDepth; depth++ {
-		if last, err := journal.In(p.log, info.Context).LastRun(ctx); err != nil || !last.Event.OfDelegate() {
-			return info.Context, err
-		}
-		parent := info.Origin.Parent
-		if p.awaited[parent] == nil {
-			records, err := journal.In(p.log, parent).Records(ctx)
-			if err != nil {
-				return "", err
-			}
-			children := map[string]bool{}
-			for i := range records {
-				if r := &records[i]; r.Child != "" && !r.Status.Settled() {
-					children[r.Child] = true
-				}
-			}
-			p.awaited[parent] = children
-		}
-		if !p.awaited[parent][info.Context] {
-			return "", nil
-		}
-		if info, err = p.log.Info(ctx, parent); err != nil {
-			return "", err
-		}
-	}
-	return info.Context, nil
 }

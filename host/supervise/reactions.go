@@ -37,7 +37,8 @@ var reactionName = lazyregexp.New(`^on-(done|failed|held)-[0-9a-f]{32}$`)
 const recentEnds = time.Hour
 
 // catchUp starts the plans for recent ends, unless they were started. It leaves out ends that are
-// older than the first plan for their occasion: the setting may be newer than they are.
+// older than the first plan for their occasion by more than longestTurn: the setting may be newer
+// than they are.
 func (c *reactor) catchUp() {
 	if c.generation().Settings().Serve.On == (host.Reactions{}) {
 		return
@@ -52,24 +53,28 @@ func (c *reactor) catchUp() {
 		}
 		first[occasion] = at
 	}
-	updated := map[string]time.Time{} // by context
+	var names []string
 	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Since: since}) {
 		if err != nil {
 			c.logError("recent ends of runs can't be found", err)
 			return
 		}
 		if c.wants(info.Context) {
-			updated[info.Context] = info.Updated
+			names = append(names, info.Context)
 		}
 	}
-	for name, at := range updated {
-		isNewer := func(end *runEnd) bool {
-			from := first[end.occasion]
-			return !from.IsZero() && !at.Before(from)
-		}
+	isNewer := func(end *runEnd) bool {
+		from := first[end.occasion]
+		return !from.IsZero() && !end.date.Before(from.Add(-longestTurn))
+	}
+	for _, name := range names {
 		c.repeat(name, func() error { return c.react(name, isNewer) })
 	}
 }
+
+// longestTurn is how long the first plan for an occasion may have waited for its turn, and so have
+// been started after other ends.
+const longestTurn = time.Minute
 
 // firstStart returns when the first plan for an occasion was started, some time before since if it
 // was before that; the zero time if none was.
@@ -180,6 +185,7 @@ func (c *reactor) start(end *runEnd) error {
 type runEnd struct {
 	occasion string // done, failed or held
 	context  string
+	date     time.Time
 	plan     string
 	id       string // tells it from other ends, of this run and of others
 	error    string // why it has failed; empty for no error
@@ -216,7 +222,11 @@ func (c *reactor) readEnd(name string) (*runEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := &runEnd{context: name, plan: last.Plan, labels: last.Event.Labels}
+	entry, _, err := store.Newest(c.ctx, c.log, store.JournalFilter{Context: name, Event: journal.EventRun})
+	if err != nil {
+		return nil, err
+	}
+	end := &runEnd{context: name, date: entry.Date, plan: last.Plan, labels: last.Event.Labels}
 	switch last.Status {
 	case journal.RunDone:
 		end.occasion = "done"
@@ -232,9 +242,8 @@ func (c *reactor) readEnd(name string) (*runEnd, error) {
 	default:
 		return nil, nil
 	}
-	entry, _, err := store.Newest(c.ctx, c.log, store.JournalFilter{Context: name, Event: journal.EventRun})
 	end.id = fmt.Sprintf("%s\n%d", name, entry.N)
-	return end, err
+	return end, nil
 }
 
 // describeFailure sets the reason why a run has failed, and the call to blame.

@@ -223,6 +223,11 @@ func TestReactions_NotToOlderEnds(t *testing.T) {
 				w.expect(w.start(fmt.Sprint("run", i), "fail", nil), journal.RunFailed, "null")
 			}
 			synctest.Wait()
+			if i == 1 { // which makes the context of the older end a recent one
+				if _, err := w.Append(t.Context(), "run0", unrelated()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := w.Shutdown(context.Background()); err != nil {
 				t.Fatal(err)
 			}

@@ -265,7 +265,7 @@ func (s *Supervisor) logError(run *Run, pause, took time.Duration) (again bool) 
 		return true
 	case errors.Is(run.err, ErrStopping): // the next supervisor begins it, or its caller asks again
 		s.config.Logger.Debug("run not begun", "context", run.context, "took", took)
-	case run.patient && isTaken(run.err): // a schedule's, or that for an end: another has begun it
+	case reactionName().MatchString(run.context) && isTaken(run.err):
 		s.config.Logger.Debug("run begun by another", "context", run.context, "error", run.err)
 	case run.err != nil:
 		s.config.Logger.Warn("run refused", "context", run.context, "took", took, "error", run.err)

@@ -147,14 +147,15 @@ func countRuns(ctx context.Context, log store.Reader, v *runsView) ([]statusCoun
 	if v.IsFirst && v.Older == "" && v.Filter.Status == "" && v.Filter.Only == "" {
 		for _, run := range v.Runs {
 			counts[run.Status]++
-			if run.Held > 0 {
-				only[onlyHeld]++
-			}
 			if run.Retrying > 0 {
 				only[onlyRetrying]++
 			}
 		}
-		return v.Filter.counts(counts, only), nil
+		held := v.Filter // delegates' calls too, which the rows do not count
+		held.Only = onlyHeld
+		found, err := history.Count(ctx, log, held.ofLog())
+		only[onlyHeld] = sum(found)
+		return v.Filter.counts(counts, only), err
 	}
 	f := v.Filter
 	f.Only = ""
