@@ -210,8 +210,7 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 	if unread != nil {
 		return unread
 	}
-	name = root
-	holder, err := a.log.Holder(ctx, name)
+	holder, err := a.log.Holder(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -219,9 +218,9 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 	case holder != "":
 		a.term.Infof("%s: its run, which is at work, goes on", what)
 	case run.Unwanted():
-		a.term.Infof("%s: its run was %s, and goes on only by %s resume -c %s", what, run.Status, a.commandPrefix(), name)
+		a.term.Infof("%s: its run was %s, and goes on only by %s resume -c %s", what, run.Status, a.commandPrefix(), root)
 	default:
-		a.term.Infof("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
+		a.term.Infof("%s: go on with %s resume -c %s", what, a.commandPrefix(), root)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,4 +124,62 @@ func isOfExported(f *ast.FuncDecl) bool {
 			return false
 		}
 	}
+}
+
+// TestSource_PatternsCompile holds that each pattern that is compiled when it is first used is a
+// constant, and compiles.
+func TestSource_PatternsCompile(t *testing.T) {
+	patterns := 0
+	sources(t, func(path string, fset *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !isLazyPattern(call.Fun) {
+				return true
+			}
+			patterns++
+			pattern, ok := constantIn(file, call.Args[0])
+			if _, err := regexp.Compile(pattern); err != nil || !ok {
+				t.Errorf("%v: %q: %v", fset.Position(call.Pos()), pattern, err)
+			}
+			return true
+		})
+	})
+	if patterns < 10 {
+		t.Errorf("there are %d patterns", patterns)
+	}
+}
+
+func isLazyPattern(e ast.Expr) bool {
+	selector, ok := e.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != "New" {
+		return false
+	}
+	of, ok := selector.X.(*ast.Ident)
+	return ok && of.Name == "lazyregexp"
+}
+
+// constantIn is the text of literals and of constants of the file, joined by +.
+func constantIn(file *ast.File, e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		left, leftOK := constantIn(file, e.X)
+		right, rightOK := constantIn(file, e.Y)
+		return left + right, leftOK && rightOK
+	case *ast.Ident:
+		for _, d := range file.Decls {
+			declared, ok := d.(*ast.GenDecl)
+			if !ok || declared.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range declared.Specs {
+				if spec := spec.(*ast.ValueSpec); len(spec.Values) == 1 && spec.Names[0].Name == e.Name {
+					return constantIn(file, spec.Values[0])
+				}
+			}
+		}
+	}
+	return "", false
 }

@@ -73,10 +73,7 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	}
 	c, call := &a.state.Calls[i], a.plan.Calls[i]
 	record.Context = ""
-	// The process died meanwhile.
-	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
-		record.Attempts++
-	}
+	record.CountCut()
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
 	switch {
 	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:

@@ -93,9 +93,6 @@ func standingOf(t *tickRun) store.Standing {
 	if now.unreleased {
 		s.Held = 1
 	}
-	if end.Status == journal.RunCancelled {
-		s.Held = 0
-	}
 	var due time.Time
 	if end.Status == journal.RunWaiting {
 		due, _ = counts.EarliestDue()

@@ -20,14 +20,14 @@ const (
 
 // Parse reads a text as [time.ParseDuration] does, with d for days of 24 hours and w for weeks.
 func Parse(text string) (time.Duration, error) {
-	if !strings.ContainsAny(text, "dw") && text != "-0" { // the usual case
+	rest, negative := strings.CutPrefix(text, "-")
+	if rest == "" || rest == "0" && negative {
+		return 0, noDuration(text)
+	}
+	if !strings.ContainsAny(rest, "dw") { // the usual case
 		if d, err := time.ParseDuration(text); err == nil {
 			return d, nil
 		}
-	}
-	rest, negative := strings.CutPrefix(text, "-")
-	if rest == "" || rest == "0" {
-		return 0, noDuration(text)
 	}
 	total := 0.0
 	var sum time.Duration

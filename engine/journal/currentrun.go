@@ -91,9 +91,7 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 // interrupt marks the record of a call without a holder as interrupted. In the first logs a call
 // that was cut off with its process is cancelled.
 func (r *Record) interrupt(last Run) {
-	if r.Status == Running && !r.Rests && r.Child == "" { // a delegate's was counted when it began
-		r.Attempts++
-	}
+	r.CountCut()
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
 	case r.cutAtRest():
 		r.Status = Interrupted

@@ -88,6 +88,14 @@ type TickOf struct {
 // are the same; the zero Span is for one that did not settle.
 type Span struct{ Began, Settled Position }
 
+// CountCut counts the attempt in which the process of a call ended that is running by its record. A
+// delegate's was counted when it began.
+func (r *Record) CountCut() {
+	if r.Status == Running && !r.Rests && r.Child == "" {
+		r.Attempts++
+	}
+}
+
 // LeftBehind reports whether the record is of a fire-and-forget call that has no outcome: it is at
 // work, or was when its process ended.
 func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
