@@ -294,6 +294,34 @@ func TestRetry_LongPauseRests(t *testing.T) {
 	})
 }
 
+// TestRetry_RestCancelled: a call of a run that is cancelled while it rests is not going to be tried
+// again; if the run is resumed, the call rests as before.
+func TestRetry_RestCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		r := newRunner(log, map[string]activity{"flaky": failingFirst(1, sleep)}).WithoutChance()
+		r.Rest = 10 * time.Second
+		r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 1, 20*time.Second
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.a"}]`))
+		due := outcome.Calls[0].RetryAt
+		expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until "+due)
+		if err := engine.Cancel(t.Context(), log, "c", journal.Who{}); err != nil {
+			t.Fatal(err)
+		}
+		c := journal.In(log, "c")
+		info, err := log.Info(t.Context(), "c")
+		calls, wrong := c.CurrentRecords(t.Context(), 0)
+		if err != nil || wrong != nil || info.Standing.Retrying != 0 || calls[0].Status != journal.Waiting || calls[0].RetryAt != "" {
+			t.Errorf("cancelled: %+v, %v, %+v, %v", info.Standing, err, calls, wrong)
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, journal.RunWaiting, "1.1 flaky waiting ! down … until "+due)
+		time.Sleep(20 * time.Second)
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a")
+	})
+}
+
 // TestRetry_RestResumedEarly: a resumption before the time leaves the call as it is, or, where runs
 // wait by themselves, waits for the rest of the pause.
 func TestRetry_RestResumedEarly(t *testing.T) {

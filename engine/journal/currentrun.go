@@ -58,7 +58,8 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
 // CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
-// has no holder any more, is interrupted, or in doubt where it must not run twice.
+// has no holder any more, is interrupted, or in doubt where it must not run twice; and a call of a
+// cancelled run waits for no time.
 func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record, err error) {
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
@@ -69,9 +70,12 @@ func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record
 // current returns the calls as they stand now, of the records that read returns.
 func (c Context) current(ctx context.Context, read func() ([]Record, error)) (records []Record, err error) {
 	var last Run
-	started := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
+	changes := func(r Record) bool {
+		_, waits := r.WaitsUntil()
+		return waits || r.Status == Running || r.Status == Cancelled || r.cutAtRest()
+	}
 	held, err := c.readWithHolder(ctx, func() (settled bool, err error) {
-		if records, err = read(); err != nil || !slices.ContainsFunc(records, started) {
+		if records, err = read(); err != nil || !slices.ContainsFunc(records, changes) {
 			return true, err
 		}
 		last, err = c.LastRun(ctx)
@@ -83,6 +87,9 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	if !held {
 		for i := range records {
 			records[i].interrupt(last)
+			if last.Status == RunCancelled && records[i].Status == Waiting {
+				records[i].Due, records[i].RetryAt = "", ""
+			}
 		}
 	}
 	return records, nil
