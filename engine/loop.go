@@ -311,11 +311,12 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 				return nil, err
 			}
 		}
+		before := l.current
 		outcome, err := t.run(ctx)
 		var conflict *store.ConflictError
 		switch {
 		case !t.begun && errors.As(err, &conflict):
-			t = nil
+			t, l.current = nil, before
 			continue
 		case err != nil || outcome != nil:
 			return outcome, err
