@@ -183,7 +183,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 	superseded.HideFrom(l.view)
 	compiled := plan.Empty()
 	if last.Event.Seq > 0 {
-		if compiled, err = l.compileRecorded(ctx, last.Event, superseded); err != nil {
+		if compiled, err = l.compileRecorded(ctx, last.Event, superseded, plan.CompileRequest); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +247,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	for _, event := range plans {
 		round := Round{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded); err != nil {
+			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted); err != nil {
 				return nil, err
 			}
 		}
@@ -261,9 +261,11 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	return rounds, nil
 }
 
+type compiler = func(*plan.Request, *plan.Registry, plan.Exists) (*plan.Plan, error)
+
 // compileRecorded compiles a plan from the log, as of the start of its tick; superseded messages of
 // calls do not count.
-func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, superseded journal.Superseded) (*plan.Plan, error) {
+func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, superseded journal.Superseded, compile compiler) (*plan.Plan, error) {
 	log := l.runner.Log
 	registry, err := event.ContextTools(ctx, journal.In(log, l.context), l.runner.Registry)
 	if err != nil {
@@ -292,5 +294,5 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, sup
 	if event.Start == 0 {
 		there = plan.NothingExists
 	}
-	return plan.CompileRequest(request, registry, there)
+	return compile(request, registry, there)
 }
