@@ -85,8 +85,8 @@ func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 		c.change.epoch = b.Lease.Epoch
 	}
 	if s := b.Standing; s != nil {
-		runs = runs && s.Status == c.status && s.Due.Equal(c.due)
-		c.status, c.due = s.Status, s.Due
+		runs = runs && s.Status == c.status && s.Due.Equal(c.due) && s.Held == c.held
+		c.status, c.due, c.held = s.Status, s.Due, s.Held
 	}
 	if created { // nothing is left of a pruned context of its name either
 		delete(w.late, b.Context)

@@ -186,6 +186,20 @@ func TestUpdated_OfAPrunedContext(t *testing.T) {
 	}
 }
 
+// TestUpdated_Held: that a call waits for a person, or does not any more, is in the row of its context
+// at once, so that it is known though the run's process dies.
+func TestUpdated_Held(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	for i, held := range []int{0, 0, 1, 1, 2, 0} {
+		b := holds(int64(min(i, 1)), 0)
+		b.Lease.For, b.Standing.Held = time.Hour, held
+		appendAll(t, l, b)
+		if info, err := l.Info(t.Context(), "c"); err != nil || info.Standing.Held != held {
+			t.Errorf("append %d: %d calls are held, not %d, %v", i, info.Standing.Held, held, err)
+		}
+	}
+}
+
 // TestUpdated_AtClose: what was put off is in the row of its context once the log is closed.
 func TestUpdated_AtClose(t *testing.T) {
 	path := newPath(t)

@@ -332,8 +332,9 @@ type ends struct {
 	newest time.Time // newest date in the context; zero if it is not known
 	change rowChange // what its row lacks, to be written later
 	told   time.Time // when its row was written last
-	status string    // of its standing as it was appended last, as due; empty if it is not known
+	status string    // of its standing as it was appended last, as due and held; empty if it is not known
 	due    time.Time
+	held   int
 	taken  bool // its lease was taken, and nothing appended since
 }
 
