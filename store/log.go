@@ -177,8 +177,8 @@ type Batch struct {
 	KeepLogs int64
 
 	// Standing, if it is set, replaces the context's. While the context is being run, numbers of
-	// calls may be behind, as [ContextInfo.Updated]; Status, Due and Held never are. A batch of a standing
-	// alone does not count as an append there.
+	// calls other than Held may be behind, as [ContextInfo.Updated]; Status and Due never are. A
+	// batch of a standing alone does not count as an append there.
 	Standing *Standing
 
 	// Wake makes the context due now where [Standing].Wakes is set.

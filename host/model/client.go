@@ -188,12 +188,20 @@ func (c *Client) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 	}
 }
 
-// failure returns the error of a request that brought no answer. The budget's is returned as it is.
+// codeUnavailable is the code of the failure of a model that another attempt may reach.
+const codeUnavailable = "unavailable"
+
+// failure returns the error of a request that brought no answer: a [*plan.Failure] where the same
+// request may bring one later. The budget's is returned as it is.
 func (c *Client) failure(f *failure) error {
 	if _, ok := f.err.(*plan.Fault); ok {
 		return f.err
 	}
-	return fmt.Errorf("model %q: %w", c.config.Name, f.err)
+	err := fmt.Errorf("model %q: %w", c.config.Name, f.err)
+	if f.again {
+		return &plan.Failure{Fields: map[string]any{"message": plan.ValidText(err.Error()), "code": codeUnavailable}}
+	}
+	return err
 }
 
 // adapted is a request as it is sent at one step of the ladder.

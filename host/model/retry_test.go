@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"obelus/engine/plan"
 	"obelus/host/model/modeltest"
 )
 
@@ -232,10 +233,16 @@ func TestRetry_Connections(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "signed by an unknown authority") || r.tries.Load() != 3 {
 			t.Errorf("%v after %d tries", err, r.tries.Load())
 		}
+		if _, failed := errors.AsType[*plan.Failure](err); failed {
+			t.Error("a plan may handle a certificate that is not trusted")
+		}
 		r.tries.Store(-10)
 		_, err = c.Ask(t.Context(), question(), nil)
 		if err == nil || !strings.Contains(err.Error(), `model "wise": connection refused at [secret] (tried 4 times)`) {
 			t.Error(err)
+		}
+		if failure, ok := errors.AsType[*plan.Failure](err); !ok || failure.Fields["code"] != "unavailable" {
+			t.Errorf("a plan can't handle it: %#v", err)
 		}
 	})
 }
