@@ -164,6 +164,87 @@ func TestInterrupted_SQL(t *testing.T) {
 	}
 }
 
+// callStatuses are those of the calls of a context, as the command lists them and as SQL does.
+func callStatuses(t *testing.T, dir, name string) (listed, queried string) {
+	t.Helper()
+	var all [2][]string
+	for i, args := range [][]string{
+		{"calls", "--json", "-c", name},
+		{"sql", "--json", "SELECT status, error FROM calls WHERE context = '" + name + "' ORDER BY tick, position"},
+	} {
+		for line := range strings.Lines(obelusOutput(t, exitDone, append([]string{"-C", dir}, args...)...)) {
+			var record struct{ Status string }
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatal(err)
+			}
+			all[i] = append(all[i], record.Status)
+		}
+	}
+	return strings.Join(all[0], " "), strings.Join(all[1], " ")
+}
+
+// TestInterrupted_LeftBehind holds that a fire-and-forget call whose process died has failed, before
+// the run is resumed and after: nothing goes on with it, and nobody is asked.
+func TestInterrupted_LeftBehind(t *testing.T) {
+	dir := project(t, interrupting)
+	write(t, filepath.Join(dir, "plans/behind.json"), `{"calls": [{"_tool": "slow"}, {"_tool": "pay"}, {"_tool": "slow", "_outputPath": "†a"}], "output": "†a"}`)
+	runUntil(t, dir, "behind", "c", "slow has begun", "slow has begun", syscall.SIGKILL)
+	if listed, _ := callStatuses(t, dir, "c"); listed != "failed failed interrupted" {
+		t.Errorf("after the crash the calls are %s", listed)
+	}
+	db := openPlain(t, filepath.Join(dir, ".obelus/log.db"))
+	if _, err := db.Exec("UPDATE leases SET until = 1"); err != nil { // 30 seconds later
+		t.Fatal(err)
+	}
+	const cutOff = `SELECT count(*) FROM calls WHERE attempts = 1 AND error ->> '$.code' = 'cut-off' AND error ->> '$.message' <> ''`
+	for _, state := range []string{"interrupted", "done"} {
+		if listed, queried := callStatuses(t, dir, "c"); listed != "failed failed "+state || queried != listed {
+			t.Errorf("%s: the calls are %s, and in SQL %s", state, listed, queried)
+		}
+		if got := obelusOutput(t, exitDone, "-C", dir, "sql", "--csv", cutOff); !strings.HasSuffix(got, "\n2\n") {
+			t.Errorf("%s: %s calls were cut off in their first attempt", state, got)
+		}
+		if got := obelusOutput(t, exitDone, "-C", dir, "calls", "-c", "c", "--status", "failed"); strings.Count(got, "it was cut off when the process ended") != 2 {
+			t.Errorf("%s: calls does not say why: %s", state, got)
+		}
+		write(t, filepath.Join(dir, "go"), "")
+		obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q")
+	}
+}
+
+// TestCancelled_Pausing holds that a call that pauses before another attempt as its run is cancelled
+// is cancelled, as one is that is at work: where the run waits for a short pause, and where a long
+// one rests in the log.
+func TestCancelled_Pausing(t *testing.T) {
+	dir := project(t, interrupting)
+	write(t, filepath.Join(dir, "activities/short.lua"), `Activity.register("short", { retries = 1, backoff = "6s" }, function() return nil, "down" end)`)
+	p, url := serving(t, dir)
+	for _, tool := range []string{"short", "flaky"} {
+		write(t, filepath.Join(dir, "plans", tool+"-beside.json"), `{"calls": [{"_tool": "`+tool+`", "_outputPath": "†b"}, {"_tool": "slow", "_outputPath": "†a"}]}`)
+		if status, body := post(url+"/v1/runs", `{"plan":"plans/`+tool+`-beside.json","context":"`+tool+`"}`); status != 202 {
+			t.Fatal(status, body)
+		}
+		events, err := http.Get(url + "/v1/contexts/" + tool + "/events?after=0")
+		if err != nil || !tells(events.Body, `"rests":true`) {
+			t.Fatal("no attempt has failed", err)
+		}
+		request, err := http.NewRequest(http.MethodDelete, url+"/v1/runs/"+tool, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := http.DefaultClient.Do(request); err != nil { // answered when it has ended
+			t.Fatal(err)
+		}
+		if listed, queried := callStatuses(t, dir, tool); listed != "cancelled cancelled" || queried != listed {
+			t.Errorf("%s: the calls are %s, and in SQL %s", tool, listed, queried)
+		}
+		if got := obelusOutput(t, exitDone, "-C", dir, "calls", "-c", tool, "--status", "cancelled"); !strings.Contains(got, "down") {
+			t.Errorf("%s: calls does not say why it was to be tried again: %s", tool, got)
+		}
+	}
+	p.ends(syscall.SIGTERM)
+}
+
 // TestInterrupted_WhoGoesOn holds that a server goes on with what a crash or SIGTERM left, and
 // neither with what a person interrupted, once or twice, nor with a fork in which nobody has
 // gone on; after a restart neither. The last line on the terminal says so.

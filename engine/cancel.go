@@ -128,12 +128,12 @@ func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.
 			if !r.LeftBehind() {
 				continue
 			}
-			if r.Child == "" {
-				r.Attempts++ // a delegate's was counted when it began
-			} else if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
-				return err
+			if r.Child != "" {
+				if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
+					return err
+				}
 			}
-			r.Status, r.Error = journal.Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+			r.CutOff()
 			cut, entries = append(cut, *r), append(entries, r.Entry())
 		}
 		if len(cut) == 0 {

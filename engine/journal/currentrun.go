@@ -58,8 +58,9 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
 // CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
-// has no holder any more, is interrupted, or in doubt where it must not run twice; and a call of a
-// cancelled run waits for no time.
+// has no holder any more, is interrupted, in doubt where it must not run twice, or failed where it
+// is fire-and-forget, since nothing goes on with it. In a cancelled run a call that paused before
+// another attempt is cancelled, and none waits for a time.
 func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record, err error) {
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
@@ -87,17 +88,25 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	if !held {
 		for i := range records {
 			records[i].interrupt(last)
-			if last.Status == RunCancelled && records[i].Status == Waiting {
-				records[i].Due, records[i].RetryAt = "", ""
-			}
 		}
 	}
 	return records, nil
 }
 
-// interrupt marks the record of a call without a holder as interrupted. In the first logs a call
-// that was cut off with its process is cancelled.
+// interrupt marks the record of a call without a holder as interrupted, or cancelled with its run. In
+// the first logs a call that was cut off with its process is cancelled.
 func (r *Record) interrupt(last Run) {
+	if r.LeftBehind() {
+		r.CutOff()
+		return
+	}
+	if last.Status == RunCancelled && (r.AwaitsRetry() || r.cutAtRest()) {
+		r.Status, r.RetryAt = Cancelled, ""
+		return
+	}
+	if last.Status == RunCancelled && r.Status == Waiting {
+		r.Due = ""
+	}
 	r.CountCut()
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
 	case r.cutAtRest():
@@ -110,7 +119,8 @@ func (r *Record) interrupt(last Run) {
 	}
 }
 
-// cutAtRest reports whether the call paused before its next attempt when its run was interrupted.
+// cutAtRest reports whether the call paused before its next attempt when its run was interrupted or
+// cancelled.
 func (r Record) cutAtRest() bool { return r.Status == Blocked && r.Attempts > 0 && r.Error != nil }
 
 // readWithHolder calls read, and reports whether the context had a holder meanwhile; read is

@@ -39,7 +39,7 @@ func CallRow(r journal.Record, verbose bool) []string {
 		result = "for a person: " + Arguments(r.Hold)
 	case r.Status == journal.Ready:
 		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
-	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
+	case r.Error != nil && slices.Contains([]journal.Status{journal.InDoubt, journal.Interrupted, journal.Cancelled, journal.Blocked}, r.Status):
 		result = "the try before failed: " + human.FirstLine(Failure(r, verbose))
 	case r.Status == journal.InDoubt && r.Reason == "":
 		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call

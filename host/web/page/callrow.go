@@ -35,7 +35,7 @@ var callWords = []string{
 
 // wordOf is the outcome of a call, with retrying for one that pauses before its next attempt.
 func wordOf(r journal.Record) string {
-	if r.AwaitsRetry() && r.RetryAt != "" { // it has none once its run was cancelled
+	if r.AwaitsRetry() {
 		return "retrying"
 	}
 	return r.Outcome()
