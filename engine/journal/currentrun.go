@@ -93,8 +93,8 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	return records, nil
 }
 
-// interrupt marks the record of a call without a holder as interrupted, or cancelled with its run. In
-// the first logs a call that was cut off with its process is cancelled.
+// interrupt marks the record of a call without a holder as interrupted, or cancelled with its run.
+// In the first logs a call that was cut off with its process is cancelled.
 func (r *Record) interrupt(last Run) {
 	if r.LeftBehind() {
 		r.CutOff()

@@ -100,7 +100,7 @@ func (r *Record) CountCut() {
 // work, or was when its process ended.
 func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
 
-// CutOff makes the record of a call that was left behind that of one that has ended with its process.
+// CutOff makes the record of a call that was left behind that of one that ended with its process.
 func (r *Record) CutOff() {
 	r.CountCut()
 	r.Status, r.Error = Failed, plan.Values{"message": "it was cut off when the process ended", "code": "cut-off"}
