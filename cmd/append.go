@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"strings"
+
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/usage"
@@ -38,7 +40,7 @@ right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
 				if err != nil {
 					return err
 				}
-				return refusedInput(appendMessages(c.Context(), a, input), inputs)
+				return refusedInput(appendMessages(c.Context(), a, input, refuseListPart), inputs)
 			}
 			file := "-"
 			if len(args) > 0 {
@@ -48,7 +50,7 @@ right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
 			if err != nil {
 				return err
 			}
-			return appendMessages(c.Context(), a, messages)
+			return appendMessages(c.Context(), a, messages, nil)
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "append this `INPUT`, see above")
@@ -72,7 +74,19 @@ func refusedInput(err error, inputs []string) error {
 	return usage.HintTextInput(err, inputs)
 }
 
-func appendMessages(ctx context.Context, a *app, messages []store.Message) error {
+// refuseListPart refuses input that would replace a list of the context by an object.
+func refuseListPart(ctx context.Context, a *app, name string, input []store.Message) error {
+	in := store.Resolver{Log: a.log, Context: name}
+	list, err := in.ListReplaced(ctx, store.KindPath(input[0].Kind), input[0].Instance, input[0].Data.Value)
+	if err != nil || list.IsZero() {
+		return err
+	}
+	return exit.Usagef("-i: %s is a list, which this would replace by an object: give the whole list, as in -i '%s:=[…]'",
+		list, strings.TrimPrefix(list.String(), store.Dagger+input[0].Kind+"."))
+}
+
+// appendMessages appends messages that check, if there is one, accepts for their context.
+func appendMessages(ctx context.Context, a *app, messages []store.Message, check func(context.Context, *app, string, []store.Message) error) error {
 	if len(messages) == 0 && a.context == "" { // an empty new context would become the latest one
 		return exit.Usage("there are no messages to append")
 	}
@@ -82,6 +96,11 @@ func appendMessages(ctx context.Context, a *app, messages []store.Message) error
 	name, err := a.writeContext()
 	if err != nil {
 		return err
+	}
+	if check != nil {
+		if err := check(ctx, a, name, messages); err != nil {
+			return err
+		}
 	}
 	appended, err := engine.Append(ctx, a.log, name, messages, a.schemaOptions()...)
 	if err != nil {

@@ -178,5 +178,6 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 	return fmt.Sprintf("give it (name=text or name:=json), and go on: %s resume -c %s %s", a.commandPrefix(), outcome.Context, strings.Join(given, " "))
 }
 
-// A name that -i takes, and a shell too, as it is.
-var plainName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+// A name that -i takes, and a shell too, as it is. A part that is a number may be a place in a
+// list, which -i gives as a whole.
+var plainName = lazyregexp.New(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)

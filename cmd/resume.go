@@ -123,6 +123,9 @@ func giveInput(ctx context.Context, a *app, name string, inputs []string) error 
 	if holder, err := a.log.Holder(ctx, name); holder != "" || err != nil { // resuming tells who has it
 		return err
 	}
+	if err := refuseListPart(ctx, a, name, message); err != nil {
+		return err
+	}
 	_, err = engine.Append(ctx, a.log, name, message, a.schemaOptions()...)
 	return refusedInput(err, inputs)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 var logs = flag.Int("logs", 1000, "how many random logs the resolver is held to the naive fold on")
@@ -308,6 +309,38 @@ func TestFitErrors(t *testing.T) {
 		err := store.Resolver{Log: log}.CheckOp(context.Background(), c.op)
 		if got := fmt.Sprint(err); got != c.want && !(err == nil && c.want == "") {
 			t.Errorf("%s %s: %v, want %q", c.op.Path, c.op.Method, err, c.want)
+		}
+	}
+}
+
+// TestListReplaced: an object of indexes that a message merges over an array replaces it, at any
+// depth and as its instance sees it; any other object, or one where no array is, is meant.
+func TestListReplaced(t *testing.T) {
+	log := memory.New()
+	messages := []store.Message{
+		{Type: store.TypeData, Kind: "input", Data: store.Some(map[string]any{"items": []any{"a"}, "deep": map[string]any{"list": []any{}}, "years": map[string]any{"2025": 1}})},
+		{Type: store.TypeData, Kind: "input", Instance: "de", Data: store.Some(map[string]any{"items": map[string]any{}})},
+	}
+	if _, err := log.Append(t.Context(), store.Batch{Context: "c", Create: &store.Origin{}, Messages: messages}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ instance, value, want string }{
+		{"", `{"items": {"1": "b"}}`, "†input.items"},
+		{"", `{"items": {"0": {"name": "b"}, "1": 2}}`, "†input.items"},
+		{"", `{"a": 1, "deep": {"list": {"0": 1}}}`, "†input.deep.list"},
+		{"", `{"items": ["a", "b"], "years": {"2026": 2}, "none": {"0": 1}}`, ""},
+		{"", `{"items": {"0": 1, "name": 2}}`, ""},
+		{"", `{"items": {}}`, ""},
+		{"", `[1]`, ""},
+		{"de", `{"items": {"1": "b"}}`, ""},
+	} {
+		value, err := store.DecodeJSON([]byte(tt.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := store.Resolver{Log: log, Context: "c"}.ListReplaced(t.Context(), store.KindPath("input"), tt.instance, value)
+		if err != nil || list.String() != tt.want {
+			t.Errorf("%s in instance %q: %s, %v, want %s", tt.value, tt.instance, list, err, tt.want)
 		}
 	}
 }

@@ -92,15 +92,24 @@ func equivalentsOf(v *runView, c caller) (all []equivalent) {
 	return all
 }
 
-// sampleMessage is a message of the first value that the run waits for, or of an input.
+// sampleMessage is a message of the first value that the run waits for, or of an input. A list is
+// given as a whole.
 func (v *runView) sampleMessage() map[string]any {
-	path := store.MustParsePath("†input.name")
+	waits, path, value := store.MustParsePath("†input.name"), store.Path{}, any("…")
 	if len(v.Acts.Waits) > 0 {
-		if waits, err := store.ParsePath(v.Acts.Waits[0]); err == nil {
-			path = waits
+		if first, err := store.ParsePath(v.Acts.Waits[0]); err == nil {
+			waits = first
 		}
 	}
-	return map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, "…")}
+	path = store.KindPath(waits.Kind())
+	for _, segment := range waits.Segments() {
+		if strings.Trim(segment, "0123456789") == "" {
+			value = []any{"…"}
+			break
+		}
+		path = path.Child(segment)
+	}
+	return map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
 }
 
 // refusedError is an act that the API has refused.

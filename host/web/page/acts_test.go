@@ -365,6 +365,24 @@ func TestRun_Equivalents(t *testing.T) {
 	}
 }
 
+// TestRun_AppendList: a form does not replace a list by a part of it, and the lines to copy give the
+// list as a whole.
+func TestRun_AppendList(t *testing.T) {
+	project := maps.Clone(shop)
+	project["plans/second.lua"] = `return { calls = { { _tool = "echo", value = "†input.items.1", _outputPath = "†state.said" } } }`
+	s := serve(t, project, nil)
+	s.run("list", "plans/second.lua", `{"items": ["first"]}`)
+	if text := rawText(find(s.page("/runs/list").doc, "details", "id", "equivalents")); !strings.Contains(text, `{"items":["…"]}`) {
+		t.Errorf("the lines to copy are %s", text)
+	}
+	s.refused(s.post("/runs/list/append", "path", "†input.items.1", "value", "second"), "†input.items is a list")
+	s.followed(s.post("/runs/list/append", "path", "†input.items", "value", `["first", "second"]`))
+	s.await("list", journal.RunDone)
+	if got := s.value("list", "state.said"); got != "second" {
+		t.Errorf("it went on with %v", got)
+	}
+}
+
 // TestRun_Acts cancels, resumes, appends to, retries, skips and gives results to runs by their forms.
 func TestRun_Acts(t *testing.T) {
 	s := serve(t, shop, nil)

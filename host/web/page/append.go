@@ -90,7 +90,7 @@ func schemaAt(schema any, segments []string) (of map[string]any, required bool) 
 func (p *Page) appendAct(r *http.Request, name string) (act, error) {
 	form := r.PostForm
 	if len(form["wait"]) == 0 {
-		return appendPathAct(name, form)
+		return p.read.appendPathAct(r.Context(), name, form)
 	}
 	fields, err := p.read.waitFields(r.Context(), name, form["wait"])
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *Page) appendAct(r *http.Request, name string) (act, error) {
 }
 
 // appendPathAct returns the request that appends a value at a path.
-func appendPathAct(name string, form url.Values) (act, error) {
+func (l reader) appendPathAct(ctx context.Context, name string, form url.Values) (act, error) {
 	path, err := store.ParseTyped(strings.TrimSpace(form.Get("path")))
 	if err != nil {
 		return act{}, &fieldError{"path", err.Error()}
@@ -129,8 +129,16 @@ func appendPathAct(name string, form url.Values) (act, error) {
 	if err != nil { // not JSON: a text
 		value = text
 	}
-	message := map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
-	if instance := strings.TrimSpace(form.Get("instance")); instance != "" {
+	data, instance := store.Wrap(path, value), strings.TrimSpace(form.Get("instance"))
+	list, err := store.Resolver{Log: l.Log, Context: name}.ListReplaced(ctx, store.KindPath(path.Kind()), instance, data)
+	if err != nil {
+		return act{}, err
+	}
+	if !list.IsZero() {
+		return act{}, &fieldError{"path", list.String() + " is a list, which this would replace by an object: append the whole list there"}
+	}
+	message := map[string]any{"type": "data", "kind": path.Kind(), "data": data}
+	if instance != "" {
 		message["_instance"] = instance
 	}
 	return act{http.MethodPost, contextPath(name, "messages"), message}, nil
