@@ -121,28 +121,46 @@ func TestGuard_WaitForARun(t *testing.T) {
 	}
 }
 
-// TestGuard_ClientGone: a request whose client has gone is told of like any other.
+// TestGuard_ClientGone: a request whose client has gone is told of like any other, and is no fault of
+// the server.
 func TestGuard_ClientGone(t *testing.T) {
-	p := newPause()
-	s := serve(t, work, map[string]any{"pause": p}, nil)
-	defer close(p.resume)
-	gone, leave := s.logged.watch(func(r slog.Record) bool { return r.Message == "request" })
-	defer leave()
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+"/v1/runs", strings.NewReader(`{"plan":"plans/stop.lua","wait":true}`))
-	if err != nil {
-		t.Fatal(err)
+	files := map[string]string{
+		"activities/wait.lua": `Activity.register("wait", { timeout = 60 }, function() pause:Here(); require("time").sleep(50) end)`,
+		"plans/wait.lua":      `return { { _tool = "wait", _outputPath = "†state.x" } }`,
+		"obelus.lua":          work["obelus.lua"],
 	}
-	go func() {
-		<-p.reached
-		cancel()
-	}()
-	if response, err := http.DefaultClient.Do(r); err == nil {
-		response.Body.Close()
-		t.Fatal("it was answered")
-	}
-	<-gone
-	if _, text := s.ask("GET", "/metrics", ""); !strings.Contains(text, `obelus_http_requests_total{route="POST /v1/runs",status="499"} 1`) {
-		t.Error("it is not counted")
+	for path, body := range map[string]string{
+		"/v1/runs": `{"plan":"plans/wait.lua","wait":true}`,
+		"/v1/call": `{"call":{"_tool":"wait"}}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			p := newPause()
+			s := serve(t, files, map[string]any{"pause": p}, nil)
+			close(p.resume)
+			gone, leave := s.logged.watch(func(r slog.Record) bool { return r.Message == "request" })
+			defer leave()
+			failed, leaveFailed := s.logged.watch(func(r slog.Record) bool { return r.Level >= slog.LevelError })
+			defer leaveFailed()
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				<-p.reached
+				cancel()
+			}()
+			if response, err := http.DefaultClient.Do(r); err == nil {
+				response.Body.Close()
+				t.Fatal("it was answered")
+			}
+			<-gone
+			if len(failed) > 0 {
+				t.Error("it is told of as a fault")
+			}
+			if _, text := s.ask("GET", "/metrics", ""); !strings.Contains(text, `obelus_http_requests_total{route="POST `+path+`",status="499"} 1`) {
+				t.Error("it is not counted")
+			}
+		})
 	}
 }

@@ -340,8 +340,11 @@ func (s project) postCall(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	result, err := engine.Try(r.Context(), g.Registry(), call, kinds)
-	if is[*plan.PlanError](err) || r.Context().Err() != nil {
-		return cmp.Or(err, r.Context().Err())
+	if is[*plan.PlanError](err) {
+		return err
+	}
+	if ended := r.Context().Err(); ended != nil { // it has cut the activity off
+		return ended
 	}
 	answer := callAnswer{Status: "done"}
 	if err != nil {

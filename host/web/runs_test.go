@@ -514,8 +514,8 @@ func TestServer_Mounted(t *testing.T) {
 	})))
 	mounted := httptest.NewServer(mux)
 	defer mounted.Close()
-	post := func(body string) (*http.Response, string) {
-		response, err := http.Post(mounted.URL+"/obelus/v1/runs", "application/json", strings.NewReader(body))
+	post := func(path, body string) (*http.Response, string) {
+		response, err := http.Post(mounted.URL+"/obelus/v1/"+path, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -526,18 +526,25 @@ func TestServer_Mounted(t *testing.T) {
 		}
 		return response, string(text)
 	}
-	if response, text := post(`{"plan":"plans/double.lua","input":{"n":1},"context":"a"}`); response.StatusCode != http.StatusAccepted || response.Header.Get("Location") != "/obelus/v1/contexts/a" {
+	if response, text := post("runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a"}`); response.StatusCode != http.StatusAccepted || response.Header.Get("Location") != "/obelus/v1/contexts/a" {
 		t.Errorf("%s %s, %s", response.Status, text, response.Header.Get("Location"))
 	}
 	go func() {
 		<-p.reached
 		close(done)
 	}()
-	if response, text := post(`{"plan":"plans/stop.lua","context":"b","wait":true}`); response.StatusCode != http.StatusAccepted || strings.TrimSpace(text) != `{"context":"b"}` {
+	if response, text := post("runs", `{"plan":"plans/stop.lua","context":"b","wait":true}`); response.StatusCode != http.StatusAccepted || strings.TrimSpace(text) != `{"context":"b"}` {
 		t.Errorf("%s %s", response.Status, text)
 	}
-	if response, text := post(`{"plan":"plans/stop.lua","context":"c","wait":true}`); response.StatusCode != http.StatusGatewayTimeout || !strings.Contains(text, `"code":"time"`) {
-		t.Errorf("%s %s", response.Status, text)
+	for path, body := range map[string]string{
+		"runs":              `{"plan":"plans/stop.lua","context":"c","wait":true}`,
+		"call":              `{"call":{"_tool":"sleep"}}`,
+		"contexts/a/replay": ``,
+		"check":             `{"plan":"plans/double.lua"}`,
+	} {
+		if response, text := post(path, body); response.StatusCode != http.StatusGatewayTimeout || !strings.Contains(text, `"code":"time"`) {
+			t.Errorf("%s: %s %s", path, response.Status, text)
+		}
 	}
 }
 
