@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
@@ -73,7 +72,6 @@ func (s *Server) table() []route {
 
 func (s *Server) routes(pages *pages) http.Handler {
 	mux := http.NewServeMux()
-	methods := map[string][]string{}
 	s.access.open = map[string]bool{}
 	api := s.table()
 	for i, route := range slices.Concat(api, pages.table()) {
@@ -88,36 +86,50 @@ func (s *Server) routes(pages *pages) http.Handler {
 			}
 			return err
 		}))
-		method, path, _ := strings.Cut(route.pattern, " ")
-		methods[path] = append(methods[path], method)
+		_, path, _ := strings.Cut(route.pattern, " ")
 		if route.may == host.NoRole && !strings.Contains(path, "{") { // a hook says itself what it needs
 			s.access.open[path] = true
 		}
 	}
-	for path, allowed := range methods {
-		if isCovered(path, methods) {
-			continue
-		}
-		mux.HandleFunc(path, s.answer(path, func(w http.ResponseWriter, r *http.Request) error {
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
-		}))
-	}
-	nothing := s.answer("/", func(w http.ResponseWriter, r *http.Request) error {
+	refuse := s.answer("/", func(w http.ResponseWriter, r *http.Request) error {
 		err := &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+		if taken := methodsAt(mux, r); len(taken) > 0 {
+			list := strings.Join(taken, ", ")
+			w.Header().Set("Allow", list)
+			err = &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + list}
+		}
 		if pages != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 			return pages.page.Fail(w, r, err)
 		}
 		return err
 	})
-	mux.HandleFunc("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if written := r.URL.EscapedPath(); path.Clean(written) != written { // the mux would answer in HTML
-			nothing(w, r)
+		if hasRoute(mux, r) {
+			mux.ServeHTTP(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		refuse(w, r)
 	})
+}
+
+// hasRoute reports whether a mux has a route for a request. Where the path is not written as those
+// of routes, as with two slashes, the mux has a redirection of its own instead.
+func hasRoute(mux *http.ServeMux, r *http.Request) bool {
+	handler, pattern := mux.Handler(r)
+	_, isRoute := handler.(http.HandlerFunc)
+	return isRoute && pattern != ""
+}
+
+// methodsAt lists the methods for which there is a route at the path of a request.
+func methodsAt(mux *http.ServeMux, r *http.Request) (taken []string) {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		asked := r.WithContext(r.Context())
+		asked.Method = method
+		if hasRoute(mux, asked) {
+			taken = append(taken, method)
+		}
+	}
+	return taken
 }
 
 // checkRoute returns an error for a request that a route does not take.
@@ -129,22 +141,6 @@ func (s *Server) checkRoute(r *http.Request, route route) error {
 		return err
 	}
 	return checkQuery(r, route.query)
-}
-
-// isCovered reports whether another path, with a parameter, takes the requests of a path for which
-// that has no route.
-func isCovered(path string, methods map[string][]string) bool {
-	parts := strings.Split(path, "/")
-	for other := range methods {
-		others := strings.Split(other, "/")
-		matches := func(i int) bool { return others[i] == parts[i] || strings.HasPrefix(others[i], "{") }
-		for i := 0; len(others) == len(parts) && other != path && matches(i); i++ {
-			if i == len(parts)-1 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // answer returns a handler that turns the error of a function into an answer.

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -437,6 +438,66 @@ func TestAnswers_Refused(t *testing.T) {
 	var contexts []history.Summary
 	if _, text := s.ask("GET", "/v1/contexts", ""); json.Unmarshal([]byte(text), &contexts) != nil || len(contexts) != 1 {
 		t.Errorf("contexts: %+v", contexts)
+	}
+}
+
+// TestAnswers_OtherMethods holds that a path of a route is answered, for a method that no route there
+// takes, with those that are taken.
+func TestAnswers_OtherMethods(t *testing.T) {
+	parameter := regexp.MustCompile(`\{[^}]*\}`)
+	for _, withPage := range []bool{false, true} {
+		s := serve(t, work, nil, func(c *Config) { c.Page = withPage })
+		routes := s.server.table()
+		if withPage {
+			routes = slices.Concat(routes, newPages(s.server, nil).table())
+		}
+		methodsFor := func(path string) (methods []string) {
+			for _, route := range routes {
+				method, pattern, _ := strings.Cut(route.pattern, " ")
+				matching := parameter.ReplaceAllStringFunc(pattern, func(name string) string {
+					switch {
+					case name == "{$}":
+						return ""
+					case strings.HasSuffix(name, "...}"):
+						return ".*"
+					}
+					return "[^/]+"
+				})
+				if regexp.MustCompile("^" + matching + "$").MatchString(path) {
+					methods = append(methods, method)
+				}
+			}
+			if slices.Contains(methods, "GET") {
+				methods = append(methods, "HEAD")
+			}
+			slices.Sort(methods)
+			return slices.Compact(methods)
+		}
+		for _, route := range routes {
+			_, pattern, _ := strings.Cut(route.pattern, " ")
+			path := parameter.ReplaceAllString(strings.TrimSuffix(pattern, "{$}"), "x")
+			want := methodsFor(path)
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+				if slices.Contains(want, method) {
+					continue
+				}
+				r, err := http.NewRequestWithContext(t.Context(), method, s.http.URL+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response.Body.Close()
+				got := strings.Split(response.Header.Get("Allow"), ", ")
+				slices.Sort(got)
+				if response.StatusCode != http.StatusMethodNotAllowed || !slices.Equal(got, want) {
+					t.Errorf("%s %s with a page (%t): %s, Allow %v, not %v", method, path, withPage, response.Status, got, want)
+				}
+			}
+		}
+		s.refused("POST", "/none", "", 404, "not-found")
 	}
 }
 
