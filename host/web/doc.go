@@ -70,11 +70,12 @@
 //
 // A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last first:
 // 100 of them, or as many as limit says, up to 1,000; the next page is that with the cursor next.
-// status is a list of words with commas; label=NAME=VALUE may be given several times; q is text in
-// the name, the plan or a label; held=true are runs that wait for a person, retrying=true those
-// with calls that pause before another attempt, and waiting=PATH those that wait for a path, which
-// finds a run by the first 32 that it waits for. Contexts of delegates are left out without
-// all=true, and parent=CONTEXT lists those of one context. Counts are
+// status is a list of words with commas; label=NAME=VALUE may be given several times, which no
+// other parameter may; q is text in the name, the plan or a label; held=true are runs that wait
+// for a person, retrying=true those with calls that pause before another attempt, and waiting=PATH
+// those that wait for a path, which finds a run by the first 32 that it waits for. Contexts of
+// delegates are left out without all=true, and parent=CONTEXT lists those of one context. Counts
+// are
 // {"total","status":{"done":12,…}}.
 //
 // In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds the

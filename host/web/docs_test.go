@@ -165,6 +165,7 @@ func exchanges(s *site) []exchange {
 		{"DELETE /v1/runs/{context}", "/v1/runs/i", "", 200},
 		{"GET /v1/runs", "/v1/runs?limit=2", "", 200},
 		{"GET /v1/runs", "/v1/runs", "", 200},
+		{"GET /v1/runs", "/v1/runs?label=x=y&label=z=1", "", 200}, // the parameter that may be repeated
 		{"GET /v1/runs/counts", "/v1/runs/counts", "", 200},
 		{"GET /v1/contexts", "/v1/contexts", "", 200},
 		{"GET /v1/contexts/{context}", "/v1/contexts/a", "", 200},

@@ -18,6 +18,7 @@ import (
 
 	"obelus/engine/journal"
 	"obelus/engine/spell"
+	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
@@ -184,7 +185,8 @@ func fieldName(field string) string {
 // anyQuery is the query of a route that ignores its parameters.
 const anyQuery = "*"
 
-// checkQuery returns an error for parameters other than those named.
+// checkQuery returns an error for parameters other than those named, and for one that is given
+// several times though it has one value.
 func checkQuery(r *http.Request, names string) error {
 	if names == anyQuery {
 		return nil
@@ -194,11 +196,13 @@ func checkQuery(r *http.Request, names string) error {
 		return wrong("the query %s can't be read: %v", quoted(r.URL.RawQuery), err)
 	}
 	known := strings.Fields(names)
-	for name := range values {
-		if slices.Contains(known, name) {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(known, name):
+			return wrong("there is no parameter %s%s", quoted(name), suggestion(name, known))
+		case len(values[name]) > 1 && api.Parameters[name].Schema["type"] != "array":
+			return wrong("the parameter %s is given %d times: give it once", name, len(values[name]))
 		}
-		return wrong("there is no parameter %s%s", quoted(name), suggestion(name, known))
 	}
 	return nil
 }
