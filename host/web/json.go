@@ -86,39 +86,89 @@ func readHeld(r *http.Request, into any) error {
 		return wrong("the body must be a JSON object: %s", err)
 	}
 	if err := checkFields(v, reflect.TypeOf(into).Elem()); err != nil {
-		return wrong("the body: %s", err)
+		return err
 	}
-	err = json.Unmarshal(body, into)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind):
-		return wrong("%s", kindWanted(into, kind))
-	case err != nil:
+	if err := json.Unmarshal(body, into); err != nil {
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
 
-// checkFields returns an error for unknown fields. encoding/json would take "Plan" for "plan".
+// checkFields returns an error for unknown fields, and for values that their fields do not take. A
+// field that is null is not given. encoding/json would take "Plan" for "plan", and a null within a
+// field for an empty text, and does not say where within a field it found an error.
 func checkFields(v any, body reflect.Type) error {
-	object, _ := v.(map[string]any)
-	known := fieldNames(body)
-	for name := range object {
-		if !slices.Contains(known, name) {
-			unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(name string) bool { return slices.Contains(known, name) })
-			return fmt.Errorf("unknown field %s%s", quoted(unknown[0]), suggestion(unknown[0], known))
+	object, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return wrong("the body must be an object, not %s", store.Describe(v))
+	}
+	types := map[string]reflect.Type{}
+	for i := range body.NumField() {
+		name, _, _ := strings.Cut(body.Field(i).Tag.Get("json"), ",")
+		types[name] = body.Field(i).Type
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		want, known := types[name]
+		if !known {
+			return wrong("the body: unknown field %s%s", quoted(name), suggestion(name, slices.Sorted(maps.Keys(types))))
+		}
+		if object[name] == nil {
+			continue
+		}
+		if err := checkValue(name, object[name], want); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// fieldNames returns the names of the fields of a body.
-func fieldNames(body reflect.Type) (names []string) {
-	for i := range body.NumField() {
-		name, _, _ := strings.Cut(body.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+// checkValue returns an error for a value that a Go type does not take. place says where it stands.
+func checkValue(place string, v any, want reflect.Type) error {
+	var kind string
+	var fits bool
+	switch want.Kind() {
+	case reflect.Pointer:
+		return checkValue(place, v, want.Elem())
+	case reflect.String:
+		kind = "a string"
+		_, fits = v.(string)
+	case reflect.Bool:
+		kind = "true or false"
+		_, fits = v.(bool)
+	case reflect.Int64:
+		kind = "a whole number"
+		var number json.Number
+		if number, fits = v.(json.Number); fits {
+			if _, err := number.Int64(); err != nil {
+				return wrong("%s must be a whole number, written with at most 18 digits", place)
+			}
+		}
+	case reflect.Map:
+		kind = "an object"
+		var object map[string]any
+		object, fits = v.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if err := checkValue(place+": "+quoted(name), object[name], want.Elem()); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		if want == reflect.TypeFor[json.RawMessage]() { // it is read later
+			return nil
+		}
+		kind = "an array of strings" // bodies have no others
+		var array []any
+		array, fits = v.([]any)
+		for i, element := range array {
+			if err := checkValue(fmt.Sprintf("%s[%d]", place, i), element, want.Elem()); err != nil {
+				return err
+			}
+		}
 	}
-	return names
+	if !fits {
+		return wrong("%s must be %s, not %s", place, kind, store.Describe(v))
+	}
+	return nil
 }
 
 // readBody reads a request's body, without a byte order mark at its beginning.
@@ -139,47 +189,6 @@ func readBytes(r *http.Request) ([]byte, error) {
 		return text, err
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)
-}
-
-// kindWanted says which JSON type a field of a body must have.
-func kindWanted(into any, e *json.UnmarshalTypeError) string {
-	body, got := reflect.TypeOf(into).Elem(), store.DescribeType(strings.Replace(e.Value, "bool", "boolean", 1))
-	for i := range body.NumField() {
-		field := body.Field(i)
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != e.Field {
-			continue
-		}
-		want := e.Field + " must be " + jsonType(field.Type)
-		if field.Type != e.Type || strings.Contains(e.Value, " ") { // the error is within the field, or a number is out of range
-			return want
-		}
-		return want + ", not " + got
-	}
-	return fieldName(e.Field) + " must be " + jsonType(e.Type) + ", not " + got
-}
-
-// jsonType names the JSON type for a field of a Go type.
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return "an array of strings" // bodies have no other type
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int64:
-		return "a whole number"
-	case reflect.Pointer:
-		return jsonType(t.Elem())
-	}
-	return "an object"
-}
-
-func fieldName(field string) string {
-	if field == "" {
-		return "the body"
-	}
-	return field
 }
 
 // anyQuery is the query of a route that ignores its parameters.

@@ -733,3 +733,34 @@ func TestBody_Encoding(t *testing.T) {
 		}
 	}
 }
+
+// TestBody_Values holds that an error of a body says what is wrong, and where.
+func TestBody_Values(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
+	for _, test := range []struct{ path, body, want string }{
+		{"/v1/runs", `[]`, "the body must be an object, not an array"},
+		{"/v1/runs", `7`, "the body must be an object, not a number"},
+		{"/v1/runs", `{"plan":7}`, "plan must be a string, not a number"},
+		{"/v1/runs", `{"plan":["plans/double.lua"]}`, "plan must be a string, not an array"},
+		{"/v1/runs", `{"context":true}`, "context must be a string, not a boolean"},
+		{"/v1/runs", `{"wait":"true"}`, "wait must be true or false, not a string"},
+		{"/v1/runs", `{"labels":"n=1"}`, "labels must be an object, not a string"},
+		{"/v1/runs", `{"labels":[]}`, "labels must be an object, not an array"},
+		{"/v1/runs", `{"labels":{"m":"1","n":1}}`, `labels: "n" must be a string, not a number`},
+		{"/v1/runs", `{"labels":{"n":null}}`, `labels: "n" must be a string, not null`},
+		{"/v1/runs", `{"labels":{"n":{"o":"1"}}}`, `labels: "n" must be a string, not an object`},
+		{"/v1/contexts/a/fork", `{"at":"1"}`, "at must be a whole number, not a string"},
+		{"/v1/contexts/a/fork", `{"at":1.5}`, "at must be a whole number, written with at most 18 digits"},
+		{"/v1/contexts/a/fork", `{"at":99999999999999999999}`, "at must be a whole number, written with at most 18 digits"},
+		{"/v1/contexts/a/resume", `{"retry":"1.1"}`, "retry must be an array of strings, not a string"},
+		{"/v1/contexts/a/resume", `{"retry":["1.1",1.2]}`, "retry[1] must be a string, not a number"},
+		{"/v1/contexts/a/resume", `{"skip":[null]}`, "skip[0] must be a string, not null"},
+	} {
+		if got := s.refused("POST", test.path, test.body, 400, "request"); got != test.want {
+			t.Errorf("%s: %s, not %s", test.body, got, test.want)
+		}
+	}
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b","mode":null,"labels":null,"input":{"n":1},"wait":true}`, 200,
+		`{"context":"b","error":null,"output":2,"status":"done"}`)
+}
