@@ -146,7 +146,7 @@ func runOperations() map[string]api.Operation {
 		"GET /v1/events": {
 			ID: "followAll", Tag: "runs", Summary: "Follow all contexts by server-sent events.", Example: "?inbox",
 			Detail: "Events are context, with data as a list of contexts has them, whenever that has changed; with inbox they are inbox, with {\"waiting\":3}. Changes are gathered for 200 ms. The header Last-Event-ID continues a stream; some events may come twice.",
-			Query:  map[string]string{"after": "The id of an event after which to begin; without it the stream begins now."}, Answers: api.Events("Events without an end."),
+			Query:  map[string]string{"after": "The id of an event after which to begin, or 0 for all contexts; without it the stream begins now."}, Answers: api.Events("Events without an end."),
 		},
 	}
 }

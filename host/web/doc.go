@@ -206,11 +206,11 @@
 // model is asked again. Delegates have the streams of their own contexts, which calls name as
 // child.
 //
-// GET /v1/events follows all contexts: an event context has a context as the list of contexts
-// does, whenever that has changed. Changes are gathered for 200 ms. The stream begins with the
-// first change after it is opened, or after the id in Last-Event-ID or after; some may come
-// twice. With inbox there are events inbox instead, {"waiting":3}: how many decisions a
-// person is to make, at first and when that changes.
+// GET /v1/events follows all contexts: an event context has a context as the list of contexts does,
+// whenever that has changed. Changes are gathered for 200 ms. The stream begins with the first
+// change after it is opened, or after the id in Last-Event-ID or after, where 0 is the beginning of
+// the log; some may come twice. With inbox there are events inbox instead, {"waiting":3}: how many
+// decisions a person is to make, at first and when that changes.
 //
 // # Safety
 //

@@ -43,15 +43,9 @@ type position struct {
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	after := q.after()
+	after, _ := q.lastEvent(r)
 	if q.err != nil {
 		return q.err
-	}
-	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		var err error
-		if after, err = strconv.ParseInt(id, 10, 64); err != nil || after < 0 {
-			return wrong("Last-Event-ID %s: it must be the id of an event", quoted(id))
-		}
 	}
 	name, err := s.existingContext(r)
 	if err != nil {
@@ -76,6 +70,20 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	return st.run(r.Context())
+}
+
+// lastEvent reads the id of the last event that the client of a stream has, if it gives one. 0 is
+// before all events.
+func (q *query) lastEvent(r *http.Request) (id int64, given bool) {
+	id, given = q.after(), q.text("after") != ""
+	if text := r.Header.Get("Last-Event-ID"); text != "" {
+		var err error
+		if id, err = strconv.ParseInt(text, 10, 64); err != nil || id < 0 {
+			q.err = wrong("Last-Event-ID %s: it must be the id of an event", quoted(text))
+		}
+		given = true
+	}
+	return id, given
 }
 
 // run sends the events so far, and then new ones, until the server has drained.

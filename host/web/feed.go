@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"obelus/engine/history"
@@ -42,22 +41,17 @@ type feedState struct {
 // getFeed streams the changes of all contexts.
 func (s lists) getFeed(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	after, inbox := q.after(), q.values.Has("inbox") && (q.text("inbox") == "" || q.flag("inbox"))
+	inbox := q.values.Has("inbox") && (q.text("inbox") == "" || q.flag("inbox"))
+	after, given := q.lastEvent(r)
 	if q.err != nil {
 		return q.err
-	}
-	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		var err error
-		if after, err = strconv.ParseInt(id, 10, 64); err != nil || after < 0 {
-			return wrong("Last-Event-ID %s: it must be the id of an event", quoted(id))
-		}
 	}
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
 	f := &feed{server: s.Server, w: w, inbox: inbox, known: feedState{waiting: -1}}
-	if err := f.findPosition(r.Context(), after); err != nil {
+	if err := f.findPosition(r.Context(), after, given); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -69,16 +63,19 @@ func (s lists) getFeed(w http.ResponseWriter, r *http.Request) error {
 	return f.run(r.Context())
 }
 
-// findPosition sets the position from which the client gets changes: the one that it has, or now.
-func (f *feed) findPosition(ctx context.Context, after int64) error {
+// findPosition sets the position from which the client gets changes: the one that it gives, or now.
+func (f *feed) findPosition(ctx context.Context, after int64, given bool) error {
 	newest, _, err := store.Newest(ctx, f.server.log, store.JournalFilter{})
 	if err != nil {
 		return err
 	}
 	f.seen, f.known.since = newest.N, newest.Date
-	if after > 0 && after <= newest.N { // else it is an id of another log, from before a copy was restored
-		entry, _, err := store.Newest(ctx, f.server.log, store.JournalFilter{At: after})
-		f.known.since, f.busy = entry.Date, true
+	if given && after <= newest.N { // else it is an id of another log, from before a copy was restored
+		f.known.since, f.busy = time.Time{}, true
+		if after > 0 {
+			newest, _, err = store.Newest(ctx, f.server.log, store.JournalFilter{At: after})
+			f.known.since = newest.Date
+		}
 		return err
 	}
 	if !f.inbox {

@@ -585,6 +585,29 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// TestFeed_FromTheBeginning holds that who has the event 0 lacks all that the log has.
+func TestFeed_FromTheBeginning(t *testing.T) {
+	s := serve(t, chain, nil, nil)
+	sends := func(feed <-chan event, names ...string) {
+		t.Helper()
+		for len(names) > 0 {
+			e, ok := <-feed
+			var told history.Summary
+			if err := json.Unmarshal([]byte(e.data), &told); err != nil || !ok {
+				t.Fatalf("the stream ended before it had %v: %+v, %v", names, e, err)
+			}
+			names = slices.DeleteFunc(names, func(name string) bool { return name == told.Context })
+		}
+	}
+	empty := s.follow("?after=0", "")
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
+	sends(empty, "a")
+	s.ask("POST", "/v1/contexts/b/messages", `{"type":"state","x":1}`)
+	for _, from := range []struct{ query, last string }{{"?after=0", ""}, {"", "0"}, {"?after=1", "0"}} {
+		sends(s.follow(from.query, from.last), "a", "b")
+	}
+}
+
 // TestFeed_Inbox holds that the number of decisions that wait is sent at first and when it changes.
 func TestFeed_Inbox(t *testing.T) {
 	s := serve(t, chain, nil, nil)
