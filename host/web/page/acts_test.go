@@ -151,6 +151,8 @@ func TestStart_Form(t *testing.T) {
 // TestStart_Check checks an input without a run.
 func TestStart_Check(t *testing.T) {
 	s := serve(t, shop, nil)
+	s.write("plans/reads.json", `{"calls":[{"_tool":"echo","value":"†input.n","_outputPath":"†state.n"}],"output":"†state.n"}`)
+	s.write("plans/wrong.lua", "return {\n{ _tool = 'ech', value = 1 }, { _tool = 'leter', receipt = 1 } }")
 	a := s.post("/plans/order.lua", "value:amount", "7", "value:to.name", "Ada", "check", "1")
 	if text := textOf(find(a.doc, "main")); a.status != http.StatusOK || !strings.Contains(text, "its input are good. Nothing has run.") {
 		t.Errorf("status %d: %s", a.status, text)
@@ -167,6 +169,27 @@ func TestStart_Check(t *testing.T) {
 	s.refused(s.post("/plans/order.lua", "value:amount", "7", "context", "no name", "check", "1"), "no name")
 	s.refused(s.post("/plans/order.lua", "value:amount", "7", "approve", "", "labels", "x", "check", "1"), "customer=7")
 	s.refused(s.post("/plans/order.lua", "value:amount", "7", "approve", "nosuch", "check", "1"), "nosuch")
+	const waits = "nothing in the plan writes †input.n"
+	for _, test := range []struct {
+		form        []string
+		says, lacks string
+	}{
+		{[]string{"raw", `{"n":1}`, "check", "1"}, "its input are good. Nothing has run.", waits},
+		{[]string{"raw", `{"m":1}`, "check", "1"}, "no errors, but the warnings above. Nothing has run.", "are good"},
+		{[]string{"raw", `{"m":1}`, "check", "1"}, waits, "are good"},
+		{[]string{"raw", `{"n":1}`, "labels", "x"}, "customer=7", waits},
+		{[]string{"raw", `{"n":`, "check", "1"}, "raw", waits},
+	} {
+		a := s.post("/plans/reads.json", test.form...)
+		if text := textOf(find(a.doc, "main")); !strings.Contains(text, test.says) || strings.Contains(text, test.lacks) {
+			t.Errorf("%q: %s", test.form, text)
+		}
+		checkPage(t, "the checked form", a)
+	}
+	a = s.refused(s.post("/plans/wrong.lua", "raw", `{"n":1}`, "check", "1"), "plans/wrong.lua:2: call 1 (ech): unknown tool")
+	if text := textOf(find(a.doc, "main")); strings.Count(text, `"ech"`) != 1 || strings.Count(text, `"leter"`) != 1 || strings.Contains(text, "✓ checks") {
+		t.Error(text)
+	}
 	if n := s.contexts(); n != 0 {
 		t.Errorf("there are %d contexts", n)
 	}

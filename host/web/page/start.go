@@ -81,7 +81,7 @@ type startView struct {
 	Refused  string
 	Command  string
 	Curl     string
-	Checked  bool // the input was checked, and nothing is wrong
+	Checked  bool // the input was checked, and there are no errors
 }
 
 // planAnswer is the part of the API's answer about a plan that the form shows.
@@ -155,6 +155,7 @@ func (p starter) postStart(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return p.Fail(w, r, err)
 	}
+	v.Problems = nil // they are those of the plan without this input
 	form := r.PostForm
 	body := map[string]any{"plan": v.File}
 	for _, name := range []string{"context", "approve"} {
@@ -176,7 +177,7 @@ func (p starter) postStart(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err != nil:
 	case form.Has("check"):
-		err = p.checkStart(r, body)
+		v.Problems, err = p.checkStart(r, body)
 		v.Checked = err == nil
 	default:
 		err = p.do(r, act{http.MethodPost, "/v1/runs", body}, &made)
@@ -194,12 +195,13 @@ func (p starter) postStart(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkStart has the API check the plan and the input of a start, and returns the first error.
-func (p starter) checkStart(r *http.Request, body map[string]any) error {
+// checkStart has the API check the plan and the input of a start. It returns the warnings, and an
+// error with all errors.
+func (p starter) checkStart(r *http.Request, body map[string]any) ([]plan.Problem, error) {
 	check := map[string]any{"plan": body["plan"]}
 	if name, ok := body["context"].(string); ok && body["once"] == nil {
 		if err := store.CheckContext(name); err != nil {
-			return &fieldError{"context", err.Error()}
+			return nil, &fieldError{"context", err.Error()}
 		}
 		if _, err := p.config.Log.Head(r.Context(), name); err == nil {
 			check["context"] = name
@@ -211,16 +213,25 @@ func (p starter) checkStart(r *http.Request, body map[string]any) error {
 	if input, ok := body["input"]; ok {
 		check["input"] = input
 	}
-	var problems []plan.Problem
+	var problems, warnings []plan.Problem
 	if err := p.do(r, act{http.MethodPost, "/v1/check", check}, &problems); err != nil {
-		return err
+		return nil, err
 	}
+	refused := &plan.PlanError{}
 	for _, problem := range problems {
-		if problem.Severity == plan.SeverityError {
-			return &refusedError{http.StatusUnprocessableEntity, problem.Message}
+		if problem.Severity == plan.SeverityWarning {
+			warnings = append(warnings, problem)
+			continue
 		}
+		if problem.File == body["plan"] && problem.Line == 0 { // as for the input: it is in no place there
+			problem.File = ""
+		}
+		refused.Problems = append(refused.Problems, problem)
 	}
-	return nil
+	if len(refused.Problems) > 0 {
+		return warnings, &refusedError{http.StatusUnprocessableEntity, refused.Error()}
+	}
+	return warnings, nil
 }
 
 // addLabels adds labels that are typed as "customer=7 region=north".
