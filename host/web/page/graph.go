@@ -75,7 +75,9 @@ func (graphView) NodeHeight() int { return nodeHeight }
 
 func (l reader) graphOf(ctx context.Context, v address, rounds []engine.Round) (g graphView, err error) {
 	g = drawRound(rounds, v)
-	g.Plan, err = l.planMade(ctx, v.Context, rounds, g.Tick)
+	if g.Plan, err = l.planMade(ctx, v.Context, rounds, g.Tick); g.Plan != nil && g.Plan.Refused {
+		g.None = "No plan was taken for this tick."
+	}
 	return g, err
 }
 
@@ -130,7 +132,7 @@ func drawRound(rounds []engine.Round, a address) graphView {
 	g.Tick = round.Tick
 	data := history.GraphOf(round.Plan, round.Calls, round.Tick)
 	if len(data.Nodes) == 0 {
-		g.None = "No plan was taken for this tick."
+		g.None = "The plan of this tick has no calls."
 		return g
 	}
 	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {

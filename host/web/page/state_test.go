@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -298,6 +299,21 @@ func TestGraph_Dims(t *testing.T) {
 	for query, want := range map[string]string{"?sel=1.3": "☑ upstream ☑ downstream", "?sel=1.3&follow=up": "☑ upstream ☐ downstream", "?sel=1.3&follow=none": "☐ upstream ☐ downstream"} {
 		if text := textOf(find(s.page("/runs/order-1"+query).doc, "main")); !strings.Contains(text, want) {
 			t.Errorf("%s: %q is not there", query, want)
+		}
+	}
+}
+
+// TestGraph_None holds what is said of a tick without calls: its plan may have none, or was refused.
+func TestGraph_None(t *testing.T) {
+	s := serve(t, shop, nil)
+	s.write("plans/ends.lua", `return function() return { calls = {}, output = 3 } end`)
+	s.write("plans/refused.lua", `return function() return { calls = { { _tool = "nosuch" } } } end`)
+	const empty, refused = "The plan of this tick has no calls.", "No plan was taken for this tick."
+	for plan, want := range map[string]string{"plans/echo.json": empty, "plans/ends.lua": empty, "plans/refused.lua": refused} {
+		name := path.Base(plan)
+		s.api(http.MethodPost, "/v1/runs", `{"plan":"`+plan+`","input":{},"context":"`+name+`","wait":true}`)
+		if text := textOf(find(s.page("/runs/"+name+"?tick=1").doc, "main")); !strings.Contains(text, want) || strings.Contains(text, empty) && strings.Contains(text, refused) {
+			t.Errorf("%s: %s", plan, text)
 		}
 	}
 }
