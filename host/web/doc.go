@@ -75,8 +75,7 @@
 // for a person, retrying=true those with calls that pause before another attempt, and waiting=PATH
 // those that wait for a path, which finds a run by the first 32 that it waits for. Contexts of
 // delegates are left out without all=true, and parent=CONTEXT lists those of one context. Counts
-// are
-// {"total","status":{"done":12,…}}.
+// are {"total","status":{"done":12,…}}.
 //
 // In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds the
 // number of messages; cursor=1.2 is for the calls after that one. get without ref has all kinds;
