@@ -208,8 +208,13 @@ func (r *recorded) RunsInside(ctx context.Context, name, call string) bool {
 	}
 	_, there := r.log.Ends[record.Child]
 	pruned := record.Child != "" && !there && r.Span(name, call).Settled.N != 0
-	if pruned || record.Status != journal.Failed {
-		return !pruned
+	switch {
+	case pruned:
+		return false
+	case record.Status != journal.Failed:
+		return true
+	case record.Child == "": // it was refused before there was one
+		return false
 	}
 	last, err := journal.In(r.log, record.Child).LastRun(ctx)
 	r.note(err)
