@@ -22,10 +22,10 @@ func modelsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "models",
 		Short: "list the models of the project, and try them",
-		Long: `List the models that obelus.lua names (obelus help models), the default one
-first. --check asks each of them for a small answer under a schema, which costs a
-few tokens, and prints how the provider was held to it, how long it took and what
-it used.
+		Long: `List the models that obelus.lua names, the default one first; how it names them is
+in obelus help models. --check asks each of them for a small answer under a schema,
+which costs a few tokens, and prints how the provider was held to it, how long it
+took and what it used.
 
 Exit status: 0, or 1 if a model did not answer.`,
 		Example: `  obelus models

@@ -51,7 +51,6 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		}
 		root.AddCommand(command)
 	}
-	root.AddCommand(topics.Commands()...)
 	root.SetOut(a.help) // before the completion command copies it
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -59,7 +58,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		switch c.Name() {
 		case "help":
 			c.Args = usage.HelpArgs
-			topics.Complete(c)
+			topics.AddTo(c)
 		case "completion":
 			c.Args, c.RunE = usage.ShellArgs, root.RunE
 			for _, shell := range c.Commands() {

@@ -13,13 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"obelus/cmd/internal/topics"
 	"obelus/engine/expr"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/scripts"
 	"obelus/store"
 )
+
+// topic is what help prints about a topic.
+func topic(t *testing.T, name string) string {
+	t.Helper()
+	return obelusOutput(t, 0, "help", name)
+}
 
 // section is what a topic says from a heading to the next empty line but one.
 func section(t *testing.T, topic, heading string) string {
@@ -89,41 +94,66 @@ func TestTopics_NameAllFields(t *testing.T) {
 	serving := fieldsOf(host.Serving{})
 	serving[slices.Index(serving, "noresume")] = "resume"
 	slices.Sort(serving)
-	_, settings, _ := strings.Cut(topics.Settings, "    }\n\n")
-	settings, _, _ = strings.Cut(settings, "\n\n")
+	settings, plans := topic(t, "settings"), topic(t, "plans")
+	_, keys, _ := strings.Cut(settings, "    }\n\n")
+	keys, _, _ = strings.Cut(keys, "\n\n")
 	for _, c := range []struct {
 		what      string
 		told, are []string
 	}{
-		{"settings", terms(settings), annotated(t, "obelus.Settings")},
-		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "model", "net", "read", "write"}},
-		{"limits", terms(section(t, topics.Settings, "LIMITS.")), fieldsOf(host.Limits{})},
-		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
-		{"models", terms(section(t, topics.Models, "FIELDS")), annotated(t, "obelus.Model")},
-		{"options", terms(section(t, topics.Activities, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
-		{"arguments", terms(section(t, topics.Activities, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
-		{"methods", terms(section(t, topics.Plans, "METHODS.")), methods(t)},
+		{"settings", terms(keys), annotated(t, "obelus.Settings")},
+		{"permissions", terms(section(t, settings, "ALLOW.")), []string{"env", "model", "net", "read", "write"}},
+		{"limits", terms(section(t, settings, "LIMITS.")), fieldsOf(host.Limits{})},
+		{"settings of serve", terms(section(t, settings, "SERVE.")), serving},
+		{"models", terms(section(t, topic(t, "models"), "FIELDS")), annotated(t, "obelus.Model")},
+		{"options", terms(section(t, topic(t, "activities"), "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
+		{"arguments", terms(section(t, topic(t, "activities"), "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
+		{"methods", terms(section(t, plans, "METHODS.")), methods(t)},
 	} {
 		if diff := cmp.Diff(c.are, c.told); diff != "" {
 			t.Errorf("%s (-there are +help tells of):\n%s", c.what, diff)
 		}
 	}
 	for _, name := range annotated(t, "obelus.Call") {
-		if !strings.Contains(section(t, topics.Plans, "A CALL"), "  "+name+" ") {
+		if !strings.Contains(section(t, plans, "A CALL"), "  "+name+" ") {
 			t.Errorf("help plans does not tell of %s", name)
 		}
 	}
 	for _, name := range fieldsOf(luastd.Grants{}) {
-		if name != "root" && name != "bounds" && name != "guarded" && name != "secrets" && !strings.Contains(topics.Settings, "--allow-"+name) {
+		if name != "root" && name != "bounds" && name != "guarded" && name != "secrets" && !strings.Contains(settings, "--allow-"+name) {
 			t.Errorf("help settings does not tell of --allow-%s", name)
 		}
 	}
 }
 
+// TestTopics_ArePrinted holds that help prints each topic that it lists, also one whose name a
+// command has.
+func TestTopics_ArePrinted(t *testing.T) {
+	listed := regexp.MustCompile(`(?m)^  obelus help (\S+) +\S`).FindAllStringSubmatch(obelusOutput(t, 0, "help"), -1)
+	texts, err := filepath.Glob("internal/topics/texts/*.txt")
+	if err != nil || len(texts) == 0 || len(listed) < len(texts) {
+		t.Fatal(err, texts, listed)
+	}
+	for _, match := range listed {
+		printed := topic(t, match[1])
+		if strings.Contains(printed, "\nUsage:\n") {
+			t.Errorf("help %s is about a command", match[1])
+		}
+		text, err := os.ReadFile(filepath.Join("internal/topics/texts", match[1]+".txt"))
+		if err == nil && strings.TrimSpace(printed) != strings.TrimSpace(string(text)) {
+			t.Errorf("help %s prints another text than texts/%[1]s.txt", match[1])
+		}
+		texts = slices.DeleteFunc(texts, func(file string) bool { return filepath.Base(file) == match[1]+".txt" })
+	}
+	if len(texts) > 0 {
+		t.Errorf("help lists none of %s", texts)
+	}
+}
+
 // TestTopics_FitATerminal holds that the topics that people wrote fit a terminal.
 func TestTopics_FitATerminal(t *testing.T) {
-	for _, topic := range []string{topics.Activities, topics.Expressions, topics.Models, topics.Plans, topics.Settings} {
-		for line := range strings.Lines(topic) {
+	for _, name := range []string{"activities", "expressions", "models", "plans", "settings"} {
+		for line := range strings.Lines(topic(t, name)) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
 				t.Errorf("%d characters: %s", n, line)
 			}
@@ -133,7 +163,8 @@ func TestTopics_FitATerminal(t *testing.T) {
 
 // TestTopics_Expressions evaluates the examples of expressions, and holds that every function has one.
 func TestTopics_Expressions(t *testing.T) {
-	_, context, _ := strings.Cut(topics.Expressions, "-- context\n")
+	text := topic(t, "expressions")
+	_, context, _ := strings.Cut(text, "-- context\n")
 	context, _, _ = strings.Cut(context, "\n\n")
 	data, err := store.DecodeJSON([]byte(context))
 	if err != nil {
@@ -147,7 +178,7 @@ func TestTopics_Expressions(t *testing.T) {
 		return v, found, false, nil
 	}
 	shown, examples := map[string]bool{}, 0
-	lines := strings.Split(topics.Expressions, "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		at := strings.Index(line, "†")
 		if at < 0 || !strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "    o") {
@@ -167,12 +198,12 @@ func TestTopics_Expressions(t *testing.T) {
 			continue
 		}
 		got, missing, err := e.Eval(t.Context(), lookup)
-		text := string(store.EncodeJSON(got))
+		given := string(store.EncodeJSON(got))
 		if missing != nil {
-			text = "missing"
+			given = "missing"
 		}
-		if err != nil || text != parts[1] {
-			t.Errorf("%s gives %s, not %s (%v)", parts[0], text, parts[1], err)
+		if err != nil || given != parts[1] {
+			t.Errorf("%s gives %s, not %s (%v)", parts[0], given, parts[1], err)
 		}
 	}
 	for _, name := range expr.Functions() {
@@ -198,8 +229,8 @@ func TestTopics_Examples(t *testing.T) {
 	}
 	files := regexp.MustCompile(`(?m)^    -- (\S+\.lua)\n(?:    .*\n|\n)+`)
 	found := 0
-	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
-		for _, match := range files.FindAllStringSubmatch(topic, -1) {
+	for _, name := range []string{"activities", "plans", "settings"} {
+		for _, match := range files.FindAllStringSubmatch(topic(t, name), -1) {
 			write(match[1], match[0])
 			found++
 		}
@@ -215,7 +246,7 @@ Activity.register("refuse", function(call) return "refused: " .. call.reason end
 			t.Errorf("for %s the plan gives %s, not %s", amount, got, want)
 		}
 	}
-	text := obelusOutput(t, 0, "help", "modules")
+	text := topic(t, "modules")
 	for _, want := range []string{"\nhttp: requests to other machines.", "\n  http.get(url: string, options?: Options) -> Answer?, string? err\n", "\n  Answer\n", "\n  Request, with the fields of Options\n",
 		"\n  re.split(s: string, pattern: string, n?: integer) -> string[] parts\n", "\n      count: only the first so many\n", "\n      status integer\n"} {
 		if !strings.Contains(text, want) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,24 +15,48 @@ import (
 	"obelus/scripts"
 )
 
-// The texts of topics.
 var (
 	//go:embed texts/activities.txt
-	Activities string
+	activities string
 	//go:embed texts/expressions.txt
-	Expressions string
+	expressions string
 	//go:embed texts/models.txt
-	Models string
+	models string
 	//go:embed texts/page.txt
-	Page string
+	page string
 	//go:embed texts/plans.txt
-	Plans string
+	plans string
 	//go:embed texts/settings.txt
-	Settings string
+	settings string
 )
 
-// Commands returns the topics of help beside the commands, sorted. They do not run.
-func Commands() []*cobra.Command {
+// list is what the help of the program ends with.
+const list = `{{if not .HasParent}}{{range .Commands}}{{if eq .Name "help"}}
+Additional help topics:{{range .Commands}}
+  {{rpad .CommandPath .CommandPathPadding}} {{.Short}}{{end}}
+{{end}}{{end}}{{end}}`
+
+// AddTo adds the topics to the help command, below which one may have the name of a command, and
+// their list to the help of the program.
+func AddTo(help *cobra.Command) {
+	topics := topicCommands()
+	help.AddCommand(topics...)
+	help.Root().SetUsageTemplate(help.Root().UsageTemplate() + list)
+	commands := help.ValidArgsFunction
+	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		names, directive := commands(c, args, word)
+		for _, t := range topics {
+			if len(args) == 0 && strings.HasPrefix(t.Name(), word) {
+				names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, t.Name()+"\t") })
+				names = append(names, t.Name()+"\t"+t.Short)
+			}
+		}
+		return names, directive
+	}
+}
+
+// topicCommands returns the topics, sorted. They do not run.
+func topicCommands() []*cobra.Command {
 	modules := &cobra.Command{Use: "modules", Short: "what scripts can require"}
 	server := &cobra.Command{Use: "server", Short: "what obelus serve can be asked over HTTP, and answers"}
 	for c, text := range map[*cobra.Command]func() string{modules: modulesTopic, server: web.Doc} {
@@ -40,28 +65,14 @@ func Commands() []*cobra.Command {
 		})
 	}
 	return []*cobra.Command{
-		{Use: "activities", Short: "how to write activities and tools", Long: Activities},
-		{Use: "expressions", Short: "how to write expressions: every operator and function, with examples", Long: Expressions},
-		{Use: "models", Short: "how models answer calls and make plans", Long: Models},
+		{Use: "activities", Short: "how to write activities and tools", Long: activities},
+		{Use: "expressions", Short: "how to write expressions: every operator and function, with examples", Long: expressions},
+		{Use: "models", Short: "how models answer calls and make plans", Long: models},
 		modules,
-		{Use: "page", Short: "the page of obelus serve, with a tour", Long: Page},
-		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: Plans},
+		{Use: "page", Short: "the page of obelus serve, with a tour", Long: page},
+		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: plans},
 		server,
-		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: Settings},
-	}
-}
-
-// Complete has help complete topics beside commands.
-func Complete(help *cobra.Command) {
-	commands := help.ValidArgsFunction
-	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		names, directive := commands(c, args, word)
-		for _, t := range Commands() {
-			if len(args) == 0 && strings.HasPrefix(t.Name(), word) {
-				names = append(names, t.Name()+"\t"+t.Short)
-			}
-		}
-		return names, directive
+		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: settings},
 	}
 }
 

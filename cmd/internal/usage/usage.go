@@ -65,24 +65,37 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 	return exit.Usagef("unknown command %q: %s", args[0], hint)
 }
 
-// nearestCommand returns the command that a word was probably meant to be. Of several that are as
-// near, one wins that the word begins, or that begins the word.
+// nearestCommand returns the command that a word was probably meant to be, or the help about a
+// topic. Of several that are as near, one wins that the word begins, or that begins the word.
 func nearestCommand(c *cobra.Command, word string) string {
 	var begun, others []string
-	for _, command := range c.Commands() {
-		switch name := command.Name(); {
-		case !command.IsAvailableCommand() && !command.IsAdditionalHelpTopicCommand():
+	use := map[string]string{}
+	add := func(name, usedAs string) {
+		switch {
+		case use[name] != "":
+			return
 		case strings.HasPrefix(name, word) || strings.HasPrefix(word, name):
 			begun = append(begun, name)
 		default:
 			others = append(others, name)
 		}
+		use[name] = usedAs
+	}
+	for _, command := range c.Commands() {
+		if command.IsAvailableCommand() {
+			add(command.Name(), command.Name())
+		}
+	}
+	if help, _, err := c.Find([]string{"help"}); err == nil {
+		for _, topic := range help.Commands() {
+			add(topic.Name(), "help "+topic.Name())
+		}
 	}
 	near := spell.Nearest(word, append(begun, others...))
 	if near == "" && word != "" && len(begun) > 0 {
-		return begun[0]
+		near = begun[0]
 	}
-	return near
+	return use[near]
 }
 
 // FlagError replaces the flag library's complaint by one for people.
