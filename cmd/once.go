@@ -31,9 +31,10 @@ func runOnce(ctx context.Context, a *app, start engine.Start, registry *plan.Reg
 		}
 	}
 	err = runAndReport(ctx, a, start, registry, o)
-	if errors.Is(err, store.ErrExists) { // another process was faster
-		_, err = hasRun(ctx, a, start)
-		return finishOnce(ctx, a, err)
+	if errors.Is(err, store.ErrExists) { // another process was faster, or it was pruned
+		if has, other := hasRun(ctx, a, start); has || other != nil {
+			return finishOnce(ctx, a, other)
+		}
 	}
 	return err
 }

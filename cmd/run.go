@@ -49,7 +49,8 @@ scripts change, until it is interrupted. Its input is read once.
 
 --once makes the run of -c NAME once: it goes on with the run if that is unfinished,
 and prints again how it ended if it has ended, so that a line for cron may run at
-any time. A run of that name with another plan or input is refused.
+any time. A run of that name with another plan or input is refused, and so is the
+name of one that was pruned less than 30 days ago.
 
 --from takes no plan: it runs a call of a fork (obelus fork) again, and all calls
 downstream of it, by the scripts as they are now. --set corrects the call's

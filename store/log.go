@@ -118,10 +118,19 @@ type Admin interface {
 // made: a request that is repeated within this time changes the log once.
 const KeepName = 30 * 24 * time.Hour
 
-// PrunedName returns the error for a name that stays taken since its context was pruned at a time.
-func PrunedName(context string, at time.Time) error {
-	return fmt.Errorf("%w: %s was pruned on %s, and its name stays taken for %d days", ErrExists, context, at.Format(time.DateOnly), int(KeepName.Hours()/24))
+// PrunedNameError is the [ErrExists] of a name that stays taken since its context was pruned.
+type PrunedNameError struct {
+	Context string
+	At      time.Time
 }
+
+// Error says since when the name is taken, and for how long.
+func (e *PrunedNameError) Error() string {
+	return fmt.Sprintf("%s was pruned on %s, and its name stays taken for %d days: give another name", e.Context, e.At.Format(time.DateOnly), int(KeepName.Hours()/24))
+}
+
+// Unwrap makes it an [ErrExists].
+func (e *PrunedNameError) Unwrap() error { return ErrExists }
 
 const (
 	// AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.

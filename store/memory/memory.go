@@ -205,7 +205,7 @@ func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease,
 	}
 	if b.Once && b.Create != nil {
 		if at, taken := l.taken[b.Context]; taken && now.Sub(at) < store.KeepName {
-			return nil, memoryLease{}, store.PrunedName(b.Context, at)
+			return nil, memoryLease{}, &store.PrunedNameError{Context: b.Context, At: at}
 		}
 		if c != nil {
 			return nil, memoryLease{}, fmt.Errorf("%w: %s", store.ErrExists, b.Context)

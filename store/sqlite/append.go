@@ -191,7 +191,7 @@ func (w *writer) checkOnce(b *store.Batch, c *ends) (refused, err error) {
 	}
 	pruned, err := date(row[0])
 	if err == nil && time.Since(pruned) < store.KeepName {
-		refused = store.PrunedName(b.Context, pruned)
+		refused = &store.PrunedNameError{Context: b.Context, At: pruned}
 	}
 	return refused, err
 }
