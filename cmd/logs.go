@@ -78,8 +78,12 @@ func printLogs(ctx context.Context, a *app, f store.LogFilter, follow bool) erro
 	if err := show(); err != nil || len(newest) > 0 {
 		return err
 	}
+	none := "no lines of scripts"
+	if f.Level > store.LevelDebug {
+		none += fmt.Sprintf(" of level %s or above", f.Level)
+	}
 	if f.Call == "" {
-		a.term.Infof("no lines of scripts are kept of context %s", f.Context)
+		a.term.Infof("%s are kept of context %s", none, f.Context)
 		return nil
 	}
 	records, err := journal.In(a.log, f.Context).Records(ctx)
@@ -87,7 +91,7 @@ func printLogs(ctx context.Context, a *app, f store.LogFilter, follow bool) erro
 		err = &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", f.Call, f.Context), Absent: true}
 	}
 	if err == nil {
-		a.term.Infof("no lines of scripts are kept of call %s", f.Call)
+		a.term.Infof("%s are kept of call %s", none, f.Call)
 	}
 	return err
 }
