@@ -44,14 +44,11 @@ func withSource(err error) error {
 	if !ok {
 		return err
 	}
-	var lines []string
+	var shown []error
 	for _, e := range scripts {
-		lines = append(lines, e.Error())
-		if snippet := e.Snippet(); snippet != "" {
-			lines = append(lines, snippet)
-		}
+		shown = append(shown, errors.New(strings.TrimSuffix(e.Error()+"\n"+e.Snippet(), "\n")))
 	}
-	return errors.New(strings.Join(lines, "\n"))
+	return errors.Join(shown...)
 }
 
 // withHint adds to an error of the engine the command that it may be followed by, so that it

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -60,7 +61,7 @@ func replayRun(ctx context.Context, a *app, ask bool) error {
 		return err
 	}
 	if last.Planner && run.request == nil && run.planError != nil {
-		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.planError)
+		return errors.Join(&engine.NoPlannerError{Context: run.context}, fmt.Errorf("its plan's file can't be read in %s: %w", a.dir, run.planError))
 	}
 	settings := a.host.Generation().Settings()
 	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: settings.Ticks, Budget: settings.Budget}

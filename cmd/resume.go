@@ -168,7 +168,7 @@ func goOn(ctx context.Context, a *app, s engine.Resume) error {
 	var refused *plan.PlanError
 	var unplanned *engine.NoPlannerError
 	if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
-		return fmt.Errorf("%w\nthe plan's file, which may have registered it, can't be read in %s: %w", err, a.dir, unread)
+		return errors.Join(err, fmt.Errorf("the plan's file, which may have registered it, can't be read in %s: %w", a.dir, unread))
 	}
 	if err != nil {
 		return err

@@ -70,15 +70,24 @@ const maxTold = 20
 
 func (e *PlanError) Error() string {
 	var lines []string
-	for _, p := range e.Problems {
-		if p.Severity != SeverityWarning {
-			lines = append(lines, p.Error())
-		}
-	}
-	if more := len(lines) - maxTold; more > 0 {
-		lines = append(lines[:maxTold], fmt.Sprintf("and %d more", more))
+	for _, err := range e.Unwrap() {
+		lines = append(lines, err.Error())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns what Error names, each an error of its own.
+func (e *PlanError) Unwrap() []error {
+	var told []error
+	for _, p := range e.Problems {
+		if p.Severity != SeverityWarning {
+			told = append(told, p)
+		}
+	}
+	if more := len(told) - maxTold; more > 0 {
+		told = append(told[:maxTold], fmt.Errorf("and %d more", more))
+	}
+	return told
 }
 
 // Class implements the interface of [store.ClassOf].

@@ -17,7 +17,7 @@ import (
 // adds the lines of source that an error names.
 func Report(t *term.Terminal, r host.Reload, withSource func(error) error) {
 	if r.Err != nil {
-		t.Error(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
+		t.Error(errors.Join(withSource(r.Err), fmt.Errorf("the scripts stay as they were (generation %d)", r.Generation.Number)))
 		return
 	}
 	t.Infof("generation %d: %s (%s)", r.Generation.Number, reloadedFiles(r), human.Duration(r.Took))

@@ -130,19 +130,33 @@ func (t *Terminal) writeLine(line string) {
 	t.writeLocked(line + "\n")
 }
 
-// Error prints an error. Each line of it begins with the program's name, except for indented ones.
+// Error prints an error, after the program's name, and each of joined errors by itself. The further
+// lines of one error, such as those of a diff, stand as they are.
 func (t *Terminal) Error(err error) {
-	first := true
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line = human.Printable(strings.TrimSuffix(line, "\r")); line == "" {
-			continue
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == joinedText(joined.Unwrap()) {
+		for _, one := range joined.Unwrap() {
+			t.Error(one)
 		}
-		if first || line[0] != ' ' {
-			line = t.Paint(human.Red, "obelus: ") + line
-		}
-		t.writeLine(line)
-		first = false
+		return
 	}
+	text := strings.Trim(err.Error(), "\r\n")
+	if text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = human.Printable(strings.TrimSuffix(line, "\r"))
+	}
+	t.writeLine(t.Paint(human.Red, "obelus: ") + strings.Join(lines, "\n"))
+}
+
+// joinedText is the text of errors that [errors.Join] has joined.
+func joinedText(all []error) string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, one.Error())
+	}
+	return strings.Join(texts, "\n")
 }
 
 // Print prints a line of a script on stderr. On a terminal it can't steer it, but has its colours.

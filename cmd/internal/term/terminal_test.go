@@ -2,10 +2,12 @@ package term
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"obelus/cmd/internal/human"
+	"obelus/engine/plan"
 )
 
 // TestFit_CutsTheWidest: what is too wide for a terminal is cut where it is widest.
@@ -25,6 +27,12 @@ func TestFit_CutsTheWidest(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := shown.String(); got != "obelus: too\ufffd[2J much\n  below\n" {
+		t.Errorf("%q", got)
+	}
+	shown.Reset()
+	refused := &plan.PlanError{Problems: []plan.Problem{{File: "p.lua", Message: "one"}, {File: "p.lua", Message: "two:\n\n-a\n+b\r\n"}}}
+	(&Terminal{Err: &shown}).Error(errors.Join(refused, fmt.Errorf("and %w, %w", errors.New("three"), errors.New("four"))))
+	if got := shown.String(); got != "obelus: p.lua: one\nobelus: p.lua: two:\n\n-a\n+b\nobelus: and three, four\n" {
 		t.Errorf("%q", got)
 	}
 	if got := human.Printable("a\tb\x1b[2Jc"); got != "a b\ufffd[2Jc" {
