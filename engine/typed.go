@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,15 +11,15 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/engine/schema"
-	"obelus/store"
 )
 
 // Typed makes an activity of a Go function on Go types. Its tool follows from them
 // ([plan.Described]): the parameters are the fields of In, a struct, by their JSON names, and
 // those without omitempty or omitzero are required; a tag `jsonschema:"…"` describes one. A call
 // with any other parameter is refused. In may also be a map with text as keys, whose calls have
-// the parameters that they like. A number in a field of type any is a [json.Number]. The result is
-// of type Out, which must be what encoding/json writes as the schema of its type says.
+// the parameters that they like. A number in a field of type any is an [encoding/json.Number].
+// The result is of type Out, which must be what encoding/json writes as the schema of its type
+// says.
 //
 // The function's error is a [*plan.Failure] where the work was done without success, which a
 // plan may handle; any other error is a fault. [plan.InvocationOf] gives it the call's key,
@@ -53,11 +51,8 @@ func (t *typed[In, Out]) Run(ctx context.Context, call plan.Invocation) (plan.Re
 	}
 	params := maps.Clone(call.Call)
 	maps.DeleteFunc(params, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
-	params, _ = schema.Integers(params, t.tool).(map[string]any)
 	var in In
-	decoder := json.NewDecoder(bytes.NewReader(store.EncodeJSON(params)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&in); err != nil {
+	if err := schema.Decode(params, t.tool, &in); err != nil {
 		return plan.Result{}, fmt.Errorf("its parameters are not what the function takes: %w", err)
 	}
 	out, err := t.f(plan.WithInvocation(ctx, call), in)

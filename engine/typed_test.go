@@ -205,6 +205,52 @@ func TestTyped_TypesWithTheirOwnForm(t *testing.T) {
 	}
 }
 
+// TestTyped_NamesTheParameter holds that the error for a value that the Go type does not take names
+// its place, whether the tool's schema refuses it or the decoding.
+func TestTyped_NamesTheParameter(t *testing.T) {
+	type inner struct {
+		When time.Time `json:"when"`
+	}
+	type parameters struct {
+		List  []inner            `json:"list,omitempty"`
+		Float map[string]float32 `json:"float,omitempty"`
+		Int   int64              `json:"i,omitempty"`
+		Bytes []byte             `json:"b,omitempty"`
+		Small int32              `json:"small,omitempty"`
+		Own   []ownForm          `json:"own,omitempty"`
+	}
+	a := engine.Typed(func(context.Context, parameters) (int, error) { return 0, nil })
+	registry := typedRegistry(t, "a", a)
+	const when = `"when": "2025-10-26T12:00:00Z"`
+	for _, test := range []struct{ params, refused, failed string }{
+		{`{"list": [{` + when + `}, {"when": "yesterday"}]}`, "call 1 (a): list[1].when: not a valid date-time: ", "list[1].when: not a date and time as in 2006-01-02T15:04:05Z"},
+		{`{"i": 1e19}`, "", "i: got number 10000000000000000000, which does not fit into 64 bits"},
+		{`{"float": {"a": 1, "b": 1e39}}`, "", "float.b: got number 1e39, which does not fit into 32 bits"},
+		{`{"b": "%%"}`, "", "b: illegal base64 data at input byte 0"},
+		{`{"small": 3000000000}`, "call 1 (a): small: must be at most ", "small: got number 3000000000, which does not fit into 32 bits"},
+		{`{"own": [[1], [2], "x"]}`, "", "own[2]: got string, which does not fit"},
+		{`{"b": "AP8=", "i": 1e2, "list": [{` + when + `}]}`, "", ""},
+	} {
+		params, err := store.DecodeJSON([]byte(test.params))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := params.(map[string]any)
+		failed := ""
+		if _, err := a.Run(t.Context(), plan.Invocation{Call: call}); err != nil {
+			failed = strings.TrimPrefix(err.Error(), "its parameters are not what the function takes: ")
+		}
+		if failed != test.failed {
+			t.Errorf("%s: %q", test.params, failed)
+		}
+		call["_tool"] = "a"
+		_, err = (&engine.Runner{Log: memory.New(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Calls: []plan.Source{{Call: call}}}})
+		if (err != nil) != (test.refused != "") || err != nil && !strings.HasPrefix(err.Error(), test.refused) {
+			t.Errorf("%s: %v", test.params, err)
+		}
+	}
+}
+
 func TestTyped_IntegersHoweverTheyAreWritten(t *testing.T) {
 	type numbers struct {
 		N    int              `json:"n"`

@@ -40,7 +40,7 @@ var knownForms = map[reflect.Type]*gotypes.Schema{
 	reflect.TypeFor[big.Rat]():     {Type: "string"},
 	reflect.TypeFor[json.Number](): {Type: "number"},
 	reflect.TypeFor[slog.Level]():  {Type: "string"},
-	reflect.TypeFor[time.Time]():   {Type: "string"},
+	reflect.TypeFor[time.Time]():   {Type: "string", Format: "date-time"},
 }
 
 // anyForm accepts every value. It lists all types, since the library takes a schema without types
@@ -157,59 +157,4 @@ func (f *goForms) addFields(t reflect.Type) error {
 		}
 	}
 	return nil
-}
-
-// maxExponent bounds the numbers that [Integers] writes out.
-const maxExponent = maxMeasured
-
-// Integers returns a value, as package store has it, in which each integer is written in digits
-// alone, as encoding/json reads one: 100 in place of 1e2 or 100.0. It rewrites only numbers where
-// the schema, one of [ForDecoding], has the type integer. The value itself is not changed.
-func Integers(v any, schema map[string]any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if hasType(schema, "integer") {
-			return integer(v)
-		}
-	case []any:
-		items, _ := schema["items"].(map[string]any)
-		if items == nil {
-			return v
-		}
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = Integers(e, items)
-		}
-		return out
-	case map[string]any:
-		properties, _ := schema["properties"].(map[string]any)
-		others, _ := schema["additionalProperties"].(map[string]any)
-		out := maps.Clone(v)
-		for name, e := range v {
-			of, ok := properties[name].(map[string]any)
-			if !ok {
-				of = others
-			}
-			out[name] = Integers(e, of)
-		}
-		return out
-	}
-	return v
-}
-
-func hasType(schema map[string]any, name string) bool {
-	types, _ := schema["type"].([]any)
-	return schema["type"] == name || slices.Contains(types, any(name))
-}
-
-// integer writes an integer in digits. It leaves other numbers and very large ones alone.
-func integer(n json.Number) json.Number {
-	if !strings.ContainsAny(string(n), ".eE") || digits(n) > maxExponent {
-		return n
-	}
-	r, ok := new(big.Rat).SetString(string(n))
-	if !ok || !r.IsInt() {
-		return n
-	}
-	return json.Number(r.Num().String())
 }
