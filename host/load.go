@@ -261,6 +261,9 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
 		}
+		if l.g.config.describes(name) {
+			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the program that embeds obelus registers it too"})
+		}
 		tool.File, tool.Line = t.file, t.line
 		registry.Tools[name] = tool
 	}

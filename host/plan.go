@@ -215,7 +215,8 @@ func (g *Generation) joinRegistrations(found *registrations) (*plan.Registry, er
 		}
 	}
 	for name, t := range found.tools {
-		if _, ok := g.registry.Tools[name]; ok {
+		// Else register tells it.
+		if _, ok := g.registry.Tools[name]; ok && !g.config.describes(name) {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
 		}
 	}

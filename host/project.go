@@ -76,9 +76,10 @@ type Config struct {
 	// and [plan.Invocation] describe their results and arguments.
 	Activities []plan.Registered
 
-	// Tools are the JSON Schemas of tools by their names, for Activities without a tool that
-	// scripts register and that do not know theirs ([plan.Described]). A schema may be anything
-	// that [store.FromGo] takes.
+	// Tools are the JSON Schemas of tools by their names, for Activities that do not know theirs
+	// ([plan.Described]). A tool of that name in the scripts of activities/ replaces one. For an
+	// activity that knows its tool, neither may have one. A schema may be anything that
+	// [store.FromGo] takes.
 	Tools map[string]any
 
 	// Model answers latent calls, which no activity runs, and plans where it can ([plan.PlanModel]).
@@ -138,6 +139,13 @@ func (c *Config) activity(name string) (a plan.Registered, ok bool) {
 	return a, i >= 0
 }
 
+// describes reports whether there is an activity in Go of a name that knows its tool.
+func (c *Config) describes(name string) bool {
+	a, _ := c.activity(name)
+	_, ok := a.Activity.(plan.Described)
+	return ok
+}
+
 // tools returns the tools of the embedding program: those in Config.Tools, and the tools that
 // activities know.
 func (c *Config) tools() map[string]any {
@@ -164,6 +172,9 @@ func (c *Config) checkActivity(i int) error {
 	}
 	if err := a.Check(); err != nil {
 		return fmt.Errorf("activity %s of the program that embeds obelus: %w", strconv.Quote(a.Name), err)
+	}
+	if _, given := c.Tools[a.Name]; given && c.describes(a.Name) {
+		return fmt.Errorf("tool %s is registered twice by the program that embeds obelus: leave it out of the tools, since the activity of that name brings its own", strconv.Quote(a.Name))
 	}
 	return nil
 }

@@ -263,7 +263,28 @@ func TestConfig_InvalidActivities(t *testing.T) {
 			t.Errorf("it says %v, not %s", err, c.want)
 		}
 	}
-	h, err := Open(Config{Activities: []plan.Registered{{Name: "a", Activity: good}}, FS: project(map[string]string{"p.lua": `Activity.register("a", function() end) return {}`})})
+	described := []plan.Registered{{Name: "a", Activity: engine.Typed(func(context.Context, struct{}) (int, error) { return 0, nil })}}
+	_, err := Open(Config{Activities: described, Tools: map[string]any{"a": map[string]any{"required": []string{"x"}}}})
+	if fmt.Sprint(err) != `tool "a" is registered twice by the program that embeds obelus: leave it out of the tools, since the activity of that name brings its own` {
+		t.Error(err)
+	}
+	_, err = Open(Config{Activities: described, FS: project(map[string]string{"activities/a.lua": `Tool.register("a", {})`})})
+	if fmt.Sprint(err) != `activities/a.lua:1: tool "a" is registered twice: the program that embeds obelus registers it too` {
+		t.Error(err)
+	}
+	h, err := Open(Config{Activities: described, FS: project(map[string]string{"p.lua": `Tool.register("a", {}) return {}`})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Plan("p.lua"); fmt.Sprint(err) != `p.lua:1: tool "a" is registered twice: the program that embeds obelus registers it too` {
+		t.Error(err)
+	}
+	h, err = Open(Config{Activities: []plan.Registered{{Name: "a", Activity: good}}, Tools: map[string]any{"a": map[string]any{}}, FS: project(map[string]string{
+		"activities/a.lua": `Tool.register("a", { n = "number" })`})})
+	if err != nil || !strings.Contains(string(store.EncodeJSON(h.Generation().Registry().Tools["a"].Schema)), "number") {
+		t.Errorf("the tool of the scripts does not replace that of the program: %v", err)
+	}
+	h, err = Open(Config{Activities: []plan.Registered{{Name: "a", Activity: good}}, FS: project(map[string]string{"p.lua": `Activity.register("a", function() end) return {}`})})
 	if err != nil {
 		t.Fatal(err)
 	}
