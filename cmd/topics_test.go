@@ -170,13 +170,7 @@ func TestTopics_Expressions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookup := func(path store.Path) (v any, found, open bool, err error) {
-		v, found = data.(map[string]any)[path.Kind()]
-		if found {
-			v, found = store.Dig(v, path)
-		}
-		return v, found, false, nil
-	}
+	lookup := expr.LookupIn(data.(map[string]any))
 	shown, examples := map[string]bool{}, 0
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

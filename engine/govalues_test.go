@@ -485,6 +485,14 @@ func TestGoValues_OfTry(t *testing.T) {
 	if text := string(store.EncodeJSON(result.Value)); err != nil || text != billJSON || reflect.TypeOf(result.Value) != reflect.TypeFor[map[string]any]() {
 		t.Errorf("%s, %v", text, err)
 	}
+	registry.Activities["echo"] = &plan.Registered{Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: []any{in.Call["v"], in.Context}}, nil
+	})}
+	call := map[string]any{"_tool": "echo", "v": []string{"†state.a.N", "††x"}, "_scopes": []string{"input"}}
+	result, err = engine.Try(t.Context(), registry, call, map[string]any{"state": map[string]any{"a": struct{ N int }{7}}, "input": 1})
+	if text := string(store.EncodeJSON(result.Value)); err != nil || text != `[[7,"†x"],{"input":1}]` {
+		t.Errorf("%s, %v", text, err)
+	}
 	if _, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bad"}, nil); fmt.Sprint(err) != "activity bad: result: NaN is not a JSON number" {
 		t.Error(err)
 	}

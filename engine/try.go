@@ -4,15 +4,17 @@ import (
 	"context"
 	"fmt"
 
+	"obelus/engine/expr"
 	"obelus/engine/internal/attempt"
 	"obelus/engine/plan"
 )
 
 // Try runs a call's activity once, outside of any log, as tests of activities do: the call is
 // checked against its tool and completed as in a plan, and so is the result. kinds holds the values
-// of the context; the activity gets those that the call's scopes grant, all if it has none.
-// References are not resolved. Its error is a [*plan.PlanError] where the call is refused, a
-// [*plan.Failure] where the activity fails.
+// of the context, to which the expressions in the call refer; the activity gets those that the
+// call's scopes grant, all if it has none. It runs now, whatever the call says of a condition or a
+// time. The error is a [*plan.PlanError] where the call is refused, a [*plan.Failure] where the
+// activity fails.
 func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]any) (plan.Result, error) {
 	request, err := (&plan.Request{Calls: []plan.Source{{Call: call}}}).Normalize()
 	if err != nil {
@@ -29,16 +31,21 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 	if kinds, err = plan.NormalizeObject(kinds, "context"); err != nil {
 		return plan.Result{}, err
 	}
+	lookup := expr.LookupIn(kinds)
+	arguments, err := c.ResolveOnce(ctx, lookup)
+	if err != nil {
+		return plan.Result{}, err
+	}
 	granted := kinds
 	if _, scoped := c.Issued["_scopes"]; scoped {
 		granted = map[string]any{}
 		for _, scope := range c.ScopePaths {
-			if v, ok := digKind(kinds, scope.Kind(), scope.Segments()); ok {
+			if v, ok, _, _ := lookup(scope); ok {
 				put(granted, append([]string{scope.Kind()}, scope.Segments()...), v)
 			}
 		}
 	}
-	in := plan.Invocation{Call: c.Issued, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1}
+	in := plan.Invocation{Call: arguments, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1}
 	if registry.HasModel() {
 		in.Models = &plan.Models{Registry: registry}
 	}
@@ -48,16 +55,4 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 		result.Value, err = c.CheckResult(result.Value, result.Loose)
 	}
 	return result, err
-}
-
-// digKind finds what stands below a kind.
-func digKind(kinds map[string]any, kind string, segments []string) (any, bool) {
-	v, ok := kinds[kind]
-	for _, segment := range segments {
-		object, _ := v.(map[string]any)
-		if v, ok = object[segment]; !ok {
-			return nil, false
-		}
-	}
-	return v, ok
 }

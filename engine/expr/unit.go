@@ -19,6 +19,16 @@ import (
 // may still come.
 type Lookup func(path store.Path) (value any, exists, open bool, err error)
 
+// LookupIn returns a lookup in the values of a context, by kind.
+func LookupIn(kinds map[string]any) Lookup {
+	return func(path store.Path) (value any, exists, open bool, err error) {
+		if value, exists = kinds[path.Kind()]; exists {
+			value, exists = store.Dig(value, path)
+		}
+		return value, exists, false, nil
+	}
+}
+
 // Missing is an expression that has no value.
 type Missing struct {
 	Paths []store.Path // missing references; none if a member of a value is missing

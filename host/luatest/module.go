@@ -30,8 +30,8 @@ var testModule = []sandbox.Entry[*testFile]{
 }
 
 // test.activity(name, [call], [context]) → result, or nil and the failure's fields. The call is
-// checked against the tool's schema. The activity gets the part of the context, by kind, that the
-// call's scopes grant, all of it without scopes.
+// checked against the tool's schema, and its references are to the context. The activity gets the
+// part of the context, by kind, that the call's scopes grant, all of it without scopes.
 func testActivity(r *testFile, L *lua.LState) int {
 	name := L.CheckString(1)
 	tool, _ := r.tests.gen.Registry().Tool(name)

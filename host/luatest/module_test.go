@@ -177,6 +177,8 @@ func TestModule_Results(t *testing.T) {
 		`test.clock(0) assert.equal(0, os.time()) test.clock() assert(os.time() > 1e9, "it stands still")`:                         "",
 		`local v, err, to = test.activity("chooses") assert.same({ 1, "†state.b" }, { v, to }) assert.is_nil(err)`:                 "",
 		`assert.same({ type = "data", kind = "note", data = { a = 1 } }, test.activity("says"))`:                                   "",
+		`assert.same({ "†x", 3 }, test.activity("gives", { v = { "††x", "†input.n + 1" } }, { input = { n = 2 } }))`:               "",
+		`test.activity("gives", { v = "†input.n" }, { input = { m = 2 } })`:                                                        `nothing is at †input.n: give it in the context`,
 		`assert.equal("[]", test.activity("lines", { lines = {} }))`:                                                               "",
 		`assert.equal("[]", test.plan("plans/lines.lua", { input = { lines = {} } }).output)`:                                      "",
 		`assert.equal("[]", test.plan("plans/lines.lua", { context = { input = { lines = {} } } }).output)`:                        "",

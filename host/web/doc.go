@@ -91,11 +91,12 @@
 // or model. A check of no plan is one of all; {"calls","output"} is a plan itself; the values of
 // "context" count if it is given. It answers with an array of problems.
 //
-// POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with
-// "context" as the values that it may see, and answers {"status","result","error"}, done or
-// failed. It needs the role decide where the setting approve holds calls. A replay answers
-// {"context","calls","same","differences"}. Those and checks are refused (429) while as many go
-// on as runs may. The generation of a script is the digest that calls have; the answer is
+// POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with "context"
+// as the values that its expressions read and that it may see, and answers
+// {"status","result","error"}, done or failed. A call without a value for one is refused (422). It
+// needs the role decide where the setting approve holds calls. A replay answers
+// {"context","calls","same","differences"}. Those and checks are refused (429) while as many go on
+// as runs may. The generation of a script is the digest that calls have; the answer is
 // {"generation","path","sha256","source"}.
 //
 // A prompt is what a model was sent about a call, or with tick=2 for the plan of a tick; the latest

@@ -24,7 +24,7 @@ var chain = map[string]string{
 		Tool.register("add", { description = "Adds.", properties = { a = { type = "number" }, b = { type = "number" }, _output = { type = "number" } }, required = { "a" } })
 		Activity.register("add", { timeout = "3s", retries = 1 }, function(call) return call.a + (call.b or 1) end)
 		Activity.register("fail", function() return nil, { message = "no luck", code = "luck" } end)
-		Activity.register("see", function(_, context) return context.state end)
+		Activity.register("see", function(call, context) return call.v or context.state end)
 		Tool.register("think", { description = "A model's." })`,
 	"plans/chain.lua": `return {
 		context = { { type = "input", schema = { type = "object", properties = { n = { type = "number" } }, required = { "n" } } } },
@@ -405,6 +405,13 @@ func TestCall(t *testing.T) {
 	s.expect("POST", "/v1/call", `{"call":{"_tool":"add","a":41}}`, 200, `{"error":null,"result":42,"status":"done"}`)
 	s.expect("POST", "/v1/call", `{"call":{"_tool":"see"},"context":{"state":{"x":1}}}`, 200, `{"error":null,"result":{"x":1},"status":"done"}`)
 	s.expect("POST", "/v1/call", `{"call":{"_tool":"fail"}}`, 200, `{"error":{"code":"luck","message":"no luck"},"result":null,"status":"failed"}`)
+	s.expect("POST", "/v1/call", `{"call":{"_tool":"add","a":"†(†input.a * 2)"},"context":{"input":{"a":20.5}}}`, 200, `{"error":null,"result":42,"status":"done"}`)
+	s.expect("POST", "/v1/call", `{"call":{"_tool":"see","v":["††x",{"w":"†state || 7"}]}}`, 200, `{"error":null,"result":["†x",{"w":7}],"status":"done"}`)
+	s.refused("POST", "/v1/call", `{"call":{"_tool":"add","a":"†input.a"},"context":{"input":{"a":"x"}}}`, 422, "plan")
+	message := s.refused("POST", "/v1/call", `{"call":{"_tool":"add","a":"†input.a"},"context":{"input":{"b":1}}}`, 422, "plan")
+	if message != "call 1 (add): nothing is at †input.a: give it in the context" {
+		t.Error(message)
+	}
 	s.refused("POST", "/v1/call", `{"call":{"_tool":"ad"}}`, 422, "plan")
 	s.refused("POST", "/v1/call", `{"call":{"_tool":"add","a":"x"}}`, 422, "plan")
 	s.refused("POST", "/v1/call", `{"call":1}`, 400, "request")

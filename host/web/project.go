@@ -299,8 +299,8 @@ func (s project) listTools(w http.ResponseWriter, r *http.Request) error {
 
 // callBody is the body of POST /v1/call.
 type callBody struct {
-	Call    json.RawMessage `json:"call" jsonschema:"The call as a plan has it, with its _tool."`
-	Context json.RawMessage `json:"context" jsonschema:"The values that it may see, by kind."`
+	Call    json.RawMessage `json:"call" jsonschema:"The call as a plan has it, with its _tool. Its expressions refer to the context that is given."`
+	Context json.RawMessage `json:"context" jsonschema:"The values, by kind, that its expressions read and that its scopes grant it, all without scopes."`
 }
 
 // callAnswer is the outcome of an activity that was tried.

@@ -18,8 +18,8 @@ local test = {}
 ---@field calls { call: string, tool: string, status: string, error?: table, reason?: string, waiting_on?: string[] }[] of all rounds
 ---@field context obelus.Context
 
----Runs an activity: its result, or nil and the fields of the failure. A call that
----its tool refuses is raised.
+---Runs an activity: its result, or nil and the fields of the failure. References in
+---the call are to the context. A call that its tool refuses is raised.
 ---@param name string
 ---@param call? table
 ---@param context? obelus.Context
