@@ -32,7 +32,7 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 		return plan.Result{}, err
 	}
 	lookup := expr.LookupIn(kinds)
-	arguments, err := c.ResolveOnce(ctx, lookup)
+	arguments, err := plan.ResolveOnce(ctx, c, lookup)
 	if err != nil {
 		return plan.Result{}, err
 	}

@@ -425,7 +425,7 @@ func (c *Call) Resolve(ctx context.Context, lookup expr.Lookup) (map[string]any,
 
 // ResolveOnce is [Call.Resolve] where a value that is missing does not come. The error is a
 // [*PlanError] where it is about the call.
-func (c *Call) ResolveOnce(ctx context.Context, lookup expr.Lookup) (map[string]any, error) {
+func ResolveOnce(ctx context.Context, c *Call, lookup expr.Lookup) (map[string]any, error) {
 	arguments, missing, err := c.Resolve(ctx, lookup)
 	if missing != nil {
 		err = &Fault{CodeUnresolved, fmt.Errorf("%w: give it in the context", missing)}

@@ -83,9 +83,9 @@ func undecodableReason(err error) string {
 // maxExponent bounds the numbers that integers writes out.
 const maxExponent = maxMeasured
 
-// integers returns a value in which each integer is written in digits
-// alone, as encoding/json reads one: 100 in place of 1e2 or 100.0. It rewrites only numbers where
-// the schema, one of [ForDecoding], has the type integer. The value itself is not changed.
+// integers returns a value in which each integer is written in digits alone, as encoding/json reads
+// one: 100 in place of 1e2 or 100.0. It rewrites only numbers where the schema, one of
+// [ForDecoding], has the type integer. The value itself is not changed.
 func integers(v any, schema map[string]any) any {
 	switch v := v.(type) {
 	case json.Number:

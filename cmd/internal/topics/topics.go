@@ -30,8 +30,8 @@ var (
 	settings string
 )
 
-// list is what the help of the program ends with.
-const list = `{{if not .HasParent}}{{range .Commands}}{{if eq .Name "help"}}
+// topicList is the end of the program's help.
+const topicList = `{{if not .HasParent}}{{range .Commands}}{{if eq .Name "help"}}
 Additional help topics:{{range .Commands}}
   {{rpad .CommandPath .CommandPathPadding}} {{.Short}}{{end}}
 {{end}}{{end}}{{end}}`
@@ -41,7 +41,7 @@ Additional help topics:{{range .Commands}}
 func AddTo(help *cobra.Command) {
 	topics := topicCommands()
 	help.AddCommand(topics...)
-	help.Root().SetUsageTemplate(help.Root().UsageTemplate() + list)
+	help.Root().SetUsageTemplate(help.Root().UsageTemplate() + topicList)
 	commands := help.ValidArgsFunction
 	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		names, directive := commands(c, args, word)
