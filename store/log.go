@@ -354,9 +354,8 @@ type ContextInfo struct {
 	Messages int64    // number of messages, and so the newest seq
 	Created  time.Time
 
-	// Updated is when it was appended to last, to the microsecond and later than
-	// all before that. While the context is being run it may be behind, by a second or until the lease
-	// is renewed.
+	// Updated is when it was appended to last, to the microsecond and later than all before that.
+	// While the context is being run it may be behind, by a little more than a second.
 	Updated time.Time
 
 	// Bytes is the size of its messages as JSON: data, schemas and calls. Messages that a fork shares

@@ -132,6 +132,7 @@ func (l *Log) start(absolute string) error {
 	l.writer, l.readers.file = w, w.file
 	_ = l.readers.use() // it was made just now, and is not closed
 	l.queue, l.lock = make(chan *request, queueLength), newWriterLock()
+	w.writeRowsLater = func() { time.AfterFunc(tellEvery, l.tellRows) }
 	return nil
 }
 

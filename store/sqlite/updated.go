@@ -25,8 +25,8 @@ func (w *writer) readLast() error {
 	return nil
 }
 
-// tellEvery is by how much the row of a context that is being run may lag behind
-// its log. When the lease is renewed or given back it is exact.
+// tellEvery is by how much the row of a context that is being run may lag behind its log. When the
+// lease is renewed or given back it is exact.
 const tellEvery = time.Second
 
 // rowChange is the part of appends that has not been written to the row of their context yet.
@@ -92,11 +92,65 @@ func (w *writer) touch(r *request, c *ends, now time.Time, created bool) {
 		delete(w.late, b.Context)
 		c.change, c.told = rowChange{woken: b.Wake}, now
 	}
-	if c.change.isSet() && (!runs || b.Wake || now.Sub(c.told) >= tellEvery) {
-		change := w.late[b.Context]
-		change.add(c.change)
-		w.late[b.Context], c.change, c.told = change, rowChange{}, now
+	switch {
+	case !c.change.isSet():
+	case !runs || b.Wake || now.Sub(c.told) >= tellEvery:
+		w.tell(b.Context, c, now)
+	default:
+		w.putOff()
 	}
+}
+
+// tell has the change of a context's row written with the next transaction, or the present one.
+func (w *writer) tell(name string, c *ends, now time.Time) {
+	change := w.late[name]
+	change.add(c.change)
+	w.late[name], c.change, c.told = change, rowChange{}, now
+}
+
+// putOff has the changes of rows that are put off written after a while, if no append does so.
+func (w *writer) putOff() {
+	if !w.rowsPutOff {
+		w.rowsPutOff = true
+		w.writeRowsLater()
+	}
+}
+
+// tellRows writes the changes of rows that were put off some time ago. Where that fails, the next
+// transaction has them.
+func (w *writer) tellRows() error {
+	w.rowsPutOff = false
+	err := w.inPlace(func() error {
+		if err := w.refresh(); err != nil {
+			return err
+		}
+		now := time.Now()
+		for name, c := range w.contexts {
+			switch {
+			case !c.exists || !c.change.isSet():
+			case now.Sub(c.told) >= tellEvery:
+				w.tell(name, c, now)
+			default:
+				w.putOff()
+			}
+		}
+		return w.writeRows()
+	})
+	if err == nil {
+		clear(w.late)
+	}
+	return err
+}
+
+// tellRows writes the changes of rows that were put off.
+func (l *Log) tellRows() {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed || l.lock.acquire(context.Background()) != nil {
+		return
+	}
+	defer l.lock.release()
+	_ = l.writer.tellRows()
 }
 
 // writeRows writes the changes that wait for the next transaction.

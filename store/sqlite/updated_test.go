@@ -200,6 +200,27 @@ func TestUpdated_Held(t *testing.T) {
 	}
 }
 
+// TestUpdated_WithoutAppends: what was put off is in the row after a while though nothing is appended
+// any more.
+func TestUpdated_WithoutAppends(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	first, second := holds(0, 1), holds(1, 2)
+	first.Lease.For, second.Lease.For = time.Hour, time.Hour
+	appendAll(t, l, first, second)
+	if info, err := l.Info(t.Context(), "c"); err != nil || info.Standing.Done != 1 {
+		t.Fatalf("nothing was put off: %+v, %v", info.Standing, err)
+	}
+	for began := time.Now(); ; {
+		info, err := l.Info(t.Context(), "c")
+		if err == nil && info.Standing.Done == 2 && info.Bytes == 24 {
+			break
+		}
+		if err != nil || time.Since(began) > time.Minute {
+			t.Fatalf("it is still behind: %+v, %v", info, err)
+		}
+	}
+}
+
 // TestUpdated_AtClose: what was put off is in the row of its context once the log is closed.
 func TestUpdated_AtClose(t *testing.T) {
 	path := newPath(t)

@@ -38,6 +38,11 @@ type writer struct {
 	alone   string               // the context of the last append, if that was a group by itself
 	late    map[string]rowChange // changes of rows of contexts for the next transaction
 	touched []touched            // by the group
+
+	// writeRowsLater has tellRows called after a while. It is called where a change of a row is put
+	// off, once until then.
+	writeRowsLater func()
+	rowsPutOff     bool
 }
 
 // writing has the settings of the writer's connection: it does not wait for locks by itself, and
