@@ -3,10 +3,9 @@ package cmd
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
-
-	"strings"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
@@ -40,7 +39,7 @@ right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
 				if err != nil {
 					return err
 				}
-				return refusedInput(appendMessages(c.Context(), a, input, refuseListPart), inputs)
+				return refusedInput(appendMessages(c.Context(), a, input, true), inputs)
 			}
 			file := "-"
 			if len(args) > 0 {
@@ -50,7 +49,7 @@ right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
 			if err != nil {
 				return err
 			}
-			return appendMessages(c.Context(), a, messages, nil)
+			return appendMessages(c.Context(), a, messages, false)
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "append this `INPUT`, see above")
@@ -75,18 +74,17 @@ func refusedInput(err error, inputs []string) error {
 }
 
 // refuseListPart refuses input that would replace a list of the context by an object.
-func refuseListPart(ctx context.Context, a *app, name string, input []store.Message) error {
-	in := store.Resolver{Log: a.log, Context: name}
-	list, err := in.ListReplaced(ctx, store.KindPath(input[0].Kind), input[0].Instance, input[0].Data.Value)
+func refuseListPart(ctx context.Context, a *app, name string, input any) error {
+	list, err := store.Resolver{Log: a.log, Context: name}.ListReplaced(ctx, store.KindPath("input"), "", input)
 	if err != nil || list.IsZero() {
 		return err
 	}
 	return exit.Usagef("-i: %s is a list, which this would replace by an object: give the whole list, as in -i '%s:=[…]'",
-		list, strings.TrimPrefix(list.String(), store.Dagger+input[0].Kind+"."))
+		list, strings.TrimPrefix(list.String(), "†input."))
 }
 
-// appendMessages appends messages that check, if there is one, accepts for their context.
-func appendMessages(ctx context.Context, a *app, messages []store.Message, check func(context.Context, *app, string, []store.Message) error) error {
+// appendMessages appends messages, or input by -i.
+func appendMessages(ctx context.Context, a *app, messages []store.Message, isInput bool) error {
 	if len(messages) == 0 && a.context == "" { // an empty new context would become the latest one
 		return exit.Usage("there are no messages to append")
 	}
@@ -97,8 +95,8 @@ func appendMessages(ctx context.Context, a *app, messages []store.Message, check
 	if err != nil {
 		return err
 	}
-	if check != nil {
-		if err := check(ctx, a, name, messages); err != nil {
+	if isInput {
+		if err := refuseListPart(ctx, a, name, messages[0].Data.Value); err != nil {
 			return err
 		}
 	}

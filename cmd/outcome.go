@@ -14,6 +14,7 @@ import (
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/engine/lazyregexp"
+	"obelus/store"
 )
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
@@ -167,7 +168,7 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 	for _, r := range outcome.Calls {
 		for _, path := range r.WaitingOn {
 			name, isInput := strings.CutPrefix(path, "†input.")
-			if !isInput || !plainName().MatchString(name) {
+			if !isInput || !plainName().MatchString(name) || refuseListPart(context.Background(), a, outcome.Context, store.Wrap(store.MustParsePath(path), "…")) != nil {
 				return fmt.Sprintf("append it, then go on: %s resume -c %s", a.commandPrefix(), outcome.Context)
 			}
 			if part := "-i " + name + "=…"; !slices.Contains(given, part) {
@@ -178,6 +179,5 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 	return fmt.Sprintf("give it (name=text or name:=json), and go on: %s resume -c %s %s", a.commandPrefix(), outcome.Context, strings.Join(given, " "))
 }
 
-// A name that -i takes, and a shell too, as it is. A part that is a number may be a place in a
-// list, which -i gives as a whole.
-var plainName = lazyregexp.New(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
+// A name that -i takes, and a shell too, as it is.
+var plainName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.]*$`)

@@ -277,6 +277,9 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 		}
 		if a.context != "" {
 			missing = start.MissingInput(ctx, a.log, registry.Schemas...)
+			if err := refuseListPart(ctx, a, start.Context, start.Input.Value); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if missing != nil {

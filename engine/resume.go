@@ -210,6 +210,10 @@ type Round struct {
 	Tick  int
 	Plan  *plan.Plan
 	Calls []journal.Record
+
+	// Refused is why the plan can't run again by the tools, delegates and models as they are now; nil
+	// if it can. The plan is as far as it is understood then.
+	Refused *plan.PlanError
 }
 
 // Rounds gives the ticks of the newest run of a context: one, or where its plan is a function
@@ -247,7 +251,8 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	for _, event := range plans {
 		round := Round{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			if round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted); err != nil {
+			round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted)
+			if round.Refused, _ = errors.AsType[*plan.PlanError](err); err != nil && (round.Refused == nil || round.Plan == nil) {
 				return nil, err
 			}
 		}

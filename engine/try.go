@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"obelus/engine/expr"
@@ -25,14 +26,23 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 		return plan.Result{}, err
 	}
 	c := compiled.Calls[0]
-	if c.Activity == nil || c.Activity.Activity == nil {
-		return plan.Result{}, fmt.Errorf("%s is run by no activity", c.Tool)
+	refused := func(code string, err error) (plan.Result, error) {
+		return plan.Result{}, &plan.PlanError{Problems: []plan.Problem{{Call: 1, Tool: c.Tool, Severity: plan.SeverityError, Code: code, Message: err.Error()}}}
+	}
+	if c.Activity == nil || c.Activity.Activity == nil || c.AsksModel {
+		return plan.Result{}, fmt.Errorf("%s is run by no activity: what a model or a delegate answers has to be in a plan", c.Tool)
 	}
 	if kinds, err = plan.NormalizeObject(kinds, "context"); err != nil {
 		return plan.Result{}, err
 	}
 	lookup := expr.LookupIn(kinds)
-	arguments, err := plan.ResolveOnce(ctx, c, lookup)
+	arguments, missing, err := c.Resolve(ctx, lookup)
+	if missing != nil {
+		return refused(plan.CodeUnresolved, fmt.Errorf("%w: give it in the context", missing))
+	}
+	if fault, ok := errors.AsType[*plan.Fault](err); ok {
+		return refused(fault.Code, fault)
+	}
 	if err != nil {
 		return plan.Result{}, err
 	}

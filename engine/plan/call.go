@@ -423,19 +423,6 @@ func (c *Call) Resolve(ctx context.Context, lookup expr.Lookup) (map[string]any,
 	return c.WithMeta(params), nil, nil
 }
 
-// ResolveOnce is [Call.Resolve] where a value that is missing does not come. The error is a
-// [*PlanError] where it is about the call.
-func ResolveOnce(ctx context.Context, c *Call, lookup expr.Lookup) (map[string]any, error) {
-	arguments, missing, err := c.Resolve(ctx, lookup)
-	if missing != nil {
-		err = &Fault{CodeUnresolved, fmt.Errorf("%w: give it in the context", missing)}
-	}
-	if fault, ok := errors.AsType[*Fault](err); ok {
-		err = &PlanError{[]Problem{{Call: c.written, Tool: c.Tool, Severity: SeverityError, Code: fault.Code, Message: fault.Error()}}}
-	}
-	return arguments, err
-}
-
 // Template is all parameters together.
 func (c *Call) Template() *expr.Template {
 	all := &expr.Template{Object: make(map[string]*expr.Template, len(c.Params))}

@@ -93,12 +93,16 @@ func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan,
 	return p, nil
 }
 
-// CompileAccepted is [CompileRequest] of calls that were accepted once, to show them: what today's
-// tools, delegates and models refuse of them does not count.
+// CompileAccepted is [CompileRequest] of calls that were accepted once, to show them. Where today's
+// tools, delegates and models refuse some of them, it returns the plan as far as it is understood,
+// beside the error.
 func CompileAccepted(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	p, err := (&planCompiler{file: request.Name}).compile(request, registry, exists)
-	if err != nil && p != nil && !slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.Definition == nil }) {
-		err = nil
+	if p == nil || slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.Definition == nil }) { // a call is not even one
+		return nil, err
+	}
+	if err != nil {
+		p.groupLatent()
 	}
 	return p, err
 }

@@ -78,6 +78,9 @@ func (e *PlanError) Error() string {
 
 // Unwrap returns what Error names, each an error of its own.
 func (e *PlanError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	var told []error
 	for _, p := range e.Problems {
 		if p.Severity != SeverityWarning {

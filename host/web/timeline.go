@@ -180,6 +180,9 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 		if len(rounds) > 0 {
 			last = rounds[len(rounds)-1]
 		}
+		if last.Refused != nil {
+			return nil, last.Refused
+		}
 		calls, err := history.Downstream(r.Context(), journal.In(s.log, name), last.Plan, last.Calls, call)
 		return downstreamAnswer{Call: call, Calls: calls}, err
 	})

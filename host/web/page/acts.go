@@ -59,8 +59,8 @@ func equivalentOf(c caller, context, what, call string, command ...string) equiv
 	return equivalent{strings.TrimSpace(what + " " + call), commandOf(append(command, "-c", context)...), c.curl(a)}
 }
 
-// equivalentsOf returns the acts that are offered for a run, as commands.
-func equivalentsOf(v *runView, c caller) (all []equivalent) {
+// equivalentsOf returns the acts that are offered for a run, as commands. One appends the message.
+func equivalentsOf(v *runView, message map[string]any, c caller) (all []equivalent) {
 	add := func(what, call string, command ...string) {
 		all = append(all, equivalentOf(c, v.Context, what, call, command...))
 	}
@@ -77,7 +77,6 @@ func equivalentsOf(v *runView, c caller) (all []equivalent) {
 		add("release", "", "approve")
 	}
 	if v.Acts.Append {
-		message := v.sampleMessage()
 		all = append(all, equivalent{"append", "echo " + shellWord(encode(message)) + " | " + commandOf("append", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "messages"), message})})
 	}
 	if v.Acts.Resume {
@@ -90,26 +89,6 @@ func equivalentsOf(v *runView, c caller) (all []equivalent) {
 		add("cancel", "", "cancel")
 	}
 	return all
-}
-
-// sampleMessage is a message of the first value that the run waits for, or of an input. A list is
-// given as a whole.
-func (v *runView) sampleMessage() map[string]any {
-	waits, path, value := store.MustParsePath("†input.name"), store.Path{}, any("…")
-	if len(v.Acts.Waits) > 0 {
-		if first, err := store.ParsePath(v.Acts.Waits[0]); err == nil {
-			waits = first
-		}
-	}
-	path = store.KindPath(waits.Kind())
-	for _, segment := range waits.Segments() {
-		if strings.Trim(segment, "0123456789") == "" {
-			value = []any{"…"}
-			break
-		}
-		path = path.Child(segment)
-	}
-	return map[string]any{"type": "data", "kind": path.Kind(), "data": store.Wrap(path, value)}
 }
 
 // refusedError is an act that the API has refused.

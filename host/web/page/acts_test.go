@@ -388,12 +388,45 @@ func TestRun_Equivalents(t *testing.T) {
 	}
 }
 
+// TestRerun_OfOtherTools: where the scripts lack a tool of a run by now the run is shown, and nothing
+// of it runs again, nor is a fork left behind.
+func TestRerun_OfOtherTools(t *testing.T) {
+	project := maps.Clone(shop)
+	project["activities/mine.lua"] = `Activity.register("mine", function(call) return call.value end)`
+	project["plans/mine.lua"] = `return { calls = { { _tool = "mine", value = 1, _outputPath = "†state.one" }, { _tool = "echo", value = "†state.one", _outputPath = "†state.two" } } }`
+	s := serve(t, project, nil)
+	s.run("mine", "plans/mine.lua", "")
+	s.write("activities/mine.lua", `Activity.register("yours", function(call) return call.value end)`)
+	s.write("plans/mine.lua", `return { calls = {} }`)
+	if r := s.host.Reload(); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if text := textOf(find(s.page("/runs/mine").doc, "main")); !strings.Contains(text, "mine") {
+		t.Errorf("the run is shown as %s", text)
+	}
+	before := s.contexts()
+	if a := s.get("/runs/mine/rerun?from=1.2"); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("the form is there: %d", a.status)
+	}
+	if a := s.post("/runs/mine/rerun", "from", "1.2", "name", "mine-b"); a.status != http.StatusUnprocessableEntity || s.contexts() != before {
+		t.Errorf("the form was taken: %d, with %d contexts", a.status, s.contexts())
+	}
+	if a := s.get("/v1/contexts/mine/downstream?call=1.1"); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("it is said what would run again: %d", a.status)
+	}
+}
+
 // TestRun_AppendList: a form does not replace a list by a part of it, and the lines to copy give the
 // list as a whole.
 func TestRun_AppendList(t *testing.T) {
 	project := maps.Clone(shop)
 	project["plans/second.lua"] = `return { calls = { { _tool = "echo", value = "†input.items.1", _outputPath = "†state.said" } } }`
+	project["plans/year.lua"] = strings.Replace(project["plans/second.lua"], "items.1", "years.2026", 1)
 	s := serve(t, project, nil)
+	s.run("year", "plans/year.lua", `{"years": {"2025": 1}}`)
+	if text := rawText(find(s.page("/runs/year").doc, "details", "id", "equivalents")); !strings.Contains(text, `{"years":{"2026":"…"}}`) {
+		t.Errorf("the lines to copy are %s", text)
+	}
 	s.run("list", "plans/second.lua", `{"items": ["first"]}`)
 	if text := rawText(find(s.page("/runs/list").doc, "details", "id", "equivalents")); !strings.Contains(text, `{"items":["…"]}`) {
 		t.Errorf("the lines to copy are %s", text)

@@ -85,6 +85,23 @@ func schemaAt(schema any, segments []string) (of map[string]any, required bool) 
 	return of, required
 }
 
+// sampleMessage returns a message of the first value that a run waits for, or of an input. A list
+// is given as a whole.
+func (l reader) sampleMessage(ctx context.Context, name string, waits []string) (map[string]any, error) {
+	path := store.MustParsePath("†input.name")
+	if len(waits) > 0 {
+		if first, err := store.ParsePath(waits[0]); err == nil {
+			path = first
+		}
+	}
+	data := store.Wrap(path, "…")
+	list, err := store.Resolver{Log: l.Log, Context: name}.ListReplaced(ctx, store.KindPath(path.Kind()), "", data)
+	if !list.IsZero() {
+		data = store.Wrap(list, []any{"…"})
+	}
+	return map[string]any{"type": "data", "kind": path.Kind(), "data": data}, err
+}
+
 // appendAct returns the request that appends what a form gives: the values that a run waits for, or
 // a value at a path.
 func (p *Page) appendAct(r *http.Request, name string) (act, error) {

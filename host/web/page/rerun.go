@@ -58,6 +58,9 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if len(rounds) > 0 {
 		last = rounds[len(rounds)-1]
 	}
+	if last.Refused != nil {
+		return nil, nil, last.Refused
+	}
 	for _, record := range last.Calls {
 		if record.Status.Settled() {
 			v.Calls = append(v.Calls, rowOfCall(record))

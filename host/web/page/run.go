@@ -94,7 +94,11 @@ func (p *Page) run(r *http.Request) (*content, error) {
 			return nil, err
 		}
 	}
-	v.Equivalents = equivalentsOf(v, p.callerOf(r))
+	message, err := p.read.sampleMessage(ctx, a.Context, v.Acts.Waits)
+	if err != nil {
+		return nil, err
+	}
+	v.Equivalents = equivalentsOf(v, message, p.callerOf(r))
 	v.Stale = staleIn(records, p.config.Host.Generation().Digest)
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
