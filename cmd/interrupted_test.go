@@ -164,20 +164,21 @@ func TestInterrupted_SQL(t *testing.T) {
 	}
 }
 
-// callStatuses are those of the calls of a context, as the command lists them and as SQL does.
+// callStatuses are those of the calls of a context, with the times at which they are due, as the
+// command lists them and as SQL does.
 func callStatuses(t *testing.T, dir, name string) (listed, queried string) {
 	t.Helper()
 	var all [2][]string
 	for i, args := range [][]string{
 		{"calls", "--json", "-c", name},
-		{"sql", "--json", "SELECT status, error FROM calls WHERE context = '" + name + "' ORDER BY tick, position"},
+		{"sql", "--json", "SELECT status, due FROM calls WHERE context = '" + name + "' ORDER BY tick, position"},
 	} {
 		for line := range strings.Lines(obelusOutput(t, exitDone, append([]string{"-C", dir}, args...)...)) {
-			var record struct{ Status string }
+			var record struct{ Status, Due string }
 			if err := json.Unmarshal([]byte(line), &record); err != nil {
 				t.Fatal(err)
 			}
-			all[i] = append(all[i], record.Status)
+			all[i] = append(all[i], strings.TrimSpace(record.Status+" "+record.Due))
 		}
 	}
 	return strings.Join(all[0], " "), strings.Join(all[1], " ")
@@ -224,9 +225,11 @@ func TestCancelled_Pausing(t *testing.T) {
 		if status, body := post(url+"/v1/runs", `{"plan":"plans/`+tool+`-beside.json","context":"`+tool+`"}`); status != 202 {
 			t.Fatal(status, body)
 		}
-		events, err := http.Get(url + "/v1/contexts/" + tool + "/events?after=0")
-		if err != nil || !tells(events.Body, `"rests":true`) {
-			t.Fatal("no attempt has failed", err)
+		for _, event := range []string{`"rests":true`, `"tool":"slow","status":"running"`} {
+			events, err := http.Get(url + "/v1/contexts/" + tool + "/events?after=0")
+			if err != nil || !tells(events.Body, event) {
+				t.Fatalf("there was no event with %s: %v", event, err)
+			}
 		}
 		request, err := http.NewRequest(http.MethodDelete, url+"/v1/runs/"+tool, nil)
 		if err != nil {
@@ -243,6 +246,21 @@ func TestCancelled_Pausing(t *testing.T) {
 		}
 	}
 	p.ends(syscall.SIGTERM)
+}
+
+// TestCancelled_AfterCrash holds that the views say of the calls of a run that was cancelled after its
+// process had died what the command says.
+func TestCancelled_AfterCrash(t *testing.T) {
+	dir := project(t, interrupting)
+	write(t, filepath.Join(dir, "plans/mixed.json"), `{"calls": [{"_tool": "flaky", "_outputPath": "†a"}, {"_tool": "slow", "_in": "3d", "_outputPath": "†b"}, {"_tool": "slow", "_outputPath": "†c"}]}`)
+	runUntil(t, dir, "mixed", "c", "attempt 1 of 2 failed", syscall.SIGKILL)
+	obelusOutput(t, exitDone, "-C", dir, "cancel", "-c", "c")
+	if listed, queried := callStatuses(t, dir, "c"); listed != "cancelled waiting interrupted" || queried != listed {
+		t.Errorf("the calls are %s, and in SQL %s", listed, queried)
+	}
+	if got := obelusOutput(t, exitDone, "-C", dir, "contexts", "--json"); strings.Contains(got, `"waiting":`) {
+		t.Errorf("a cancelled run waits: %s", got)
+	}
 }
 
 // TestInterrupted_WhoGoesOn holds that a server goes on with what a crash or SIGTERM left, and

@@ -87,34 +87,32 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	}
 	if !held {
 		for i := range records {
-			records[i].interrupt(last)
+			records[i].standAlone(last)
 		}
 	}
 	return records, nil
 }
 
-// interrupt marks the record of a call without a holder as interrupted, or cancelled with its run.
-// In the first logs a call that was cut off with its process is cancelled.
-func (r *Record) interrupt(last Run) {
-	if r.LeftBehind() {
-		r.CutOff()
-		return
-	}
-	if last.Status == RunCancelled && (r.AwaitsRetry() || r.cutAtRest()) {
-		r.Status, r.RetryAt = Cancelled, ""
-		return
-	}
-	if last.Status == RunCancelled && r.Status == Waiting {
-		r.Due = ""
-	}
-	r.CountCut()
+// standAlone gives the record of a call the status that it has without a holder: it has failed, was
+// cancelled with its run, or was interrupted. In the first logs a call that was cut off with its
+// process is cancelled.
+func (r *Record) standAlone(last Run) {
+	cancelled := last.Status == RunCancelled
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
+	case r.LeftBehind():
+		r.CutOff()
+	case cancelled && (r.AwaitsRetry() || r.cutAtRest()):
+		r.Status, r.RetryAt = Cancelled, ""
+	case cancelled && r.Status == Waiting:
+		r.Due = ""
 	case r.cutAtRest():
 		r.Status = Interrupted
 	case !cut && r.Status != Running:
 	case r.NotIdempotent && !r.Rests:
+		r.CountCut()
 		r.Status = InDoubt
 	default:
+		r.CountCut()
 		r.Status = Interrupted
 	}
 }

@@ -69,13 +69,12 @@ func AddWait(s *store.Standing, c *Record) {
 // Schedule sets when the run of a standing is to be looked at. A run that is under way, that was
 // interrupted as its host stopped, or whose fire-and-forget calls go on, is due from when it began,
 // unless it is held. A waiting run is due at the time for which it waits, if there is one, and once
-// something has come. All others are never due. The calls of a cancelled run wait for no person and
-// no further attempt.
+// something has come. All others are never due. The calls of a cancelled run wait for nothing.
 func Schedule(s *store.Standing, began time.Time, stopped, detached bool, waitsUntil time.Time) {
 	status := RunStatus(s.Status)
 	s.Wakes, s.Due = status == RunWaiting, time.Time{}
 	if status == RunCancelled {
-		s.Held, s.Retrying = 0, 0
+		s.Waiting, s.Held, s.Retrying, s.WaitingOn = 0, 0, 0, nil
 	}
 	switch {
 	case status == RunRunning || status == RunInterrupted && stopped || detached:
