@@ -177,6 +177,17 @@ type ownForm struct{ n int }
 func (o ownForm) MarshalJSON() ([]byte, error)     { return fmt.Appendf(nil, "[%d]", o.n), nil }
 func (o *ownForm) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &[]*int{&o.n}) }
 
+// needsA takes no object without a field a.
+type needsA struct{}
+
+func (needsA) MarshalJSON() ([]byte, error) { return []byte(`{"a":1}`), nil }
+func (*needsA) UnmarshalJSON(text []byte) error {
+	if !strings.Contains(string(text), `"a":`) {
+		return errors.New("a is missing")
+	}
+	return nil
+}
+
 type level uint8
 
 func (l level) MarshalText() ([]byte, error) { return []byte(strings.Fields("low high")[l]), nil }
@@ -218,6 +229,7 @@ func TestTyped_NamesTheParameter(t *testing.T) {
 		Bytes []byte             `json:"b,omitempty"`
 		Small int32              `json:"small,omitempty"`
 		Own   []ownForm          `json:"own,omitempty"`
+		Needs needsA             `json:"needs,omitempty"`
 	}
 	a := engine.Typed(func(context.Context, parameters) (int, error) { return 0, nil })
 	registry := typedRegistry(t, "a", a)
@@ -229,6 +241,7 @@ func TestTyped_NamesTheParameter(t *testing.T) {
 		{`{"b": "%%"}`, "", "b: illegal base64 data at input byte 0"},
 		{`{"small": 3000000000}`, "call 1 (a): small: must be at most ", "small: got number 3000000000, which does not fit into 32 bits"},
 		{`{"own": [[1], [2], "x"]}`, "", "own[2]: got string, which does not fit"},
+		{`{"needs": {"b": {"c": 1}}}`, "", "needs: a is missing"},
 		{`{"b": "AP8=", "i": 1e2, "list": [{` + when + `}]}`, "", ""},
 	} {
 		params, err := store.DecodeJSON([]byte(test.params))

@@ -37,7 +37,7 @@ func decode(v, into any) error {
 }
 
 // undecodable returns the place of the part of a value that can't be decoded: with it alone the
-// decoding gives the same error as with the whole value.
+// decoding gives the same error as with the whole value, and without it another one or none.
 func undecodable(v any, wrong string, decode func(part any) error) (location []string) {
 	try := func(step string, part any, within func(part any) error) bool {
 		err := within(part)
@@ -47,14 +47,24 @@ func undecodable(v any, wrong string, decode func(part any) error) (location []s
 		location = append([]string{step}, undecodable(part, wrong, within)...)
 		return true
 	}
+	fails := func(part any) bool {
+		err := decode(part)
+		return err != nil && err.Error() == wrong
+	}
 	switch v := v.(type) {
 	case map[string]any:
+		if fails(map[string]any{}) {
+			return nil
+		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if try(name, v[name], func(part any) error { return decode(map[string]any{name: part}) }) {
 				break
 			}
 		}
 	case []any:
+		if fails([]any{}) {
+			return nil
+		}
 		for i, e := range v {
 			if try(strconv.Itoa(i), e, func(part any) error { return decode([]any{part}) }) {
 				break

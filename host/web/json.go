@@ -140,7 +140,7 @@ func checkValue(place string, v any, want reflect.Type) error {
 		var number json.Number
 		if number, fits = v.(json.Number); fits {
 			if _, err := number.Int64(); err != nil {
-				return wrong("%s must be a whole number, written with at most 18 digits", place)
+				return wrong("%s must be a whole number, written in at most 18 digits and nothing else", place)
 			}
 		}
 	case reflect.Map:

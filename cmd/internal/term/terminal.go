@@ -11,6 +11,7 @@ package term
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -130,33 +131,39 @@ func (t *Terminal) writeLine(line string) {
 	t.writeLocked(line + "\n")
 }
 
-// Error prints an error, after the program's name, and each of joined errors by itself. The further
-// lines of one error, such as those of a diff, stand as they are.
+// Error prints an error, after the program's name, and each of several errors by itself. The
+// further lines of one error, such as those of a diff, stand as they are.
 func (t *Terminal) Error(err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == joinedText(joined.Unwrap()) {
-		for _, one := range joined.Unwrap() {
-			t.Error(one)
+	for _, text := range textsOf(err) {
+		if text = strings.Trim(text, "\r\n"); text == "" {
+			continue
 		}
-		return
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			lines[i] = human.Printable(strings.TrimSuffix(line, "\r"))
+		}
+		t.writeLine(t.Paint(human.Red, "obelus: ") + strings.Join(lines, "\n"))
 	}
-	text := strings.Trim(err.Error(), "\r\n")
-	if text == "" {
-		return
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = human.Printable(strings.TrimSuffix(line, "\r"))
-	}
-	t.writeLine(t.Paint(human.Red, "obelus: ") + strings.Join(lines, "\n"))
 }
 
-// joinedText is the text of errors that [errors.Join] has joined.
-func joinedText(all []error) string {
-	var texts []string
-	for _, one := range all {
-		texts = append(texts, one.Error())
+// textsOf returns the texts of the errors of which an error consists, each on lines of its own, as
+// [errors.Join] has them. What wraps them stands before the first.
+func textsOf(err error) []string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		joined, ok := inner.(interface{ Unwrap() []error })
+		if !ok {
+			continue
+		}
+		var texts []string
+		for _, one := range joined.Unwrap() {
+			texts = append(texts, textsOf(one)...)
+		}
+		if before, found := strings.CutSuffix(err.Error(), strings.Join(texts, "\n")); found && len(texts) > 0 {
+			texts[0] = before + texts[0]
+			return texts
+		}
 	}
-	return strings.Join(texts, "\n")
+	return []string{err.Error()}
 }
 
 // Print prints a line of a script on stderr. On a terminal it can't steer it, but has its colours.
