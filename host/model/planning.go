@@ -145,7 +145,7 @@ func (m *Model) AskRequest(in AskInput) *Request {
 }
 
 // Ask asks a question of a script, and returns an answer that fits its schema. Its error is a
-// [*plan.Failure] where the model refuses.
+// [*plan.Failure] where the model refuses, or can't be reached.
 func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, error) {
 	r := m.AskRequest(in)
 	if err := m.fitsWindow(r, nil, false); err != nil {
