@@ -19,6 +19,7 @@ type typeChecker struct {
 	plan     *Plan
 	exists   Exists
 	declared map[string]any   // schemas, by the request's messages, for their kinds
+	given    []store.Message  // of the request, with data that fits the schema declared for its kind
 	writers  map[string][]int // calls, by the paths that they write
 	below    map[string]bool  // paths below which a call writes
 }
@@ -36,6 +37,10 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	for _, m := range request.Context {
 		if m.Schema != nil {
 			t.declared[m.Kind] = m.Schema
+			t.given = slices.DeleteFunc(t.given, func(before store.Message) bool { return before.Kind == m.Kind })
+		}
+		if m.Data.Set {
+			t.given = append(t.given, m)
 		}
 	}
 	for i, call := range p.Calls {
@@ -150,6 +155,9 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 			writer, where = i, above
 		}
 	}
+	if writer < 0 && t.givenAt(path, instance) {
+		return t.declaredAt(path)
+	}
 	if there, err := t.exists(path, instance); there || err != nil {
 		return schema.Possible{}
 	}
@@ -168,6 +176,14 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 	k := call.resultAt(path.Segments()[len(where.Segments()):])
 	k.Where = fmt.Sprintf("the _output of call %d (%s)", call.written, call.Tool)
 	return k
+}
+
+// givenAt reports whether the request gives a value at a path, which fits the schema that is declared
+// for its kind: it comes after whatever the log has there.
+func (t *typeChecker) givenAt(path store.Path, instance string) bool {
+	return slices.ContainsFunc(t.given, func(m store.Message) bool {
+		return m.Kind == path.Kind() && m.Instance == instance && schema.ValueAt(m.Data.Value, path.Segments()) != nil
+	})
 }
 
 // declaredAt returns the possible values of a path by the schema that the request declares for its

@@ -104,3 +104,48 @@ func TestTypes_PossibleIsSilent(t *testing.T) {
 		}
 	}
 }
+
+// TestTypes_Given: a value that the request itself gives is of the type that it declares.
+func TestTypes_Given(t *testing.T) {
+	message := func(kind, data, declared string) store.Message {
+		m := store.Message{Type: store.TypeData, Kind: kind}
+		if data != "" {
+			v, err := store.DecodeJSON([]byte(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Data = store.Some(v)
+		}
+		if declared != "" {
+			m.Schema = map[string]any{"properties": map[string]any{"a": map[string]any{"type": declared}}}
+		}
+		return m
+	}
+	wants, err := store.DecodeJSON([]byte(`{"properties": {"n": {"type": "number"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := NewRegistry()
+	if registry.Tools["wants"], err = NewTool("wants", wants); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		context []store.Message
+		exists  Exists
+		wrong   bool
+	}{
+		{"with the schema", []store.Message{message("state", `{"a": "x"}`, "string")}, EverythingExists, true},
+		{"after the schema", []store.Message{message("state", "", "string"), message("state", `{"a": "x"}`, "")}, EverythingExists, true},
+		{"before the schema", []store.Message{message("state", `{"a": 1}`, ""), message("state", "", "string")}, EverythingExists, false},
+		{"in the log alone", []store.Message{message("state", `{"b": "x"}`, "string")}, EverythingExists, false},
+		{"nowhere", []store.Message{message("state", `{"b": "x"}`, "string")}, NothingExists, true},
+		{"of the right type", []store.Message{message("state", `{"a": 1}`, "integer")}, EverythingExists, false},
+	} {
+		request := &Request{Context: test.context, Calls: []Source{{Call: map[string]any{"_tool": "wants", "n": "†state.a"}}}}
+		_, err := CompileForDisplay(request, registry, test.exists)
+		if wrong := err != nil && strings.Contains(err.Error(), "wants number"); wrong != test.wrong {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
