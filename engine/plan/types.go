@@ -178,8 +178,8 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 	return k
 }
 
-// givenAt reports whether the request gives a value at a path, which fits the schema that is declared
-// for its kind: it comes after whatever the log has there.
+// givenAt reports whether the request gives a value at a path, which fits the schema that is
+// declared for its kind: it comes after whatever the log has there.
 func (t *typeChecker) givenAt(path store.Path, instance string) bool {
 	return slices.ContainsFunc(t.given, func(m store.Message) bool {
 		return m.Kind == path.Kind() && m.Instance == instance && schema.ValueAt(m.Data.Value, path.Segments()) != nil

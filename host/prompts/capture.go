@@ -3,6 +3,7 @@ package prompts
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"obelus/engine/plan"
@@ -10,8 +11,10 @@ import (
 )
 
 // capture is the asker of all models of a run: it keeps the first request, answers nothing, and
-// ends the run.
+// ends the run. A request about other calls than the one that it is for fails, and the run goes on.
 type capture struct {
+	about string // the call; empty for any request
+
 	mu      sync.Mutex
 	stop    context.CancelFunc
 	request *model.Request
@@ -38,6 +41,9 @@ type asker struct {
 
 // Ask implements [model.Asker].
 func (a asker) Ask(ctx context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
+	if a.about != "" && !slices.Contains(r.Calls(), a.about) {
+		return nil, errors.New("the request is about other calls")
+	}
 	a.mu.Lock()
 	if a.request == nil {
 		a.request, a.config = r, a.of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -471,4 +472,55 @@ func TestAbout_NotFound(t *testing.T) {
 	if _, err := source.About(t.Context(), "absent", ""); !errors.Is(err, store.ErrNoContext) {
 		t.Error(err)
 	}
+}
+
+// TestAbout_Unsettled holds that a request can be seen before it is sent, and after a run has
+// stopped, and that a call that waits is said to.
+func TestAbout_Unsettled(t *testing.T) {
+	server := modeltest.NewServer(t)
+	server.Answer = func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "no JSON"} }
+	h := project(t, map[string]string{
+		"obelus.lua": `return { model = { url = "` + server.URL + `", model = "m", tries = 1, repairs = 0 }, approve = { "letter" } }`,
+		"plans/all.lua": `return { tools = { judge = {}, letter = {} }, calls = {
+			{ _tool = "judge", n = 1, _retries = 1, _backoff = "1h", _outputPath = "†state.a" },
+			{ _tool = "letter", n = 2, _outputPath = "†state.b" },
+			{ _tool = "letter", n = 3, _outputPath = "†state.c" },
+			{ _tool = "judge", n = "†state.c", _outputPath = "†state.d" },
+			{ _tool = "judge", n = "†input.more", _outputPath = "†state.e" },
+			{ _tool = "judge", n = 6, _in = "3d", _outputPath = "†state.f" } } }`,
+	})
+	log := memory.New()
+	request, registry, err := h.Plan("plans/all.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := h.Generation().Settings().Runner(log, registry)
+	source := prompts.Source{Generation: h.Generation(), Log: log}
+	asked := func(when string) {
+		t.Helper()
+		for call, want := range map[string]string{"1.1": `"n":1`, "1.2": `"n":2`, "1.3": `"n":3`} {
+			p, err := source.About(t.Context(), "c", call)
+			if err != nil || p.State != prompts.Computed || !slices.Equal(p.Calls, []string{call}) || !strings.Contains(strings.Join(p.Request.Blocks, "\n"), want) {
+				t.Errorf("%s, of call %s: %+v, %v", when, call, p, err)
+			}
+		}
+		for call, want := range map[string]string{"1.4": "it waits for other calls", "1.5": "it waits for †input.more", "1.6": "it waits until "} {
+			if _, err := source.About(t.Context(), "c", call); !errors.As(err, new(*prompts.NotFoundError)) || !strings.Contains(err.Error(), "no model has been asked about call "+call+" yet: "+want) {
+				t.Errorf("%s, of call %s: %v", when, call, err)
+			}
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	runner.Observe = func(r journal.Record) {
+		if r.Call == "1.1" && r.AwaitsRetry() {
+			asked("before its next attempt")
+			stop()
+		}
+	}
+	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request})
+	if err == nil && outcome.Status == journal.RunDone {
+		t.Fatalf("%+v", outcome)
+	}
+	asked("once it was interrupted")
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -38,6 +40,8 @@ type question struct {
 	calls  []string // the calls that the request was about; empty for a plan
 	keeper string   // the call whose entry has the request's usage; empty for a plan, or if there is none
 	script bool     // a script asked, by itself
+	// The record of the call that the question is about, where it has not settled; nil for others.
+	open *journal.Record
 }
 
 // name names the question for a person.
@@ -48,10 +52,24 @@ func (q *question) name() string {
 	return "the plan of tick " + strconv.Itoa(q.tick)
 }
 
+// waits says for what the call waits before a model is asked about it; empty for one that does not.
+func (q *question) waits() string {
+	if q.open == nil || q.open.Rests || q.open.Status != journal.Waiting && q.open.Status != journal.Blocked {
+		return ""
+	}
+	if due, ok := q.open.WaitsUntil(); ok {
+		return "waits until " + due.Format(time.RFC3339)
+	}
+	if len(q.open.WaitingOn) == 0 {
+		return "waits for other calls"
+	}
+	return "waits for " + strings.Join(q.open.WaitingOn, ", ")
+}
+
 // find returns the question about a call or a tick of a context; the latest one for an empty text.
 func find(ctx context.Context, log store.Reader, name, call string) (*question, error) {
 	in := journal.In(log, name)
-	records, err := in.Records(ctx)
+	records, err := in.CurrentRecords(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +92,9 @@ func find(ctx context.Context, log store.Reader, name, call string) (*question, 
 		later := r.Model != nil && (found == nil || r.Script == "" && r.Tick >= found.tick || r.Script != "" && found.script)
 		if call == r.Call || call == "" && later {
 			found, about = askedAbout(name, r, records), &records[i]
+			if !r.Status.Settled() {
+				found.open = about
+			}
 			// Calls of an earlier tick are run again where that tick had ended.
 			if next := slices.IndexFunc(plans, func(p journal.PlanEvent) bool { return p.Tick > r.Tick }); next >= 0 {
 				found.seq = plans[next].Start
@@ -230,8 +251,13 @@ func (q *question) ask(ctx context.Context, c *capture, runner *engine.Runner, f
 		})
 	}
 	from := q.calls
-	if len(from) == 0 {
-		from = []string{""}
+	if len(from) == 0 || q.open != nil {
+		from = []string{""} // a resumption makes calls that have not settled
+	}
+	if q.open != nil && q.open.Status == journal.Held {
+		if err := runner.Decide(ctx, journal.Decision{Context: fork, Call: q.open.Call}); err != nil {
+			return err
+		}
 	}
 	var err error
 	for _, call := range from {
