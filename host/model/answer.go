@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,8 +58,8 @@ func (b *batch) run(ctx context.Context) {
 		if err != nil {
 			first := b.open[0].ID
 			b.fail(func(a asked) error {
-				if text, _, long := strings.Cut(err.Error(), "\n"); long && a.ID != first {
-					return fmt.Errorf("%s (call %s has all of it)", text, first)
+				if a.ID != first {
+					return inShort(err, first)
 				}
 				return err
 			})
@@ -97,6 +98,22 @@ func (b *batch) fail(err func(asked) error) {
 		b.replies[a.at].Err = err(a)
 	}
 	b.open = nil
+}
+
+// inShort returns an error of several lines as the first of them, for a call that shares it with
+// another, which has all of it. A failure keeps what it says to a plan.
+func inShort(err error, whole string) error {
+	text, _, long := strings.Cut(err.Error(), "\n")
+	if !long {
+		return err
+	}
+	text += fmt.Sprintf(" (call %s has all of it)", whole)
+	if failure, ok := err.(*plan.Failure); ok {
+		fields := maps.Clone(failure.Fields)
+		fields["message"] = text
+		return &plan.Failure{Fields: fields}
+	}
+	return errors.New(text)
 }
 
 // askOpen asks the open questions.

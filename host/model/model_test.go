@@ -139,6 +139,15 @@ func TestAnswerAll(t *testing.T) {
 			answers: []any{errors.New("503")}, want: []string{`error 503`, `error 503`},
 		},
 		{
+			name: "an error of several lines", questions: []plan.Question{latent(t, "1.1", number), latent(t, "1.2", "")},
+			answers: []any{errors.New("none\nnear")}, want: []string{"error none\nnear", `error none (call 1.1 has all of it)`},
+		},
+		{
+			name: "a failure of several lines", questions: []plan.Question{latent(t, "1.1", number), latent(t, "1.2", "")},
+			answers: []any{&plan.Failure{Fields: map[string]any{"code": "unavailable", "message": "503\nbusy"}}},
+			want:    []string{`failure {"code":"unavailable","message":"503\nbusy"}`, `failure {"code":"unavailable","message":"503 (call 1.1 has all of it)"}`},
+		},
+		{
 			name: "an error at a repair", questions: []plan.Question{latent(t, "1.1", number), latent(t, "1.2", "")},
 			answers: []any{`{"1.2": "x"}`, plan.Faultf("budget", "too dear")}, want: []string{`fault budget: too dear`, `"x"`},
 		},
