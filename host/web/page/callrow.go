@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"obelus/engine/journal"
-	"obelus/store"
 )
 
 // callRow is a call in a list.
@@ -84,7 +83,7 @@ func resultText(r journal.Record) string {
 func failureText(r journal.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
-		message = string(store.EncodeJSON(r.Error))
+		message = encode(r.Error)
 	}
 	return message
 }

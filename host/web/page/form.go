@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"obelus/engine/numeral"
 	"obelus/store"
@@ -131,7 +130,7 @@ func (f *field) describe(of map[string]any) {
 	if choices, ok := of["enum"].([]any); ok {
 		f.Kind, f.Hint, f.Options = "choice", "", nil
 		for _, c := range choices {
-			text := string(store.EncodeJSON(c))
+			text := encode(c)
 			shown := text
 			if s, ok := c.(string); ok {
 				shown = s
@@ -144,7 +143,7 @@ func (f *field) describe(of map[string]any) {
 		{"format", ""}, {"pattern", "matches "},
 	} {
 		if v, ok := of[bound.keyword]; ok {
-			text := string(store.EncodeJSON(v))
+			text := encode(v)
 			if s, ok := v.(string); ok {
 				text = s
 			}
@@ -184,12 +183,12 @@ func isPlainObject(of map[string]any) bool {
 
 // show puts a value into the input.
 func (f *field) show(v any) {
-	text := string(store.EncodeJSON(v))
+	text := encode(v)
 	f.IsNull = v == nil
 	s, isText := v.(string)
 	switch {
 	case v == nil:
-	case f.Kind == "text" && isText && !strings.ContainsFunc(s, isControl):
+	case f.Kind == "text" && isText && s == visible(s) && !strings.ContainsAny(s, "\r\uFFFD"): // an input gives it back
 		f.Value = s
 		if strings.Contains(s, "\n") {
 			f.Kind = "lines"
@@ -214,11 +213,6 @@ func (f *field) show(v any) {
 
 // mostInput bounds a value that has an input, in bytes.
 const mostInput = 16 << 10
-
-// isControl reports whether an input of a form does not give a character back as it is.
-func isControl(r rune) bool {
-	return r < ' ' && r != '\n' && r != '\t' || r == utf8.RuneError || r == 0x7f
-}
 
 // refill puts the values of a form into the inputs, and the text of an error beside the field that
 // it names.

@@ -10,7 +10,6 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -205,11 +204,11 @@ func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
 		return p.Fail(w, r, err)
 	}
 	f.Body, f.Seen = body.whole(), body.digest()
-	var b bytes.Buffer
-	if err := p.template(r).ExecuteTemplate(&b, "frame", f); err != nil {
+	text, err := execute(p.template(r), "frame", f)
+	if err != nil {
 		return p.Fail(w, r, err)
 	}
-	return writePage(w, c.Status, unmarked(b.Bytes()))
+	return writePage(w, c.Status, unmarked(text))
 }
 
 // frame returns the frame of a view.
@@ -263,16 +262,17 @@ func (p *Page) Fail(w http.ResponseWriter, r *http.Request, err error) error {
 
 // writeStill writes a page with no pieces, and nothing of the log.
 func (p *Page) writeStill(w http.ResponseWriter, r *http.Request, f *frame, template string, data any) error {
-	var body, b bytes.Buffer
 	t := p.template(r)
-	if err := t.ExecuteTemplate(&body, template, data); err != nil {
+	body, err := execute(t, template, data)
+	if err != nil {
 		return err
 	}
-	f.Still, f.Body, f.Project, f.Assets = true, safe(body.Bytes()), p.config.Title, p.assets
-	if err := t.ExecuteTemplate(&b, "frame", f); err != nil {
+	f.Still, f.Body, f.Project, f.Assets = true, safe(body), p.config.Title, p.assets
+	text, err := execute(t, "frame", f)
+	if err != nil {
 		return err
 	}
-	return writePage(w, f.Status, unmarked(b.Bytes()))
+	return writePage(w, f.Status, unmarked(text))
 }
 
 // WriteLogin writes the page that asks for a token; message is the error of the last one.

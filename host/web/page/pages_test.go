@@ -3,6 +3,7 @@ package page_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,57 @@ func TestPages_Hostile(t *testing.T) {
 		s.check(path, s.post(path, "call", hostile, "path", hostile, "value", hostile, "from", "1.1", "name", hostile, "value:text", hostile, "raw", hostile, "back", "inbox", "token", hostile))
 	}
 	crawl(s, "/")
+}
+
+// TestPages_Invisible puts characters that can't be seen, or that change the order of others, into
+// everything that a page may show: [checkPage] finds none. What is approved as it is shown, or run
+// again, has the same characters still.
+func TestPages_Invisible(t *testing.T) {
+	const text, shown = "to 12\u202e\u2066 34\u2069\u200b\x1b[1m\u2028\u00ad\ufeff\U000e0041\ufe0f", `to 12\u202e\u2066 34\u2069\u200b\u001b[1m\u2028\u00ad\ufeff\udb40\udc41\ufe0f`
+	const plain = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f4bb \u2764\ufe0f" // Persian and emoji, which are written with joiners
+	quoted := luaText(text)
+	s := serve(t, map[string]string{
+		"obelus.lua": `return { drain = "100ms", approve = "hold" }`,
+		"activities/a.lua": `
+			Tool.register("fail", { description = ` + quoted + `, properties = { text = { type = "string", description = ` + quoted + ` } } })
+			Activity.register("fail", function() print(` + quoted + `); require("log").warn(` + quoted + `, { field = ` + quoted + ` }); error(` + quoted + `) end)
+			Tool.register("hold", { properties = { text = { type = "string", description = ` + quoted + ` }, all = { type = "object" }, choice = { enum = { ` + quoted + ` } } } })
+			Activity.register("hold", function(call) return { text = call.text, all = call.all, choice = call.choice } end)
+			Activity.register("echo", function(call) return call.text end)`,
+		"plans/a.lua": `return {
+			context = { { type = "input", schema = { type = "object", properties = { [` + quoted + `] = { description = ` + quoted + `, enum = { ` + quoted + ` } }, text = { type = "string" } } } } },
+			calls = {
+				{ _tool = "fail", text = "†input.text", _outputPath = "†state.a" },
+				{ _tool = "hold", text = "†input.text", all = "†input", choice = "†input.text", _outputPath = "†state.b" },
+				{ _tool = "echo", text = "` + plain + `", _instance = ` + quoted + `, _outputPath = "†state.c" },
+			} }`,
+	}, nil)
+	input := map[string]any{"text": text, text: text}
+	s.api(http.MethodPost, "/v1/runs", `{"context":"x","plan":"plans/a.lua","input":`+encode(input)+`}`)
+	s.await("x", journal.RunWaiting)
+	crawl(s, "/")
+	for _, path := range []string{"/inbox", "/runs/x?tab=state", "/runs/x/rerun?from=1.1", "/plans/a.lua?from=x", "/runs/x?tab=log&q=" + url.QueryEscape(shown), "/runs/x?tab=calls"} {
+		if a := s.get(path); !strings.Contains(textOf(find(a.doc, "main")), shown) {
+			t.Errorf("%s does not show %s: %s", path, shown, textOf(find(a.doc, "main")))
+		}
+	}
+	seen := s.page("/runs/x?tab=state&instance=" + url.QueryEscape(text))
+	if find(seen.doc, "option", "value", text) == nil || !strings.Contains(textOf(find(seen.doc, "div", "id", "values")), plain) {
+		t.Errorf("the instance can't be chosen, or %s is not shown as it is: %s", plain, textOf(find(seen.doc, "main")))
+	}
+	want := encode(map[string]any{"text": text, "all": input, "choice": text})
+	s.followed(s.post("/runs/x/approve", inputsOf(s.page("/inbox").doc)...))
+	s.awaitCall("x", "1.2", journal.Done)
+	if got := encode(s.value("x", "state.b")); got != want {
+		t.Errorf("approved as it was shown, the call ran with\n%+q, not\n%+q", got, want)
+	}
+	again := append(inputsOf(s.page("/runs/x/rerun?from=1.2").doc), "from", "1.2")
+	if i := slices.Index(again, "value:text"); i >= 0 {
+		again[i+1] = strings.Replace(again[i+1], "to 12", "to 13", 1)
+	}
+	s.followed(s.post("/runs/x/rerun", again...))
+	corrected := encode(strings.Replace(text, "to 12", "to 13", 1))
+	s.until("the call ran as it was corrected", func() bool { return encode(s.value("x-b", "state.b.text")) == corrected })
 }
 
 // check holds an answer to have no element of hostile text.

@@ -73,11 +73,44 @@ func unmarked(text []byte) []byte {
 
 // render executes a view's template, and finds its pieces.
 func (p *Page) render(r *http.Request, c *content) (*rendered, error) {
-	var b bytes.Buffer
-	if err := p.template(r).ExecuteTemplate(&b, c.Template, c.Data); err != nil {
+	text, err := execute(p.template(r), c.Template, c.Data)
+	if err != nil {
 		return nil, err
 	}
-	return findPieces(b.Bytes())
+	return findPieces(text)
+}
+
+// execute returns the HTML of a template, with marks. All texts that are shown are [visible].
+func execute(t *template.Template, name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, name, data); err != nil {
+		return nil, err
+	}
+	return visibleHTML(b.Bytes()), nil
+}
+
+// visibleHTML is [visible] for the texts of HTML that a template has made. Tags and marks stay as
+// they are: they have the values that forms send.
+func visibleHTML(text []byte) []byte {
+	var b bytes.Buffer
+	for len(text) > 0 {
+		n := bytes.IndexAny(text, "<\x00")
+		if n < 0 {
+			n = len(text)
+		}
+		b.WriteString(visible(string(text[:n])))
+		if text = text[n:]; len(text) == 0 {
+			break
+		}
+		end := byte('>') // which is escaped in the values of attributes
+		if text[0] == 0 {
+			end = 0
+		}
+		n = bytes.IndexByte(text[1:], end) + 2
+		b.Write(text[:n])
+		text = text[n:]
+	}
+	return b.Bytes()
 }
 
 // findPieces finds the pieces and lists of a text with marks.

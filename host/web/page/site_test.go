@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -319,6 +320,9 @@ func textOf(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
+// invisible matches the control characters and invisible ones that no text needs.
+var invisible = regexp.MustCompile(`[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\x{ad}\x{200b}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2060}-\x{206f}\x{feff}\x{e0000}-\x{e007f}]`)
+
 // checkPage holds a page to what all pages have in common: nothing that its policy forbids, each id
 // once, a name for each input, one heading of the first level.
 func checkPage(t testing.TB, path string, a answer) {
@@ -329,6 +333,15 @@ func checkPage(t testing.TB, path string, a answer) {
 	}
 	if strings.Contains(a.text, "\x00") || strings.Contains(a.text, "ZgotmplZ") || strings.Contains(a.text, "%!") {
 		wrong("a mark, a refused value or a wrong format is in its text")
+	}
+	for n := range a.doc.Descendants() {
+		shown := attr(n, "title") + attr(n, "aria-label")
+		if n.Type == html.TextNode {
+			shown = n.Data
+		}
+		if invisible.MatchString(shown) {
+			wrong("%+q has characters that can't be seen", shown)
+		}
 	}
 	ids, labels, headings := map[string]bool{}, map[string]bool{}, 0
 	for e := range elements(a.doc) {

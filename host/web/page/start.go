@@ -132,7 +132,7 @@ func (p starter) startOf(r *http.Request) (*startView, error) {
 	v.Fields = fieldsOf(schema, given)
 	v.NoSchema = len(v.Fields) == 0
 	if object, ok := given.(map[string]any); ok && (v.NoSchema || !covers(v.Fields, object)) {
-		v.Raw = string(store.EncodeJSON(given))
+		v.Raw = encode(given)
 	}
 	if about.Graph != nil && len(about.Graph.Nodes) > 0 {
 		drawn := drawPlan(about.Graph)

@@ -198,7 +198,7 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 			break
 		}
 		read++
-		if row := logRowOf(m, left); v.Query == "" || containsFold(string(store.EncodeJSON(m)), v.Query) {
+		if row := logRowOf(m, left); v.Query == "" || containsFold(encode(m), visible(v.Query)) {
 			out.Rows = append(out.Rows, row)
 		}
 	}
@@ -217,7 +217,7 @@ func logRowOf(m *store.Message, left *room) logRow {
 		row.Tool, _ = producer["_tool"].(string)
 	}
 	if m.Data.Set {
-		row.Text = cutText(string(store.EncodeJSON(m.Data.Value)), 300)
+		row.Text = cutText(encode(m.Data.Value), 300)
 		if store.SizeOf(m.Data.Value) > lineLength && left.characters > 0 {
 			n := left.treeOf(row.Kind, "", m.Data.Value, "")
 			row.Tree = &n

@@ -62,6 +62,7 @@ func funcs(base string) template.FuncMap {
 		"dict":      dict,
 		"add":       func(a, b int) int { return a + b },
 		"shape":     shape,
+		"visible":   visible,
 		"usage":     usageText,
 		"join":      strings.Join,
 	}

@@ -79,11 +79,11 @@ func makeNode(key, path string, v any, picked string, depth int, left *room) nod
 		}
 	case string:
 		most := max(0, min(mostText, left.characters))
-		if n.Text = string(store.EncodeJSON(cutText(v, most))); len(v) > most {
-			n.Text = string(store.EncodeJSON(cutText(v, most))) + " (" + numeral.Size(int64(len(v))) + ")"
+		if n.Text = encode(cutText(v, most)); len(v) > most {
+			n.Text = encode(cutText(v, most)) + " (" + numeral.Size(int64(len(v))) + ")"
 		}
 	default:
-		n.Text = cutText(string(store.EncodeJSON(v)), mostText)
+		n.Text = cutText(encode(v), mostText)
 	}
 	left.characters -= len(n.Text) + len(key)
 	n.Open = depth < 2 && n.Count <= 30 || n.holdsPicked()
