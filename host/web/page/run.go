@@ -99,7 +99,7 @@ func (p *Page) run(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	v.Equivalents = equivalentsOf(v, message, p.callerOf(r))
-	v.Stale = staleIn(records, p.config.Host.Generation().Digest)
+	v.Stale = staleIn(records, p.config.Host.Generation())
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
 	}
@@ -207,9 +207,18 @@ func (l reader) fillKin(ctx context.Context, v *runView, info store.ContextInfo)
 	return err
 }
 
-// staleIn reports whether calls ran with other scripts than those that are loaded.
-func staleIn(records []journal.Record, digest string) bool {
-	return slices.ContainsFunc(records, func(r journal.Record) bool { return r.Generation != "" && r.Generation != digest })
+// staleIn reports whether calls ran with other scripts than those with which they would run now.
+func staleIn(records []journal.Record, g *host.Generation) bool {
+	type code struct{ digest, script string }
+	current := map[code]bool{}
+	return slices.ContainsFunc(records, func(r journal.Record) bool {
+		of := code{r.Generation, r.Script}
+		if r.Generation == "" || current[of] {
+			return false
+		}
+		current[of] = g.RunsCode(r.Generation, r.Script)
+		return !current[of]
+	})
 }
 
 // momentOf describes the message at a seq.

@@ -114,7 +114,7 @@ func (p *Page) source(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := sourceView{script: shown, Present: shown.Generation == p.config.Host.Generation().Digest}
+	v := sourceView{script: shown, Present: p.config.Host.Generation().RunsCode(shown.Generation, shown.Path)}
 	if from := r.URL.Query().Get("from"); from != "" {
 		before, err := read(from)
 		if err != nil {

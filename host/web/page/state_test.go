@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -386,6 +388,55 @@ func TestScripts_Figures(t *testing.T) {
 	if later, _, err := figures.ByScript(t.Context(), time.Now().Add(lookup.FiguresSpan)); err != nil || len(later) != 0 {
 		t.Errorf("a day later they are %v, %v", later, err)
 	}
+}
+
+// TestRun_Stale holds when a run is said to have run with other scripts: once a file that its calls
+// ran with has changed, and not because the plan's own file was one of them.
+func TestRun_Stale(t *testing.T) {
+	const plan = `Activity.register("own", function() return require("one")() end)
+		return { calls = { { _tool = "own", _outputPath = "†state.n" }, { _tool = "echo", value = 1, _outputPath = "†state.m" } } }`
+	s := serve(t, map[string]string{
+		"activities/echo.lua": `Activity.register("echo", function(call) return call.value end)`, "lib/one.lua": `return function() return 1 end`,
+		"plans/own.lua": plan, "plans/echo.lua": `return { calls = { { _tool = "echo", value = 1, _outputPath = "†state.m" } } }`,
+	}, nil)
+	s.run("own", "plans/own.lua", "")
+	s.run("echo", "plans/echo.lua", "")
+	source := ""
+	for a := range elements(find(s.page("/runs/own?sel=1.1").doc, "aside")) {
+		if textOf(a) == "plans/own.lua" && a.Data == "a" {
+			source = attr(a, "href")
+		}
+	}
+	check := func(when string, own, echo bool) {
+		t.Helper()
+		for name, want := range map[string]bool{"own": own, "echo": echo} {
+			if text := textOf(find(s.page("/runs/"+name).doc, "div", "id", "head")); strings.Contains(text, "the scripts have changed since") != want {
+				t.Errorf("%s, the page of %s says %s", when, name, text)
+			}
+		}
+		if text := textOf(find(s.page(source).doc, "main")); strings.Contains(text, "as it is loaded") == own || strings.Contains(text, "other scripts are loaded now") != own {
+			t.Errorf("%s, the source says %s", when, text)
+		}
+	}
+	check("with nothing changed", false, false)
+	s.write("plans/own.lua", plan+" -- changed")
+	check("with another plan", true, false)
+	s.write("plans/own.lua", plan)
+	check("with the plan as it was", false, false)
+	s.write("lib/one.lua", `return function() return 2 end`)
+	if err := s.host.Reload().Err; err != nil {
+		t.Fatal(err)
+	}
+	check("with another module", true, true)
+	s.write("lib/one.lua", `return function() return 1 end`)
+	if err := s.host.Reload().Err; err != nil {
+		t.Fatal(err)
+	}
+	check("with the module as it was", false, false)
+	if err := os.Remove(filepath.Join(s.dir, "plans", "own.lua")); err != nil {
+		t.Fatal(err)
+	}
+	check("without the plan", true, false)
 }
 
 // TestOutput_AtEachSeq shows the output of a run as of the moment that it was done, and none before.
