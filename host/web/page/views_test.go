@@ -246,3 +246,25 @@ func TestBrowser_NoScripts(t *testing.T) {
 	b.do(clicked(`button[data-decide="approve"]`))
 	s.await("refund-1", journal.RunDone)
 }
+
+// receipts is a project whose names are as long as those of many projects.
+var receipts = map[string]string{
+	"activities/a.lua": `Activity.register("requestReceiptOfPayment", function(call) return { total = call.amountThatWasPaidByTheCustomer } end)`,
+	"plans/a.lua":      `return { calls = { { _tool = "requestReceiptOfPayment", amountThatWasPaidByTheCustomer = 12, _outputPath = "†state.customers.receipts.newest.payment.document" } } }`,
+}
+
+// TestBrowser_Panel holds that the values at the side of a run have room beside or below their names.
+func TestBrowser_Panel(t *testing.T) {
+	s := serve(t, receipts, nil)
+	s.run("a", "plans/a.lua", "")
+	b := open(t, s, "/runs/a?sel=1.1")
+	for _, width := range []int64{400, 1280} {
+		b.viewport(width, 800)
+		if narrow := script[[]string](b, `[...document.querySelectorAll("#panel dd")].filter((e) => e.clientWidth < 0.55 * e.parentElement.clientWidth).map((e) => e.parentElement.textContent)`); len(narrow) > 0 {
+			t.Errorf("in a window of %d pixels there is no room for the values of %q", width, narrow)
+		}
+		if wrote := script[float64](b, `(() => { const e = [...document.querySelectorAll("#panel dd")].at(-1); return e.clientWidth / e.parentElement.clientWidth })()`); wrote < 1 {
+			t.Errorf("in a window of %d pixels what the call wrote has %.2f of the width", width, wrote)
+		}
+	}
+}
