@@ -150,7 +150,7 @@ func timelineOf(a address, records []journal.Record, rounds []engine.Round, paus
 		}
 		v.Rows = append(v.Rows, bar)
 	}
-	v.Height = len(v.Rows)*barRow + 8
+	v.Height = len(v.Rows) * barRow
 	return v
 }
 

@@ -268,3 +268,24 @@ func TestBrowser_Panel(t *testing.T) {
 		}
 	}
 }
+
+// TestBrowser_Timeline holds that the names of calls are whole, and beside or above their bars.
+func TestBrowser_Timeline(t *testing.T) {
+	s := serve(t, receipts, nil)
+	s.run("a", "plans/a.lua", "")
+	b := open(t, s, "/runs/a?tab=timeline&group=tool")
+	for _, width := range []int64{400, 1280} {
+		b.viewport(width, 800)
+		if cut := script[[]string](b, `[...document.querySelectorAll(".bars li a")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)`); len(cut) > 0 {
+			t.Errorf("in a window of %d pixels the names of %q are cut", width, cut)
+		}
+		if over := script[bool](b, `(() => {
+			const text = document.createRange(), bar = document.querySelector(".bars rect").getBoundingClientRect();
+			text.selectNode(document.querySelector(".bars li a").firstChild);
+			const name = text.getBoundingClientRect();
+			return name.bottom > bar.top && name.right > bar.left;
+		})()`); over {
+			t.Errorf("in a window of %d pixels a name is over its bar", width)
+		}
+	}
+}
