@@ -272,6 +272,13 @@ document.addEventListener("click", (event) => {
   for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
+// A menu that would stand out of the window opens further to the left.
+document.addEventListener("toggle", (event) => {
+  const menu = event.target.matches("details.menu[open]") && find(":scope > div", event.target);
+  const over = menu ? menu.getBoundingClientRect().right + 8 - root.clientWidth : 0;
+  if (over > 0) menu.style.left = `${menu.offsetLeft - over}px`;
+}, true);
+
 // --- the graph ---
 
 function zoom(by) {
