@@ -14,6 +14,7 @@ import (
 
 	"obelus/engine/lazyregexp"
 	"obelus/engine/numeral"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -75,22 +76,8 @@ func Wrap(text string) string {
 	return b.String()
 }
 
-// WithoutControls returns JSON in which the characters that steer a terminal, or change the order
-// in which text is shown, are escaped. JSON itself escapes only those below the blank.
-func WithoutControls(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// JSON returns a value as JSON on one line, without control characters.
-func JSON(v any) string { return WithoutControls(string(store.EncodeJSON(v))) }
+// JSON returns a value as JSON on one line, in which all that it holds is visible.
+func JSON(v any) string { return visible.Text(string(store.EncodeJSON(v))) }
 
 // Printable replaces the characters of a line that move a terminal's cursor.
 func Printable(line string) string {

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/term"
 
 	"obelus/cmd/internal/human"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -81,7 +82,7 @@ func (t *Terminal) Value(v any) error {
 		if err := json.Indent(&b, text, "", "  "); err == nil {
 			text = b.Bytes()
 		}
-		return t.Line(human.WithoutControls(string(text)))
+		return t.Line(visible.Text(string(text)))
 	}
 	return t.Line(string(text))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"obelus/engine/numeral"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -188,7 +189,7 @@ func (f *field) show(v any) {
 	s, isText := v.(string)
 	switch {
 	case v == nil:
-	case f.Kind == "text" && isText && s == visible(s) && !strings.ContainsAny(s, "\r\uFFFD"): // an input gives it back
+	case f.Kind == "text" && isText && s == visible.Text(s) && !strings.ContainsAny(s, "\r\uFFFD"): // an input gives it back
 		f.Value = s
 		if strings.Contains(s, "\n") {
 			f.Kind = "lines"

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"obelus/engine/visible"
 )
 
 // A view marks the parts of it that change: a piece is an element with an id, and a list is an
@@ -80,7 +82,8 @@ func (p *Page) render(r *http.Request, c *content) (*rendered, error) {
 	return findPieces(text)
 }
 
-// execute returns the HTML of a template, with marks. All texts that are shown are [visible].
+// execute returns the HTML of a template, with marks. All texts that are shown are visible, see
+// [visible.Text].
 func execute(t *template.Template, name string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, name, data); err != nil {
@@ -89,8 +92,8 @@ func execute(t *template.Template, name string, data any) ([]byte, error) {
 	return visibleHTML(b.Bytes()), nil
 }
 
-// visibleHTML is [visible] for the texts of HTML that a template has made. Tags and marks stay as
-// they are: they have the values that forms send.
+// visibleHTML is [visible.Text] for the texts of HTML that a template has made. Tags and marks stay
+// as they are: they have the values that forms send.
 func visibleHTML(text []byte) []byte {
 	var b bytes.Buffer
 	for len(text) > 0 {
@@ -98,7 +101,7 @@ func visibleHTML(text []byte) []byte {
 		if n < 0 {
 			n = len(text)
 		}
-		b.WriteString(visible(string(text[:n])))
+		b.WriteString(visible.Text(string(text[:n])))
 		if text = text[n:]; len(text) == 0 {
 			break
 		}

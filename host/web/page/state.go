@@ -7,6 +7,7 @@ import (
 
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -198,7 +199,7 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 			break
 		}
 		read++
-		if row := logRowOf(m, left); v.Query == "" || containsFold(encode(m), visible(v.Query)) {
+		if row := logRowOf(m, left); v.Query == "" || containsFold(encode(m), visible.Text(v.Query)) {
 			out.Rows = append(out.Rows, row)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"obelus/engine/numeral"
+	"obelus/engine/visible"
 	"obelus/host/web/internal/mount"
 )
 
@@ -62,7 +63,7 @@ func funcs(base string) template.FuncMap {
 		"dict":      dict,
 		"add":       func(a, b int) int { return a + b },
 		"shape":     shape,
-		"visible":   visible,
+		"visible":   visible.Text,
 		"usage":     usageText,
 		"join":      strings.Join,
 	}

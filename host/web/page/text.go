@@ -6,13 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"obelus/engine/journal"
 	"obelus/engine/numeral"
 	"obelus/engine/plan"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -52,8 +51,8 @@ func ago(text string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339Nano), t.Format("2006-01-02 15:04:05.000 MST"), shown))
 }
 
-// encode returns a value as JSON, in which the characters are escaped that [visible] escapes.
-func encode(v any) string { return visible(string(store.EncodeJSON(v))) }
+// encode returns a value as JSON, in which the characters are escaped that [visible.Text] escapes.
+func encode(v any) string { return visible.Text(string(store.EncodeJSON(v))) }
 
 // lineLength is how much of a value is shown on one line.
 const lineLength = 120
@@ -74,40 +73,6 @@ func cutText(text string, most int) string {
 		}
 	}
 	return text
-}
-
-// visible returns a text in which control characters, invisible ones, and those that change the
-// order of others are escaped as JSON escapes them: \u202e. JSON stays the same JSON.
-func visible(text string) string {
-	var b strings.Builder
-	done, before := 0, rune(0)
-	for i, r := range text {
-		if !isHidden(before, r) {
-			before = r
-			continue
-		}
-		b.WriteString(text[done:i])
-		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-		done, before = i+utf8.RuneLen(r), 0
-	}
-	return b.String() + text[done:]
-}
-
-// isHidden reports whether a character that follows another one is escaped. Joiners and variation
-// selectors are left where they belong, in words and emoji: one of each after a character that is
-// not ASCII, whose shape they choose.
-func isHidden(before, r rune) bool {
-	if r < utf8.RuneSelf {
-		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
-	}
-	const nonJoiner, joiner = 0x200c, 0x200d
-	selects := unicode.Is(unicode.Variation_Selector, r)
-	if selects || r == nonJoiner || r == joiner {
-		return before < utf8.RuneSelf || before == nonJoiner || before == joiner || selects && unicode.Is(unicode.Variation_Selector, before)
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // shape returns the sign that stands before a status, so that colour is never alone.
