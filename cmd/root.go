@@ -102,8 +102,8 @@ func checkGlobals(a *app, c *cobra.Command) error {
 			return exit.Usagef("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)
 		}
 	}
-	if !c.Flags().Changed("context") {
-		return nil
+	if err := usage.CheckEmpty(c); err != nil || !c.Flags().Changed("context") {
+		return err
 	}
 	if instead, ok := commandsWithoutContext[c.Name()]; ok {
 		return exit.Usagef("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))

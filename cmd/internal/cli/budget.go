@@ -9,17 +9,22 @@ import (
 )
 
 // ParseBudget parses the value of --budget: an amount in US dollars, or tokens=N, requests=N,
-// cost=USD with commas between them. An empty text has no limits.
+// cost=USD with commas between them. An empty text, for no flag, has no limits.
 func ParseBudget(text string) (limits plan.Budget, err error) {
 	if text == "" {
 		return limits, nil
 	}
 	wrong := exit.Usagef("--budget %s: it is an amount in US dollars, such as 0.50, or tokens=N, requests=N, cost=USD with commas between them", text)
+	given := map[string]bool{}
 	for _, part := range strings.Split(text, ",") {
 		name, amount, named := strings.Cut(part, "=")
 		if !named {
 			name, amount = "cost", part
 		}
+		if given[name] {
+			return plan.Budget{}, exit.Usagef("--budget %s: %s is bounded twice: give one bound (an amount without a name is the cost)", text, name)
+		}
+		given[name] = true
 		n := 0
 		switch name {
 		case "cost":

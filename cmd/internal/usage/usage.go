@@ -106,6 +106,9 @@ func FlagError(c *cobra.Command, err error) error {
 	}
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
+		if bad.GetValue() == "" {
+			return emptyFlag(bad.GetFlag())
+		}
 		name := bad.GetFlag().Name
 		return exit.Usagef("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))
 	}
@@ -119,6 +122,24 @@ func FlagError(c *cobra.Command, err error) error {
 		}
 	}
 	return exit.Usage(where + err.Error() + near)
+}
+
+// CheckEmpty returns an error for a flag that was given without a value, as by a variable of the
+// shell that is not set: the command would do what it does without the flag.
+func CheckEmpty(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		switch kind, value := f.Value.Type(), f.Value.String(); {
+		case err != nil:
+		case kind == "string" && value == "", kind == "stringSlice" && value == "[]":
+			err = emptyFlag(f)
+		}
+	})
+	return err
+}
+
+func emptyFlag(f *pflag.Flag) error {
+	value, help := pflag.UnquoteUsage(f)
+	return exit.Usagef("--%s is empty: give one, or leave the flag out\n  --%[1]s %s: %s", f.Name, value, help)
 }
 
 // CheckWords returns an error for a word in a flag's list that is not known.
