@@ -178,8 +178,8 @@ func (l *loader) loadSettings() {
 		g.states = sync.Pool{} // earlier states have other settings
 	}()
 	if _, ok := g.sources[SettingsFile]; !ok {
-		for _, e := range g.settings.checkModels(g.config.UseModel, g.config.Budget) {
-			l.fail(&ScriptError{Message: e.message})
+		if err := g.settings.checkModels(g.config.UseModel, g.config.Budget); err != nil {
+			l.fail(err)
 		}
 		return
 	}
@@ -206,7 +206,13 @@ func (l *loader) loadSettings() {
 	}
 	settings, wrong := readSettings(value)
 	if len(wrong) == 0 {
-		wrong = settings.checkModels(g.config.UseModel, g.config.Budget)
+		switch err := settings.checkModels(g.config.UseModel, g.config.Budget).(type) {
+		case nil:
+		case *settingError:
+			wrong = append(wrong, err)
+		default:
+			l.fail(err)
+		}
 	}
 	for _, e := range wrong {
 		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})

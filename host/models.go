@@ -160,24 +160,35 @@ func readModelTable(place, name string, table map[string]any) (model.Config, err
 }
 
 // checkModels applies the program's choices in place of the settings, and makes sure that the
-// default model is among the models, and that a bound on the cost means something.
-func (s *Settings) checkModels(use string, budget plan.Budget) []*settingError {
+// default model is among the models, and that a bound on the cost means something. The error is a
+// [*settingError], or a [*ScriptError] without a place about a choice of the program, which names
+// the flag of the command that makes it.
+func (s *Settings) checkModels(use string, budget plan.Budget) error {
 	s.Model = cmp.Or(use, s.Model)
 	s.Budget = plan.Budget{
 		Requests: cmp.Or(budget.Requests, s.Budget.Requests), Tokens: cmp.Or(budget.Tokens, s.Budget.Tokens), Cost: cmp.Or(budget.Cost, s.Budget.Cost),
 	}
-	if s.Model != "" && !s.hasModel(s.Model) {
+	inline := s.Model != "" && !s.hasModel(s.Model)
+	if inline {
 		if err := s.addInline(); err != nil {
-			return []*settingError{{[]string{"model"}, err.Error()}}
+			if use != "" {
+				return flagError("--%s", err) // which begins with "model"
+			}
+			return &settingError{[]string{"model"}, err.Error()}
 		}
 	}
-	if err := s.checkBudget(); err != nil {
-		return []*settingError{{[]string{"budget"}, err.Error()}}
+	if err := s.checkBudget(budget.Cost > 0, inline && use != ""); err != nil {
+		return err
 	}
 	if err := s.checkNames(s.Allow, "allow"); err != nil {
-		return []*settingError{err}
+		return err
 	}
 	return nil
+}
+
+// flagError returns the error about the value of a flag of the command, which the text names.
+func flagError(format string, args ...any) *ScriptError {
+	return &ScriptError{Message: fmt.Sprintf(format, args...)}
 }
 
 // addInline adds the default model, which a text like "openai/gpt-5-mini" describes.
@@ -205,14 +216,22 @@ func (s *Settings) hasModel(name string) bool {
 	return slices.ContainsFunc(s.Models, func(c model.Config) bool { return c.Name == name })
 }
 
-// checkBudget refuses a bound on the cost that a model without a price would never reach.
-func (s *Settings) checkBudget() error {
+// checkBudget refuses a bound on the cost that a model without a price would never reach. The
+// arguments report whether flags give the bound, and a default model that the settings lack.
+func (s *Settings) checkBudget(boundByFlag, modelByFlag bool) error {
 	if s.Budget.Cost == 0 {
 		return nil
 	}
+	const hint = "describe it in models with price = { input = …, output = … }, in US dollars for a million tokens"
 	for _, c := range s.Models {
-		if c.Price == nil && c.Provider != "openrouter" {
-			return fmt.Errorf("budget.cost bounds the cost, and model %q has no price: give it price = { input = …, output = … }, in US dollars for a million tokens", c.Name)
+		switch {
+		case c.Price != nil || c.Provider == "openrouter":
+		case boundByFlag:
+			return flagError("--budget bounds the cost, and model %q has no price: %s, or bound tokens=N or requests=N", c.Name, hint)
+		case modelByFlag && c.Name == s.Model:
+			return flagError("--model %s has no price, and the setting budget.cost bounds the cost: %s", c.Name, hint)
+		default:
+			return &settingError{[]string{"budget"}, fmt.Sprintf("budget.cost bounds the cost, and model %q has no price: %s", c.Name, hint)}
 		}
 	}
 	return nil

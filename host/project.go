@@ -87,9 +87,10 @@ type Config struct {
 	Model plan.Model
 
 	// UseModel is the name of the default model, in place of the setting model; empty for that.
+	// An error about it names --model, the flag of the command.
 	UseModel string
 
-	// Budget replaces the setting budget as far as it is set.
+	// Budget replaces the setting budget as far as it is set. An error about it names --budget.
 	Budget plan.Budget
 
 	// Asker returns what answers the requests to a model of the settings in place of its client: a

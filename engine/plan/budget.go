@@ -45,11 +45,11 @@ func (a *Account) Allow() error {
 	b, s := a.budget, a.spent
 	switch tokens := s.Input + s.Output; {
 	case b.Requests > 0 && s.Requests+a.reserved >= b.Requests:
-		return Faultf(CodeBudget, "the run's budget for models is spent: it has sent %d requests, and may send %d (setting budget.requests)", s.Requests+a.reserved, b.Requests)
+		return Faultf(CodeBudget, "the run's budget for models is spent: it has sent %d requests, and may send %d (setting budget.requests, or --budget)", s.Requests+a.reserved, b.Requests)
 	case b.Tokens > 0 && tokens >= b.Tokens:
-		return Faultf(CodeBudget, "the run's budget for models is spent: it has used %d tokens, and may use %d (setting budget.tokens)", tokens, b.Tokens)
+		return Faultf(CodeBudget, "the run's budget for models is spent: it has used %d tokens, and may use %d (setting budget.tokens, or --budget)", tokens, b.Tokens)
 	case b.Cost > 0 && s.Cost != nil && *s.Cost >= b.Cost:
-		return Faultf(CodeBudget, "the run's budget for models is spent: it has cost %s USD, and may cost %s (setting budget.cost)", dollars(*s.Cost), dollars(b.Cost))
+		return Faultf(CodeBudget, "the run's budget for models is spent: it has cost %s USD, and may cost %s (setting budget.cost, or --budget)", dollars(*s.Cost), dollars(b.Cost))
 	}
 	a.reserved++
 	return nil
