@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,9 +51,13 @@ func listModels(ctx context.Context, a *app, check bool) error {
 	if check {
 		header = append(header, "ANSWER", "MODE", "TIME", "TOKENS")
 	}
+	models := settings.Models
+	if i := slices.IndexFunc(models, func(c model.Config) bool { return c.Name == settings.Model }); i > 0 {
+		models = slices.Concat(models[i:i+1], models[:i], models[i+1:])
+	}
 	var rows [][]string
 	var failed error
-	for _, c := range settings.Models {
+	for _, c := range models {
 		full := c.WithDefaults()
 		row := []string{full.Name, cmp.Or(full.Provider, "-"), full.Model, full.URL, keyState(full)}
 		if full.Name == settings.Model {
