@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,7 +72,8 @@ func listModels(ctx context.Context, a *app, check bool) error {
 			}
 			if tried.err != nil {
 				failed = exit.Failed
-				a.term.Error(fmt.Errorf("model %s: %w", full.Name, tried.err))
+				name := fmt.Sprintf("model %q: ", full.Name)
+				a.term.Error(errors.New(name + strings.TrimPrefix(tried.err.Error(), name)))
 			}
 			row = append(row, tried.cells()...)
 			tried.addTo(object)

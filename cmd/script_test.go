@@ -55,7 +55,7 @@ func provider(t *testing.T) func(*testscript.TestScript, bool, []string) {
 			ts.Fatalf("usage: provider answers")
 		}
 		lines := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
-		faults := map[string]modeltest.Fault{"!schema": modeltest.RefusesSchema, "!unauthorized": modeltest.Unauthorized, "!refuses": modeltest.Refuses}
+		faults := map[string]modeltest.Fault{"!schema": modeltest.RefusesSchema, "!unauthorized": modeltest.Unauthorized, "!refuses": modeltest.Refuses, "!slow": modeltest.Slow}
 		server := modeltest.NewServer(t)
 		line := func(r *modeltest.Request) string {
 			if r.Number > len(lines) {

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -440,11 +441,18 @@ func TestClient_Cancelled(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, nil)
 		defer cancel()
 		_, err := s.Ask(ctx, question(), nil)
-		if err == nil || !strings.HasPrefix(err.Error(), `model "wise": while it waited for the answer: context deadline exceeded`) {
+		want := `model "wise": no answer from ` + s.server.URL + ` within 1s: is the server at work, and url right? A slow model needs a larger timeout`
+		if err == nil || err.Error() != want || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		if n := len(s.server.Requests()); n != 1 {
 			t.Errorf("%d requests", n)
+		}
+		s.faults(modeltest.NoFault, modeltest.Stuck)
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err = s.Ask(ctx, question(), nil); err == nil || !strings.Contains(err.Error(), " was not complete within 2s: a slow model needs a larger timeout") {
+			t.Error(err)
 		}
 	})
 }

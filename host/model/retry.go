@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"obelus/engine/plan"
@@ -47,6 +48,25 @@ type failure struct {
 	after       time.Duration // that the provider asks to wait; negative if it does not
 	begun       bool          // the provider had begun to answer, which it may charge for
 	emptyStream bool          // the stream ended in order and without a word
+	late        bool          // the time of the question was over before the answer came
+}
+
+// lateError is the error of a question whose time is over. To errors.Is it is
+// [context.DeadlineExceeded].
+type lateError string
+
+func (e lateError) Error() string { return string(e) }
+
+// Is implements the interface of [errors.Is].
+func (lateError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// describeLate returns the error of a question that had no more time than it took.
+func (c *Client) describeLate(took time.Duration, begun bool) error {
+	from, took := c.excerpt(c.config.URL), took.Round(time.Second/10)
+	if begun {
+		return lateError(fmt.Sprintf("the answer from %s was not complete within %v: a slow model needs a larger timeout", from, took))
+	}
+	return lateError(fmt.Sprintf("no answer from %s within %v: is the server at work, and url right? A slow model needs a larger timeout", from, took))
 }
 
 func failed(err error, again bool) *failure { return &failure{err: err, again: again, after: -1} }
@@ -70,10 +90,14 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 	if err != nil {
 		return nil, failed(err, false)
 	}
+	began := time.Now()
 	for try := 1; ; try++ {
 		r, f := c.sendOnce(ctx, p, key, body, meter, used)
 		if f == nil {
 			return r, nil
+		}
+		if f.late {
+			f.err = c.describeLate(time.Since(began), f.begun)
 		}
 		if f.emptyStream && !p.unstreamed { // some servers can give a reason in no other way
 			p.unstreamed = true
@@ -116,6 +140,9 @@ func waitBefore(tries int, asked time.Duration) time.Duration {
 // sendOnce sends one request once the limits and the budget allow it, and counts it.
 func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byte, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
 	release, err := c.limiter.acquire(ctx, estimate(len(body)))
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = lateError("its time was over: the model's concurrency, rpm and tpm bound its requests")
+	}
 	if err != nil {
 		return nil, failed(fmt.Errorf("while it waited for its turn: %w", err), false)
 	}
@@ -355,8 +382,12 @@ func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *fai
 	switch {
 	case errors.Is(cause, errFirstByte) || errors.Is(cause, errSilence):
 		f.err = cause
+	case errors.Is(cause, context.DeadlineExceeded):
+		f.err, f.again, f.late = cause, false, true
 	case cause != nil:
 		f.err, f.again = fmt.Errorf("while it waited for the answer: %w", cause), false
+	case errors.Is(err, syscall.ECONNREFUSED):
+		f.err = fmt.Errorf("%s refuses the connection: is the server at work, and url right?", c.excerpt(c.config.URL))
 	case errors.As(err, &inURL):
 		f.err = errors.New(c.excerpt(inURL.Err.Error()))
 	default:
