@@ -38,6 +38,12 @@ func (s *session) askModel(ctx context.Context, q luastd.ModelQuestion) (any, er
 	return askModel(ctx, s.models, q)
 }
 
+// checkSchema returns an error for the schema of a question that is no JSON Schema.
+func (s *session) checkSchema(v any) error {
+	_, err := schema.New(luacall.Listed(v, luacall.ToolSchema), s.gen.registry.Schemas...)
+	return err
+}
+
 // askModel puts a question to a model of a run, and checks the answer.
 func askModel(ctx context.Context, models *plan.Models, q luastd.ModelQuestion) (any, error) {
 	if models == nil {

@@ -108,6 +108,29 @@ func TestAsk_Answers(t *testing.T) {
 	}
 }
 
+// TestAsk_WrongArgumentsRaise holds that a wrong argument raises at the place of the question, before
+// anything is asked.
+func TestAsk_WrongArgumentsRaise(t *testing.T) {
+	for _, isolate := range isolations {
+		for question, want := range map[string]string{
+			`{ prompt = "x", schema = { type = "nothing" } }`:                                                `schema: not a JSON Schema: type: value must be one of 'array', `,
+			`{ prompt = "x", schema = { properties = { a = { type = "object", required = "b" } } } }`:        `schema: not a JSON Schema: properties.a.required: got string, want array`,
+			`{ prompt = "x", schema = { properties = { a = { ["$ref"] = "#/$defs/b" } } }, model = "wise" }`: `schema: not a JSON Schema: properties.a: $ref "#/$defs/b" leads nowhere`,
+			`{ prompt = "x\255" }`:                         `prompt: the text is not valid UTF-8`,
+			`{ prompt = "x", model = "fa\255st" }`:         `model: the text is not valid UTF-8`,
+			`{ prompt = "x", data = { a = { "\255" } } }`:  `data.a[1]: the text is not valid UTF-8`,
+			`{ prompt = "x", schema = { enum = "\255" } }`: `schema.enum: the text is not valid UTF-8`,
+		} {
+			a := &answerer{}
+			outcome, records := ask(t, a, isolate+`, allow = { model = true }`, `return model.ask`+question)
+			text, _ := records[0].Error["message"].(string)
+			if !strings.Contains(text, "activities/a.lua:") || !strings.Contains(text, "bad argument #1 to model.ask: "+want) || len(a.requests) > 0 {
+				t.Errorf("%s: %s: %v %v, %d were asked", isolate, question, outcome.Output, records[0].Error, len(a.requests))
+			}
+		}
+	}
+}
+
 // TestAsk_Refused holds which questions are not asked, and why.
 func TestAsk_Refused(t *testing.T) {
 	allowed := `allow = { model = { "fast" } }`
@@ -117,7 +140,6 @@ func TestAsk_Refused(t *testing.T) {
 			{`allow = true`, `{ prompt = "x" }`, `asking the model "fast" is not allowed`},
 			{allowed, `{ prompt = "x", model = "wise" }`, `asking the model "wise" is not allowed: run with --allow-model=wise`},
 			{`allow = { model = true }`, `{ prompt = "x", model = "wiser" }`, `unknown model "wiser" (did you mean "wise"?)`},
-			{allowed, `{ prompt = "x", schema = { type = "nothing" } }`, `schema: `},
 		} {
 			a := &answerer{}
 			outcome, records := ask(t, a, isolate+", "+test[0], `local v, err = model.ask`+test[1]+` assert(v == nil) return err`)

@@ -28,7 +28,7 @@ type session struct {
 func newSession(g *Generation) *session {
 	s := &session{State: sandbox.New(&g.project), gen: g, output: &output{config: &g.config}}
 	s.Output, s.Env.Log = s.output, slog.New(s.output)
-	s.Env.AskModel = s.askModel
+	s.Env.AskModel, s.Env.CheckSchema = s.askModel, s.checkSchema
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
 	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))

@@ -94,6 +94,10 @@ type Env struct {
 	// reaches the script as nil and the error's text. Nil is for a program without models.
 	AskModel func(ctx context.Context, q ModelQuestion) (answer any, err error)
 
+	// CheckSchema returns an error for the schema of a question to a model that is no JSON Schema:
+	// misuse, which raises. Nil takes all.
+	CheckSchema func(schema any) error
+
 	// DefaultModel is the name of the model that is asked where a script names none; empty if it has
 	// no name.
 	DefaultModel string

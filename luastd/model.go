@@ -3,6 +3,7 @@ package luastd
 import (
 	"cmp"
 	"fmt"
+	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -55,6 +56,9 @@ func modelAsk(e *Env, L *lua.LState) int {
 		if !ok || given == "" {
 			L.ArgError(1, name+" is a text that is not empty")
 		}
+		if !utf8.ValidString(string(given)) { // no JSON could carry it to the model
+			L.ArgError(1, name+": the text is not valid UTF-8")
+		}
 		return string(given)
 	}
 	value := func(name string) any {
@@ -73,6 +77,12 @@ func modelAsk(e *Env, L *lua.LState) int {
 	case nil, map[string]any:
 	default:
 		L.ArgError(1, "schema is a JSON Schema, a table by name")
+	}
+	if q.Schema != nil && e.CheckSchema != nil {
+		e.charge(L, weight(q.Schema))
+		if err := e.CheckSchema(q.Schema); err != nil {
+			L.ArgError(1, "schema: "+err.Error())
+		}
 	}
 	e.Effect(L, "model.ask")
 	e.charge(L, 100+len(q.Prompt)/16+weight(q.Data))
