@@ -160,10 +160,40 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 		return err
 	}
 	report := &testreport.Report{Terminal: a.term, JSON: a.json, Format: o.format, Verbose: a.verbose}
+	all, err := listTests(ctx, tests, report, files, named)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Name)
+	}
+	if report.Passed() && len(all) > 0 { // the tags of a broken file are not known
+		if err := o.filter.CheckTags(names); err != nil {
+			return err
+		}
+	}
+	for _, t := range all {
+		if o.filter.Picks(t.Name) {
+			report.Run(ctx, tests, t)
+		}
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+	}
+	if err := saveCassettes(a, tests, o, report.Passed() && !o.filter.IsPartial() && len(named) == 0); err != nil {
+		return err
+	}
+	return report.End(&o.filter)
+}
+
+// listTests returns the tests of files. Broken files go into the report, and those that are named
+// and have no tests.
+func listTests(ctx context.Context, tests *luatest.Tests, report *testreport.Report, files, named []string) (all []luatest.Test, err error) {
 	for _, file := range files {
 		found, err := tests.List(ctx, file)
 		if ctx.Err() != nil {
-			return context.Canceled
+			return nil, context.Canceled
 		}
 		if err != nil {
 			report.BrokenFile(file, err)
@@ -172,19 +202,9 @@ func runTests(ctx context.Context, a *app, files []string, o testOptions) error 
 		if len(found) == 0 && slices.Contains(named, file) {
 			report.EmptyFile(file)
 		}
-		for _, t := range found {
-			if o.filter.Picks(t.Name) {
-				report.Run(ctx, tests, t)
-			}
-			if ctx.Err() != nil {
-				return context.Canceled
-			}
-		}
+		all = append(all, found...)
 	}
-	if err := saveCassettes(a, tests, o, report.Passed() && !o.filter.IsPartial() && len(named) == 0); err != nil {
-		return err
-	}
-	return report.End(o.pattern)
+	return all, nil
 }
 
 // saveCassettes writes the cassettes that the tests used. complete says that all tests ran and

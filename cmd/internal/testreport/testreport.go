@@ -132,10 +132,9 @@ func (r *Report) EmptyFile(file string) { r.emptyFiles = append(r.emptyFiles, fi
 func (r *Report) Passed() bool { return r.failed == 0 }
 
 // End prints how many tests passed and failed, and returns the error that the command ends with.
-// pattern is the value of --run.
-func (r *Report) End(pattern string) error {
-	if pattern != "" && r.passed+r.failed+r.pending == 0 {
-		return exit.Usagef("--run %s: no test has such a name", pattern)
+func (r *Report) End(filter *Filter) error {
+	if filter.IsPartial() && r.passed+r.failed+r.pending+len(r.emptyFiles) == 0 {
+		return filter.errNothing()
 	}
 	text := fmt.Sprintf("%d passed, %d failed", r.passed, r.failed)
 	if r.pending > 0 {
