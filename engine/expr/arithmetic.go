@@ -139,6 +139,7 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"min":         largest("min", func(a, b any) bool { return less(b, a) }),
 	"round":       whole(builtin.Round),
 	"slice":       slice,
+	"take":        take,
 }
 
 func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {

@@ -86,6 +86,24 @@ func ordered(a, b any) int {
 	return 0
 }
 
+// take returns the first elements of an array, or all if it has fewer.
+func take(args ...any) (any, error) {
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("take takes an array, not %s", describe(args[0]))
+	}
+	n, ok := integral(args[1])
+	switch {
+	case !ok && isNumber(args[1]):
+		return fail("take takes a whole number of elements, not one with a fraction")
+	case !ok:
+		return fail("take takes a number of elements, not %s", describe(args[1]))
+	case n < 0:
+		return fail("take takes 0 elements or more, not %d: write [%[1]d:] for the last ones", n)
+	}
+	return array[:min(n, len(array))], nil
+}
+
 // sum adds up an array, or the results of a unit for each element.
 func sum(ev *evaluation, args []any) (any, error) {
 	array, ok := args[0].([]any)

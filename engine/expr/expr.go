@@ -131,6 +131,9 @@ func (c *exprCompiler) unit(node ast.Node, inPredicate bool) (unit, error) {
 }
 
 func (c *exprCompiler) existence(n *ast.BinaryNode, inPredicate bool) (unit, error) {
+	if isChained(n) {
+		return nil, c.source.errorIn(n, "a comparison has two sides: write two of them, as in 1 < †a and †a < 3")
+	}
 	word := map[string]string{"||": "or", "&&": "and"}[n.Operator]
 	if inPredicate {
 		return nil, c.source.errorIn(n, "%s asks which reference exists; inside a predicate write %q", n.Operator, word)
@@ -150,6 +153,17 @@ func (c *exprCompiler) existence(n *ast.BinaryNode, inPredicate bool) (unit, err
 		return orUnit{operands[0], operands[1]}, nil
 	}
 	return andUnit{operands[0], operands[1]}, nil
+}
+
+// isChained reports whether a node is what expr makes of 1 < a < 3: two comparisons, joined by &&,
+// that share an operand.
+func isChained(n *ast.BinaryNode) bool {
+	left, ok := n.Left.(*ast.BinaryNode)
+	if ok && left.Operator == "&&" {
+		left, ok = left.Right.(*ast.BinaryNode)
+	}
+	right, ok2 := n.Right.(*ast.BinaryNode)
+	return ok && ok2 && left.Right == right.Left
 }
 
 func (c *exprCompiler) condition(n *ast.ConditionalNode, inPredicate bool) (unit, error) {

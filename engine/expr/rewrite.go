@@ -188,7 +188,7 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	case "matches": // expr uses its error about a pattern as a format
 		if pattern, ok := n.Right.(*ast.StringNode); ok {
 			if _, err := regexp.Compile(pattern.Value); err != nil {
-				return w.refuse(n, "%s", err)
+				return w.refuse(n, "%s", reworded(err.Error()))
 			}
 		}
 	}

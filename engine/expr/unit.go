@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +55,10 @@ type noMember struct {
 	member any
 }
 
-func (e *noMember) Error() string {
+func (e *noMember) Error() string { return e.expr.source.errorAt(0, "%s", e.what()).Error() }
+
+// what is the error without the expression.
+func (e *noMember) what() string {
 	shown := e.member
 	if text, ok := shown.(string); ok { // it is shown for each element, of any length
 		shown = phrase.Shorten(text)
@@ -63,11 +67,33 @@ func (e *noMember) Error() string {
 	if runes := []rune(member); len(runes) > maxMember {
 		member = string(runes[:maxMember]) + "…"
 	}
-	what := fmt.Sprintf("%s has no %s", describe(e.of), member)
-	if array, ok := e.of.([]any); ok {
-		what = fmt.Sprintf("an array of %d has no element %s", len(array), member)
+	i, isIndex := integral(e.member)
+	switch of := e.of.(type) {
+	case []any:
+		return fmt.Sprintf("an array of %d has no element %s", len(of), member)
+	case string:
+		if isIndex {
+			return "a string has no elements: " + CharacterAt("", i)
+		}
 	}
-	return e.expr.source.errorAt(0, "%s", what).Error()
+	return fmt.Sprintf("%s has no %s", describe(e.of), member)
+}
+
+// CharacterAt says how the character of a string at an index is written, behind the string's name.
+func CharacterAt(name string, i int) string {
+	end := strconv.Itoa(i + 1)
+	if i == -1 {
+		end = ""
+	}
+	return fmt.Sprintf("write %s[%d:%s] for its character at %[2]d", name, i, end)
+}
+
+// Reason is why a member is missing, without the expression; empty if a reference is missing.
+func (m *Missing) Reason() string {
+	if e, ok := m.Member.(*noMember); ok {
+		return e.what()
+	}
+	return ""
 }
 
 // Names are the references that it lacks, for people.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"obelus/engine/expr"
@@ -34,7 +35,6 @@ func (e *MissingError) Error() string {
 // maxInstances is in how many instances Meant looks.
 const maxInstances = 100
 
-// Meant is a hint to what may be meant by what is missing, such as ` (did you mean
 // Meant returns a hint at the path that a missing one may be meant for, such as ` (did you mean
 // "†state.user"?)`, or nothing: a value of another instance, or one under nearly that name, as of a
 // seq and for an instance as given to [Get]. It reads all of a kind, and so is for people who have
@@ -57,6 +57,9 @@ func (e *MissingError) Meant(ctx context.Context, log store.Reader, at int64, in
 				return fmt.Sprintf(" (the instance %q has %s)", other, path)
 			}
 		}
+		if below := belowScalar(ctx, r, path, instance); below != "" {
+			return " (" + below + ")"
+		}
 		near := store.KindPath(nearly(path.Kind(), kinds))
 		for _, segment := range path.Segments() {
 			value, _ := r.Resolve(ctx, near, instance)
@@ -68,6 +71,29 @@ func (e *MissingError) Meant(ctx context.Context, log store.Reader, at int64, in
 		if exists(near, instance) {
 			return fmt.Sprintf(" (did you mean %q?)", near)
 		}
+	}
+	return ""
+}
+
+// belowScalar says of a missing path that it leads into a value that has nothing below it, and how
+// a character of a string is written; it is empty for any other path.
+func belowScalar(ctx context.Context, r store.Resolver, path store.Path, instance string) string {
+	above := store.KindPath(path.Kind())
+	for _, segment := range path.Segments() {
+		value, err := r.Resolve(ctx, above, instance)
+		if err != nil || !value.Exists {
+			return ""
+		}
+		switch value.Value.(type) {
+		case map[string]any, []any:
+			above = above.Child(segment)
+			continue
+		case string:
+			if i, err := strconv.Atoi(segment); err == nil {
+				return fmt.Sprintf("%s is a string: %s", above, expr.CharacterAt(above.String(), i))
+			}
+		}
+		return fmt.Sprintf("%s is %s, which has nothing below it", above, store.Describe(value.Value))
 	}
 	return ""
 }

@@ -1,11 +1,13 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,7 +124,7 @@ func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
 		d.Reason += ": " + e.call.If.Expr.String()
 	}
 	if missing != nil {
-		if why := e.skipReason(missing.Paths); why != "" {
+		if why := cmp.Or(e.skipReason(missing.Paths), missing.Reason()); why != "" {
 			d.Reason += " (" + why + ")"
 		}
 	}
@@ -316,7 +318,24 @@ func (e *evaluation) howMissing(writer int, path store.Path) string {
 	case path.Kind() == store.KindError && e.othersWroteErrors(writer):
 		return "wrote above it, but without that key, or another error has replaced it"
 	}
-	return "wrote above it, but without that key"
+	return "wrote above it, but without that key" + indexHint(path)
+}
+
+// indexHint returns a hint for a path that ends with an index: that may be meant for a character of
+// a string. The value itself is not looked at, as calls that this one does not wait for may write
+// into it.
+func indexHint(path store.Path) string {
+	segments := path.Segments()
+	if len(segments) == 0 {
+		return ""
+	}
+	last := len(segments) - 1
+	i, err := strconv.Atoi(segments[last])
+	if err != nil {
+		return ""
+	}
+	above := path.Prefixes()[last]
+	return fmt.Sprintf(" (if %s is a string, %s)", above, expr.CharacterAt(above.String(), i))
 }
 
 // othersWroteErrors reports whether a call other than i has written an error, which may have
@@ -349,10 +368,12 @@ func (e *evaluation) skipReason(paths []store.Path) string {
 					return strings.Join(append(reasons, "and more"), "; ")
 				}
 				reason := "%s took another branch than %s"
-				switch status {
-				case journal.Failed:
+				switch {
+				case e.WroteAbove(w, path):
+					reason = "for %[2]s, %[1]s " + e.howMissing(w, path)
+				case status == journal.Failed:
 					reason = "%s failed, and so did not write %s"
-				case journal.Skipped:
+				case status == journal.Skipped:
 					reason = "%s was skipped, and so did not write %s"
 				}
 				named = append(named, w)
