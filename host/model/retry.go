@@ -387,7 +387,7 @@ func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *fai
 	case cause != nil:
 		f.err, f.again = fmt.Errorf("while it waited for the answer: %w", cause), false
 	case errors.Is(err, syscall.ECONNREFUSED):
-		f.err = fmt.Errorf("%s refuses the connection: is the server at work, and url right?", c.excerpt(c.config.URL))
+		f.err = fmt.Errorf("the connection to %s was refused: is the server at work, and url right?", c.excerpt(c.config.URL))
 	case errors.As(err, &inURL):
 		f.err = errors.New(c.excerpt(inURL.Err.Error()))
 	default:
