@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -318,24 +317,7 @@ func (e *evaluation) howMissing(writer int, path store.Path) string {
 	case path.Kind() == store.KindError && e.othersWroteErrors(writer):
 		return "wrote above it, but without that key, or another error has replaced it"
 	}
-	return "wrote above it, but without that key" + indexHint(path)
-}
-
-// indexHint returns a hint for a path that ends with an index: that may be meant for a character of
-// a string. The value itself is not looked at, as calls that this one does not wait for may write
-// into it.
-func indexHint(path store.Path) string {
-	segments := path.Segments()
-	if len(segments) == 0 {
-		return ""
-	}
-	last := len(segments) - 1
-	i, err := strconv.Atoi(segments[last])
-	if err != nil {
-		return ""
-	}
-	above := path.Prefixes()[last]
-	return fmt.Sprintf(" (if %s is a string, %s)", above, expr.CharacterAt(above.String(), i))
+	return "wrote above it, but without that key"
 }
 
 // othersWroteErrors reports whether a call other than i has written an error, which may have
