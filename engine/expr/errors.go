@@ -41,6 +41,8 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 		}
 		return "unexpected " + m[1]
 	})
+	add(`^literal not terminated`, "a string is not closed")
+	add(`^unrecognized character: U\+\w+ '(.+)'$`, `unexpected "$1"`)
 	add(`^unexpected token String`, `unexpected ""`)
 	add(`^unexpected token (.*)`, "unexpected $1")
 	add(`^invalid integer literal`, "the integer is too large to calculate with")
@@ -71,7 +73,6 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	say(`^invalid operation: - (.+)$`, func(m []string) string { return takes("-", m[1], "") })
 	add(`^interface conversion: interface {} is (.+), not bool$`, "true or false is needed here, not @1")
 	add(`^interface conversion: interface {} is (.+), not (.+)$`, "@2 is needed here, not @1")
-	add(`^reflect: call of \S+ on (\w+) Value$`, "an array is needed here, not @1")
 	add(`interface|reflect|runtime error|map\[|\[\]|strconv|cannot (fetch|use|get)|float64|argument for`, "a value here has not the type that is needed")
 	return all
 })

@@ -54,7 +54,7 @@ func compile(text string) (*Expr, error) {
 	c := &exprCompiler{source: s, config: newConfig()}
 	tree, err := s.parse(c.config)
 	if err != nil {
-		return nil, s.howChosen(err)
+		return nil, s.withHint(err)
 	}
 	c.tree = tree
 	root, err := c.unit(tree.Node, false)
@@ -64,23 +64,31 @@ func compile(text string) (*Expr, error) {
 	return &Expr{source: s, root: root, units: c.units}, nil
 }
 
-// aloneBetween finds | and & that stand alone, once texts are left out.
+// operatorHints say what operators of other languages, and | and & alone, may be meant for.
+var operatorHints = map[string]string{
+	"|": "|| gives the first that exists; behind one | stands a function: | upper()",
+	"&": "&& asks whether both exist; conditions are joined by and",
+	"=": "== asks whether values are equal", "===": "== asks whether values are equal", "!==": "!= asks whether they differ", "<>": "!= asks whether they differ", "~=": "!= asks whether they differ",
+}
+
+// operators finds the operators of an expression once strings, || and && are left out of it.
 var (
-	texts        = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\|{2,}|&{2,}`)
-	aloneBetween = lazyregexp.New(`[|&]`)
+	stringsAndPairs = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\|{2,}|&{2,}`)
+	operators       = lazyregexp.New(`[|&]|===|!==|<>|~=|[=!<>]=|=`)
 )
 
-// howChosen says what | and & are in an expression that is wrong and has one of them alone.
-func (s *source) howChosen(err error) error {
+// withHint adds to the error of an expression what its first operator of another language
+// may be meant for.
+func (s *source) withHint(err error) error {
 	bad, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
-	switch aloneBetween().FindString(texts().ReplaceAllString(s.text, " ")) {
-	case "|":
-		bad.Message += " (|| gives the first that exists; behind one | stands a function: | upper())"
-	case "&":
-		bad.Message += " (&& asks whether both exist; conditions are joined by and)"
+	for _, operator := range operators().FindAllString(stringsAndPairs().ReplaceAllString(s.text, " "), -1) {
+		if hint := operatorHints[operator]; hint != "" {
+			bad.Message += " (" + hint + ")"
+			break
+		}
 	}
 	return bad
 }

@@ -26,6 +26,7 @@ const (
 	optionalName = "ǂoptional"
 	elementName  = "ǂelement"
 	testName     = "ǂtest"
+	elementsName = "ǂelements"
 	truthName    = "ǂtruth"
 	mapName      = "ǂmap"
 	addName      = "ǂadd"
@@ -51,6 +52,13 @@ var callbacks = []*builtin.Function{
 	callback(optionalName, func(ev *evaluation, args []any) (any, error) {
 		v, _ := member(args[0], args[1])
 		return v, ev.spend(extent(args[1]))
+	}),
+	// What a predicate is asked about: expr would go through the bytes of a string.
+	callback(elementsName, func(_ *evaluation, args []any) (any, error) {
+		if args[0] == nil || reflect.TypeOf(args[0]).Kind() != reflect.Slice {
+			return fail("%s takes an array, not %s", args[1], describe(args[0]))
+		}
+		return args[0], nil
 	}),
 	callback(elementName, func(ev *evaluation, args []any) (any, error) {
 		if args[0].(bool) {

@@ -273,7 +273,10 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 	for i, arg := range n.Arguments {
 		predicate, ok := arg.(*ast.PredicateNode)
 		if !ok {
-			n.Arguments[i] = w.rewrite(arg)
+			rewritten := w.rewrite(arg)
+			if n.Arguments[i] = rewritten; !isLiteral(arg) && !isOwnMapping(n.Name) {
+				n.Arguments[i] = w.call(arg, elementsName, rewritten, &ast.StringNode{Value: n.Name})
+			}
 			continue
 		}
 		if name, ok := predicate.Node.(*ast.StringNode); ok && strings.HasSuffix(n.Name, "By") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func ParseBudget(text string) (limits plan.Budget, err error) {
 		case "cost":
 			limits.Cost, err = strconv.ParseFloat(amount, 64)
 			n = 1
-			if !(limits.Cost > 0) {
+			if !(limits.Cost > 0) || math.IsInf(limits.Cost, 0) {
 				n = 0
 			}
 		case "tokens":
