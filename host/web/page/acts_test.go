@@ -416,6 +416,17 @@ func TestRerun_OfOtherTools(t *testing.T) {
 	}
 }
 
+// TestRerun_LongName: the form proposes a name for the fork also where that of the run has no room for
+// more.
+func TestRerun_LongName(t *testing.T) {
+	s := serve(t, shop, nil)
+	name := strings.Repeat("n", 64)
+	s.run(name, "plans/order.lua", `{"amount": 20}`)
+	if text := rawText(find(s.page("/runs/"+name+"/rerun?from=1.1").doc, "main")); !strings.Contains(text, "obelus fork -c "+name+" "+name[:62]+"-b &&") {
+		t.Errorf("the form is %s", text)
+	}
+}
+
 // TestRun_AppendList: a form does not replace a list by a part of it, and the lines to copy give the
 // list as a whole.
 func TestRun_AppendList(t *testing.T) {

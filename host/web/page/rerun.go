@@ -148,10 +148,13 @@ func (l reader) argumentsOf(r *http.Request, name string, record journal.Record,
 	return own, nil
 }
 
+// longestStem is how much of a run's name begins that of a fork, so that it is not too long.
+const longestStem = 62
+
 // freeName returns a name for a fork that no context has.
 func (l reader) freeName(r *http.Request, name string) string {
 	for letter := 'b'; letter <= 'z'; letter++ {
-		free := name + "-" + string(letter)
+		free := name[:min(len(name), longestStem)] + "-" + string(letter)
 		if _, err := l.Log.Head(r.Context(), free); errors.Is(err, store.ErrNoContext) && store.CheckContext(free) == nil {
 			return free
 		}

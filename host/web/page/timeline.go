@@ -15,7 +15,6 @@ import (
 const (
 	timelineWidth = 1000
 	barRow        = 24
-	barHeight     = 12
 	cutWidth      = 28 // of time in which nothing ran
 )
 
