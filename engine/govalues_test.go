@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -344,6 +345,14 @@ func TestGoValues_NilPointersAsErrors(t *testing.T) {
 		return plan.Result{}, failure
 	}})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
+	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	r.Registry.Activities["act"].Activity = plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+		var foreign *os.PathError // whose Unwrap takes no nil
+		return plan.Result{}, foreign
+	})
+	outcome, err = r.Run(t.Context(), engine.Start{Context: "foreign", Request: readPlan(t, `[{"_tool": "act", "_outputPath": "†a"}]`)})
 	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
 		t.Errorf("%+v, %v", outcome, err)
 	}

@@ -43,8 +43,9 @@ func NormalizeResult(name string, res Result, err error) (Result, error) {
 // whose fields have to become values, they do in one that stands before it.
 func NormalizeError(given error) (err, wrong error) {
 	var failure *Failure
-	is := errors.As(given, &failure)
-	if isNilPointer(given) || is && failure == nil {
+	isNil := isNilPointer(given) // errors.As must not unwrap it
+	is := !isNil && errors.As(given, &failure)
+	if isNil || is && failure == nil {
 		return nil, errors.New("its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong")
 	}
 	if !is {
