@@ -532,15 +532,15 @@ func TestGroupCommit_OneTooBig(t *testing.T) {
 	}
 }
 
-// TestMigrations_Stay: what has made files is not changed any more, or there would be
-// two kinds of one version; what was wrong with it is mended by another migration.
+// TestMigrations_Stay: what has made files is not changed any more, or there would be two kinds of
+// one version; what was wrong with it is mended by another migration. Only the newest may not have.
 func TestMigrations_Stay(t *testing.T) {
 	list, err := ownMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all strings.Builder
-	for _, m := range list[:12] {
+	for _, m := range list[:len(list)-1] {
 		fmt.Fprintf(&all, "%s %x\n", m.name, sha256.Sum256([]byte(m.sql)))
 	}
 	const want = `001_log.sql 8695945dda35c017da894911787772d8c8f7140cf1a06a4126b4a27014a68c03
@@ -555,6 +555,14 @@ func TestMigrations_Stay(t *testing.T) {
 010_messages.sql d9e90f5ea8640c1935c287f4e81ac8b94a6a0fd375689d845de773f616551c1f
 011_rowids.sql 7155b0f8f85c623cdd83e88987bdc1389a3b9c4745fb95141b67cc2c952d9bbb
 012_unlisted.sql 785d86662b026d9fcf1953f82606ed2148010872fad0ec6e5e7dfaf14e77419f
+013_decisions.sql e13ff8f6bc11f92a1e9a2570651a5b79c1352c047624030279e19ff8069f87fd
+014_spending.sql ca04c9e2891f85a2ccecadde162d70e5aca50c0a01531ea9f018f18383579579
+015_standings.sql a1342cbffa909e89c8a4822d628e158aa2366b49397835c826d8cc86d8f8b401
+016_logs.sql 9048652d0798e75abb042e42728649f8a271b17a5e9167edb6bbe0764a359034
+017_waiting.sql a7d968ae3e181cb7f32b7da52ec0ec67ac7b0c2b4aa3841fc6e6abf0a6d0682c
+018_exchanges.sql 804fc1fc3208f226729912a721f48628bee4c95db7b1fbaeb08ce8ba131d0089
+019_cancelled.sql 02601eabd48d996c2dfab848f2f0cb4dfb78668cbb11fdb5d2d868ad5a6ce566
+020_cut.sql 54807063fc36a6287a3061178e20640271a839f5d3c93a56845c2eae526f938f
 `
 	if all.String() != want {
 		t.Errorf("they are now\n%s", all.String())

@@ -1,7 +1,5 @@
 -- Version 20: a fire-and-forget call whose process ended has failed, and one that paused before
--- another attempt as its run was cancelled is cancelled. The calls of a cancelled run wait for nothing.
-UPDATE contexts SET waiting = 0, held = 0, retrying = 0, waiting_on = NULL WHERE status = 'cancelled';
-
+-- another attempt as its run was cancelled is cancelled.
 DROP VIEW calls;
 CREATE VIEW calls (context, call, tick, position, tool, status, instance, attempts, started, duration_ms, changed, script,
   script_sha256, reads, writes, error, reason, waiting_on, generation, handled,
@@ -9,10 +7,10 @@ CREATE VIEW calls (context, call, tick, position, tool, status, instance, attemp
 SELECT o.context, j.call, j.data ->> '$.tick', j.data ->> '$.position', j.data ->> '$.tool', CASE
     WHEN j.data ->> '$.status' NOT IN ('running', 'blocked', 'waiting', 'cancelled') OR o.held THEN j.data ->> '$.status'
     WHEN j.data ->> '$.status' = 'running' AND j.data ->> '$.unstored' THEN 'failed'
-    WHEN (j.data ->> '$.status' IN ('running', 'waiting') AND j.data ->> '$.rests' OR j.data ->> '$.status' = 'blocked' AND j.data ->> '$.attempts' > 0 AND j.data -> '$.error' IS NOT NULL)
-      AND o.stands ->> '$.status' = 'cancelled' AND o.stands ->> '$.stopped' IS NULL THEN 'cancelled'
     WHEN j.data ->> '$.status' = 'running' OR j.data ->> '$.status' = 'cancelled' AND o.stands ->> '$.stopped'
     THEN iif(j.data ->> '$.once' AND j.data ->> '$.rests' IS NULL, 'in-doubt', 'interrupted')
+    WHEN (j.data ->> '$.status' = 'waiting' AND j.data ->> '$.rests' OR j.data ->> '$.status' = 'blocked' AND j.data ->> '$.attempts' > 0 AND j.data -> '$.error' IS NOT NULL)
+      AND o.stands ->> '$.status' = 'cancelled' AND o.stands ->> '$.stopped' IS NULL THEN 'cancelled'
     WHEN j.data ->> '$.status' = 'blocked' AND j.data ->> '$.attempts' > 0 AND j.data -> '$.error' IS NOT NULL THEN 'interrupted'
     ELSE j.data ->> '$.status' END, j.data ->> '$.instance',
   j.data ->> '$.attempts' + (j.data ->> '$.status' = 'running' AND j.data ->> '$.rests' IS NULL AND j.data ->> '$.child' IS NULL AND NOT o.held),
@@ -20,9 +18,7 @@ SELECT o.context, j.call, j.data ->> '$.tick', j.data ->> '$.position', j.data -
   j.data -> '$.reads', j.data -> '$.writes', iif(j.data ->> '$.status' = 'running' AND j.data ->> '$.unstored' AND NOT o.held,
     '{"code":"cut-off","message":"it was cut off when the process ended"}', j.data -> '$.error'),
   j.data ->> '$.reason', j.data -> '$.waiting_on', j.data ->> '$.generation', j.data -> '$.handled',
-  j.data ->> '$.model.model', j.data ->> '$.model.input', j.data ->> '$.model.output', j.data ->> '$.model.cost',
-  iif(j.data ->> '$.status' = 'waiting' AND NOT o.held AND o.stands ->> '$.status' = 'cancelled' AND o.stands ->> '$.stopped' IS NULL, NULL, j.data ->> '$.due'),
-  j.data -> '$.if'
+  j.data ->> '$.model.model', j.data ->> '$.model.input', j.data ->> '$.model.output', j.data ->> '$.model.cost', j.data ->> '$.due', j.data -> '$.if'
 FROM (
     SELECT c.context, EXISTS (SELECT 1 FROM leases AS l WHERE l.context = c.context AND l.until > (julianday('now') - 2440587.5) * 86400000) AS held, (
       SELECT e.data FROM journal AS e WHERE e.n = (SELECT max(n) FROM (
