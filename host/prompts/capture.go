@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"obelus/engine/plan"
@@ -11,14 +12,30 @@ import (
 )
 
 // capture is the asker of all models of a run: it keeps the first request, answers nothing, and
-// ends the run. A request about other calls than the one that it is for fails, and the run goes on.
+// ends the run. A request about something else than it is for fails, and the run goes on.
 type capture struct {
-	about string // the call; empty for any request
-
 	mu      sync.Mutex
 	stop    context.CancelFunc
+	about   subject
 	request *model.Request
 	config  model.Config // of the model that was asked
+}
+
+// subject is what a request is about: a call of a context, or a plan. A run asks about the calls and
+// plans of its delegates too, which have contexts of their own.
+type subject struct {
+	context string // empty for any subject
+	call    string // empty for a plan
+}
+
+// isOf reports whether a request is about the subject.
+func (s subject) isOf(r *model.Request) bool {
+	if s.context == "" {
+		return true
+	}
+	context, _, _ := strings.Cut(r.Key, "/")
+	calls := r.Calls()
+	return context == s.context && (s.call == "" && len(calls) == 0 || slices.Contains(calls, s.call))
 }
 
 // model returns a model that asks the capture in the place of another. A model of the embedding
@@ -41,10 +58,11 @@ type asker struct {
 
 // Ask implements [model.Asker].
 func (a asker) Ask(ctx context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
-	if a.about != "" && !slices.Contains(r.Calls(), a.about) {
-		return nil, errors.New("the request is about other calls")
-	}
 	a.mu.Lock()
+	if !a.about.isOf(r) {
+		a.mu.Unlock()
+		return nil, errors.New("the request is about something else")
+	}
 	if a.request == nil {
 		a.request, a.config = r, a.of
 		a.stop()
@@ -61,12 +79,12 @@ func (c *capture) captured() *model.Request {
 	return c.request
 }
 
-// begin returns a context for a run, which ends with the next request, and a function that frees
-// it.
-func (c *capture) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+// begin returns a context for a run, which ends with the next request about a subject, and a
+// function that frees it.
+func (c *capture) begin(ctx context.Context, about subject) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.request = nil
+	c.about, c.request = about, nil
 	ctx, c.stop = context.WithCancel(ctx)
 	return ctx, c.stop
 }

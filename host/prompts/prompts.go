@@ -127,7 +127,7 @@ func (s Source) About(ctx context.Context, name, call string) (*Prompt, error) {
 		return nil, notFound("the script of call %s has asked a model, in words that only the log of a model with keep = true has", q.calls[0])
 	}
 	if waits := q.waits(); waits != "" {
-		return nil, notFound("no model has been asked about call %s yet: it %s", q.open.Call, waits)
+		return nil, notFound("call %s has not been made yet: it %s", q.open.Call, waits)
 	}
 	if err := s.compute(ctx, q, p); err != nil {
 		return nil, err
@@ -227,12 +227,6 @@ func (s Source) runAgain(ctx context.Context, q *question, p *Prompt) error {
 	}
 	return s.run(ctx, log, registry, p, q.name(), func(c *capture, runner *engine.Runner) error {
 		runner.Approve = plan.Policy{Never: true}
-		if q.open != nil {
-			c.about = q.open.Call
-			if next, err := time.Parse(time.RFC3339, q.open.RetryAt); err == nil && next.After(time.Now()) {
-				runner.Now = func() time.Time { return next } // the call's next attempt is due
-			}
-		}
 		return q.ask(ctx, c, runner, fork, request)
 	})
 }
@@ -259,7 +253,7 @@ func (s Source) Next(ctx context.Context, start engine.Start, registry *plan.Reg
 	request.Mode, start.Request = "", &request
 	p := &Prompt{State: Next}
 	err = s.run(ctx, log, registry, p, request.Name, func(c *capture, runner *engine.Runner) error {
-		within, end := c.begin(ctx)
+		within, end := c.begin(ctx, subject{})
 		defer end()
 		_, err := runner.Run(within, start)
 		return err

@@ -478,16 +478,20 @@ func TestAbout_NotFound(t *testing.T) {
 // stopped, and that a call that waits is said to.
 func TestAbout_Unsettled(t *testing.T) {
 	server := modeltest.NewServer(t)
-	server.Answer = func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "no JSON"} }
+	server.Fault = func(*modeltest.Request) modeltest.Fault { return modeltest.Overloaded }
+	settings := `{ url = "` + server.URL + `", model = "m", tries = 1 }`
 	h := project(t, map[string]string{
-		"obelus.lua": `return { model = { url = "` + server.URL + `", model = "m", tries = 1, repairs = 0 }, approve = { "letter" } }`,
+		"obelus.lua": `return { models = { one = ` + settings + `, two = ` + settings + ` }, model = "one", approve = { "letter" } }`,
 		"plans/all.lua": `return { tools = { judge = {}, letter = {} }, calls = {
 			{ _tool = "judge", n = 1, _retries = 1, _backoff = "1h", _outputPath = "†state.a" },
 			{ _tool = "letter", n = 2, _outputPath = "†state.b" },
 			{ _tool = "letter", n = 3, _outputPath = "†state.c" },
 			{ _tool = "judge", n = "†state.c", _outputPath = "†state.d" },
 			{ _tool = "judge", n = "†input.more", _outputPath = "†state.e" },
-			{ _tool = "judge", n = 6, _in = "3d", _outputPath = "†state.f" } } }`,
+			{ _tool = "judge", n = 6, _in = "3d", _outputPath = "†state.f" },
+			{ _tool = "judge", n = 7, _retries = 1, _backoff = "2h", _model = "two", _outputPath = "†state.g" },
+			{ _tool = "sub", _delegate = "lib/sub.lua", _outputPath = "†state.h" } } }`,
+		"lib/sub.lua": `return { tools = { judge = {} }, calls = { { _tool = "judge", n = 8, _retries = 1, _backoff = "3h", _outputPath = "†state.a" } } }`,
 	})
 	log := memory.New()
 	request, registry, err := h.Plan("plans/all.lua")
@@ -498,29 +502,45 @@ func TestAbout_Unsettled(t *testing.T) {
 	source := prompts.Source{Generation: h.Generation(), Log: log}
 	asked := func(when string) {
 		t.Helper()
-		for call, want := range map[string]string{"1.1": `"n":1`, "1.2": `"n":2`, "1.3": `"n":3`} {
+		for call, want := range map[string]string{"1.1": `"n":1`, "1.2": `"n":2`, "1.3": `"n":3`, "1.7": `"n":7`} {
 			p, err := source.About(t.Context(), "c", call)
 			if err != nil || p.State != prompts.Computed || !slices.Equal(p.Calls, []string{call}) || !strings.Contains(strings.Join(p.Request.Blocks, "\n"), want) {
 				t.Errorf("%s, of call %s: %+v, %v", when, call, p, err)
 			}
 		}
 		for call, want := range map[string]string{"1.4": "it waits for other calls", "1.5": "it waits for †input.more", "1.6": "it waits until "} {
-			if _, err := source.About(t.Context(), "c", call); !errors.As(err, new(*prompts.NotFoundError)) || !strings.Contains(err.Error(), "no model has been asked about call "+call+" yet: "+want) {
+			if _, err := source.About(t.Context(), "c", call); !errors.As(err, new(*prompts.NotFoundError)) || !strings.Contains(err.Error(), "call "+call+" has not been made yet: "+want) {
 				t.Errorf("%s, of call %s: %v", when, call, err)
 			}
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	runner.Observe = func(r journal.Record) {
-		if r.Call == "1.1" && r.AwaitsRetry() {
-			asked("before its next attempt")
-			stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := runner.Run(ctx, engine.Start{Context: "c", Request: request})
+		ended <- err
+	}()
+	rests := 0
+	for after := int64(0); rests < 2; {
+		if after, err = log.Await(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		records, err := journal.In(log, "c").Records(t.Context())
+		if err != nil && !errors.Is(err, store.ErrNoContext) {
+			t.Fatal(err)
+		}
+		rests = 0
+		for _, r := range records {
+			if r.AwaitsRetry() {
+				rests++
+			}
 		}
 	}
-	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request})
-	if err == nil && outcome.Status == journal.RunDone {
-		t.Fatalf("%+v", outcome)
+	asked("before the next attempts")
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
 	}
 	asked("once it was interrupted")
 }

@@ -237,31 +237,29 @@ func usageOf(e store.Entry) (*plan.Usage, int, error) {
 // ask runs a fork until it asks the question again. Calls that one request answered run again one
 // after the other, each until it asks: those before it have no outcome then, and ask with it.
 func (q *question) ask(ctx context.Context, c *capture, runner *engine.Runner, fork string, request *plan.Request) error {
-	run := func(do func(ctx context.Context) error) error {
-		within, end := c.begin(ctx)
+	run := func(call string, do func(ctx context.Context) error) error {
+		within, end := c.begin(ctx, subject{fork, call})
 		defer end()
 		return do(within)
 	}
 	if q.first && request != nil {
 		again := *request
 		again.Context, again.Mode = nil, "" // its messages are there
-		return run(func(ctx context.Context) error {
+		return run("", func(ctx context.Context) error {
 			_, err := runner.Run(ctx, engine.Start{Context: fork, Request: &again})
 			return err
 		})
 	}
-	from := q.calls
-	if len(from) == 0 || q.open != nil {
-		from = []string{""} // a resumption makes calls that have not settled
+	if q.open != nil {
+		return run(q.open.Call, func(ctx context.Context) error { return q.askOpen(ctx, runner, fork, request) })
 	}
-	if q.open != nil && q.open.Status == journal.Held {
-		if err := runner.Decide(ctx, journal.Decision{Context: fork, Call: q.open.Call}); err != nil {
-			return err
-		}
+	from := q.calls
+	if len(from) == 0 {
+		from = []string{""}
 	}
 	var err error
 	for _, call := range from {
-		err = run(func(ctx context.Context) error {
+		err = run(call, func(ctx context.Context) error {
 			_, err := runner.Resume(ctx, engine.Resume{Context: fork, Request: request, From: call})
 			return err
 		})
@@ -269,5 +267,19 @@ func (q *question) ask(ctx context.Context, c *capture, runner *engine.Runner, f
 			return err
 		}
 	}
+	return err
+}
+
+// askOpen resumes a fork in which the question's call has not settled: that makes the call.
+func (q *question) askOpen(ctx context.Context, runner *engine.Runner, fork string, request *plan.Request) error {
+	if q.open.Status == journal.Held {
+		if err := runner.Decide(ctx, journal.Decision{Context: fork, Call: q.open.Call}); err != nil {
+			return err
+		}
+	}
+	if next, err := time.Parse(time.RFC3339, q.open.RetryAt); err == nil && next.After(time.Now()) {
+		runner.Now = func() time.Time { return next } // its next attempt is due
+	}
+	_, err := runner.Resume(ctx, engine.Resume{Context: fork, Request: request})
 	return err
 }
