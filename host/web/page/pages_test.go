@@ -165,6 +165,10 @@ func TestPages_Invisible(t *testing.T) {
 		again[i+1] = strings.Replace(again[i+1], "to 12", "to 13", 1)
 	}
 	s.followed(s.post("/runs/x/rerun", again...))
+	refused := s.post("/runs/x/append", "path", "†input.", "value", text)
+	if given := rawText(find(refused.doc, "textarea", "name", "value")); given != text {
+		t.Errorf("a refused form comes back with %+q", given)
+	}
 	corrected := encode(strings.Replace(text, "to 12", "to 13", 1))
 	s.until("the call ran as it was corrected", func() bool { return encode(s.value("x-b", "state.b.text")) == corrected })
 }

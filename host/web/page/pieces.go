@@ -93,7 +93,7 @@ func execute(t *template.Template, name string, data any) ([]byte, error) {
 }
 
 // visibleHTML is [visible.Text] for the texts of HTML that a template has made. Tags and marks stay
-// as they are: they have the values that forms send.
+// as they are, and so does what stands in a textarea: they have the values that forms send.
 func visibleHTML(text []byte) []byte {
 	var b bytes.Buffer
 	for len(text) > 0 {
@@ -110,6 +110,9 @@ func visibleHTML(text []byte) []byte {
 			end = 0
 		}
 		n = bytes.IndexByte(text[1:], end) + 2
+		if bytes.HasPrefix(text, []byte("<textarea")) {
+			n = bytes.Index(text, []byte("</textarea>"))
+		}
 		b.Write(text[:n])
 		text = text[n:]
 	}
