@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 func appendCommand(a *app) *cobra.Command {
@@ -73,14 +75,37 @@ func refusedInput(err error, inputs []string) error {
 	return usage.HintTextInput(err, inputs)
 }
 
-// refuseListPart refuses input that would replace a list of the context by an object.
-func refuseListPart(ctx context.Context, a *app, name string, input any) error {
-	list, err := store.Resolver{Log: a.log, Context: name}.ListReplaced(ctx, store.KindPath("input"), "", input)
+// refuseListPart refuses input that would replace a list of a context by an object.
+func refuseListPart(ctx context.Context, log store.Reader, name string, input any) error {
+	list, err := replacedList(ctx, log, name, input)
 	if err != nil || list.IsZero() {
 		return err
 	}
-	return exit.Usagef("-i: %s is a list, which this would replace by an object: give the whole list, as in -i '%s:=[…]'",
-		list, strings.TrimPrefix(list.String(), "†input."))
+	return exit.Usagef("-i: %s is a list, which this would replace by an object: give the whole list, as in %s", list, giveList(list))
+}
+
+// refusePartOfDefault refuses input that would replace a list that the request itself gives.
+func refusePartOfDefault(ctx context.Context, a *app, start engine.Start) error {
+	if len(start.Request.Context) == 0 || !start.Input.Set {
+		return nil
+	}
+	given := memory.New()
+	defer func() { _ = given.Close() }()
+	if _, err := engine.Append(ctx, given, start.Context, start.Request.Context, a.schemaOptions()...); err != nil {
+		return nil // the run says so
+	}
+	return refuseListPart(ctx, given, start.Context, start.Input.Value)
+}
+
+// replacedList returns the list of a context that input would replace by an object; the zero Path
+// for none.
+func replacedList(ctx context.Context, log store.Reader, name string, input any) (store.Path, error) {
+	return store.Resolver{Log: log, Context: name}.ListReplaced(ctx, store.KindPath("input"), "", input)
+}
+
+// giveList is how a list of the input is given as a whole.
+func giveList(list store.Path) string {
+	return fmt.Sprintf("-i '%s:=[…]'", strings.TrimPrefix(list.String(), "†input."))
 }
 
 // appendMessages appends messages, or input by -i.
@@ -96,7 +121,7 @@ func appendMessages(ctx context.Context, a *app, messages []store.Message, isInp
 		return err
 	}
 	if isInput {
-		if err := refuseListPart(ctx, a, name, messages[0].Data.Value); err != nil {
+		if err := refuseListPart(ctx, a.log, name, messages[0].Data.Value); err != nil {
 			return err
 		}
 	}

@@ -168,10 +168,14 @@ func (a *app) howToGive(outcome *journal.Outcome) string {
 	for _, r := range outcome.Calls {
 		for _, path := range r.WaitingOn {
 			name, isInput := strings.CutPrefix(path, "†input.")
-			if !isInput || !plainName().MatchString(name) || refuseListPart(context.Background(), a, outcome.Context, store.Wrap(store.MustParsePath(path), "…")) != nil {
+			if !isInput || !plainName().MatchString(name) {
 				return fmt.Sprintf("append it, then go on: %s resume -c %s", a.commandPrefix(), outcome.Context)
 			}
-			if part := "-i " + name + "=…"; !slices.Contains(given, part) {
+			part := "-i " + name + "=…"
+			if list, err := replacedList(context.Background(), a.log, outcome.Context, store.Wrap(store.MustParsePath(path), "…")); err == nil && !list.IsZero() {
+				part = giveList(list)
+			}
+			if !slices.Contains(given, part) {
 				given = append(given, part)
 			}
 		}

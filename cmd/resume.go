@@ -123,7 +123,7 @@ func giveInput(ctx context.Context, a *app, name string, inputs []string) error 
 	if holder, err := a.log.Holder(ctx, name); holder != "" || err != nil { // resuming tells who has it
 		return err
 	}
-	if err := refuseListPart(ctx, a, name, message[0].Data.Value); err != nil {
+	if err := refuseListPart(ctx, a.log, name, message[0].Data.Value); err != nil {
 		return err
 	}
 	_, err = engine.Append(ctx, a.log, name, message, a.schemaOptions()...)

@@ -266,6 +266,9 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	if start.Context, err = a.writeContext(); err != nil {
 		return nil, err
 	}
+	if err := refusePartOfDefault(ctx, a, start); err != nil {
+		return nil, err
+	}
 	start.New = a.context == ""
 	var missing error
 	if start.New { // checked before a log is created
@@ -277,7 +280,7 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 		}
 		if a.context != "" {
 			missing = start.MissingInput(ctx, a.log, registry.Schemas...)
-			if err := refuseListPart(ctx, a, start.Context, start.Input.Value); err != nil {
+			if err := refuseListPart(ctx, a.log, start.Context, start.Input.Value); err != nil {
 				return nil, err
 			}
 		}
