@@ -87,16 +87,6 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 	return code
 }
 
-// RunsCode reports whether calls of an activity of a script run with the code of a digest: with the
-// generation's own, or with that and the text that a plan's file has now.
-func (g *Generation) RunsCode(digest, script string) bool {
-	if _, loaded := g.sources[script]; loaded || digest == g.Digest || g.config.FS == nil {
-		return digest == g.Digest
-	}
-	f, err := g.planFile(script)
-	return err == nil && f.script != nil && g.codeWith(f.script).Digest == digest
-}
-
 // retire frees a generation that another has replaced, at the end of its calls.
 func (g *Generation) retire() {
 	if g.workers != nil {

@@ -120,6 +120,16 @@ func (g *Generation) planFile(name string) (*planFile, error) {
 	return f, nil
 }
 
+// RunsCode reports whether calls of an activity of a script run with the code of a digest: with the
+// generation's own, or with that and the text that a plan's file has now.
+func (g *Generation) RunsCode(digest, script string) bool {
+	if _, loaded := g.sources[script]; loaded || digest == g.Digest || g.config.FS == nil {
+		return digest == g.Digest
+	}
+	f, err := g.planFile(script)
+	return err == nil && f.script != nil && g.codeWith(f.script).Digest == digest
+}
+
 // unreadPlan returns the error for a plan's file that can't be read.
 func (g *Generation) unreadPlan(name string, err error) error {
 	unread := projectfs.Unreadable(name, err)

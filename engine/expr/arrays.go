@@ -95,7 +95,7 @@ func take(args ...any) (any, error) {
 	n, ok := integral(args[1])
 	switch {
 	case !ok && isNumber(args[1]):
-		return fail("take takes a whole number of elements, not one with a fraction")
+		return fail("take takes an integer: write int(…) around a number that may have a fraction")
 	case !ok:
 		return fail("take takes a number of elements, not %s", describe(args[1]))
 	case n < 0:

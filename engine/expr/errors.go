@@ -58,7 +58,7 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`^builtin (\w+) takes only array \(got (.+)\)$`, "$1 takes an array, not @2")
 	add(`^cannot reverse (.+)$`, "reverse takes an array, not @1")
 	add(`^cannot take from (.+)$`, "take takes an array, not @1")
-	add(`^cannot take float64 elements$`, "take takes a whole number of elements, not one with a fraction")
+	add(`^cannot take float64 elements$`, "take takes an integer: write int(…) around a number that may have a fraction")
 	add(`^cannot take (.+) elements$`, "take takes a number of elements, not @1")
 	add(`^cannot slice (.+)$`, "arrays and strings have slices, not @1")
 	add(`^cannot get (first|last) element from (.+)$`, "$1 takes an array, not @2")

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -55,10 +57,10 @@ type noMember struct {
 	member any
 }
 
-func (e *noMember) Error() string { return e.expr.source.errorAt(0, "%s", e.what()).Error() }
+func (e *noMember) Error() string { return e.expr.source.errorAt(0, "%s", e.description()).Error() }
 
-// what is the error without the expression.
-func (e *noMember) what() string {
+// description returns the error without the expression.
+func (e *noMember) description() string {
 	shown := e.member
 	if text, ok := shown.(string); ok { // it is shown for each element, of any length
 		shown = phrase.Shorten(text)
@@ -73,25 +75,29 @@ func (e *noMember) what() string {
 		return fmt.Sprintf("an array of %d has no element %s", len(of), member)
 	case string:
 		if isIndex {
-			return "a string has no elements: " + CharacterAt("", i)
+			return "a string has no elements" + CharacterAt(of, "", i)
 		}
 	}
 	return fmt.Sprintf("%s has no %s", describe(e.of), member)
 }
 
-// CharacterAt says how the character of a string at an index is written, behind the string's name.
-func CharacterAt(name string, i int) string {
+// CharacterAt is a hint at how the character of a string at an index is written, behind the name of
+// the string; empty where the string has none there.
+func CharacterAt(text, name string, i int) string {
+	if n := utf8.RuneCountInString(text); i < -n || i >= n {
+		return ""
+	}
 	end := strconv.Itoa(i + 1)
 	if i == -1 {
 		end = ""
 	}
-	return fmt.Sprintf("write %s[%d:%s] for its character at %[2]d", name, i, end)
+	return fmt.Sprintf(": write %s[%d:%s] for its character at %[2]d", cmp.Or(name, "…"), i, end)
 }
 
 // Reason is why a member is missing, without the expression; empty if a reference is missing.
 func (m *Missing) Reason() string {
 	if e, ok := m.Member.(*noMember); ok {
-		return e.what()
+		return e.description()
 	}
 	return ""
 }

@@ -84,13 +84,13 @@ func belowScalar(ctx context.Context, r store.Resolver, path store.Path, instanc
 		if err != nil || !value.Exists {
 			return ""
 		}
-		switch value.Value.(type) {
+		switch text := value.Value.(type) {
 		case map[string]any, []any:
 			above = above.Child(segment)
 			continue
 		case string:
 			if i, err := strconv.Atoi(segment); err == nil {
-				return fmt.Sprintf("%s is a string: %s", above, expr.CharacterAt(above.String(), i))
+				return fmt.Sprintf("%s is a string%s", above, expr.CharacterAt(text, above.String(), i))
 			}
 		}
 		return fmt.Sprintf("%s is %s, which has nothing below it", above, store.Describe(value.Value))

@@ -1,4 +1,4 @@
-// Package visible shows people all that a text holds: what they read is to be what a program reads.
+// Package visible shows people every character of a text, so that they read the same as a program.
 package visible
 
 import (

@@ -21,8 +21,8 @@ type capture struct {
 	config  model.Config // of the model that was asked
 }
 
-// subject is what a request is about: a call of a context, or a plan. A run asks about the calls
-// and plans of its delegates too, which have contexts of their own.
+// subject is a call of a context, or its plan, about which a request may be. A run asks about those
+// of its delegates too, which have contexts of their own.
 type subject struct {
 	context string // empty for any subject
 	call    string // empty for a plan

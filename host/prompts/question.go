@@ -52,7 +52,7 @@ func (q *question) name() string {
 	return "the plan of tick " + strconv.Itoa(q.tick)
 }
 
-// waits says for what the call waits before a model is asked about it; empty for one that does not.
+// waits says why the call has not been made yet, if it waits; empty for one that does not.
 func (q *question) waits() string {
 	if q.open == nil || q.open.Rests || q.open.Status != journal.Waiting && q.open.Status != journal.Blocked {
 		return ""

@@ -125,7 +125,7 @@ func FlagError(c *cobra.Command, err error) error {
 }
 
 // CheckEmpty returns an error for a flag that was given without a value, as by a variable of the
-// shell that is not set: the command would do what it does without the flag.
+// shell that is not set: the command would run as without the flag.
 func CheckEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch kind, value := f.Value.Type(), f.Value.String(); {

@@ -148,7 +148,7 @@ func (l reader) argumentsOf(r *http.Request, name string, record journal.Record,
 	return own, nil
 }
 
-// longestStem is how much of a run's name begins that of a fork, so that it is not too long.
+// longestStem bounds the part of a run's name with which the name of a fork begins.
 const longestStem = 62
 
 // freeName returns a name for a fork that no context has.
