@@ -32,17 +32,26 @@ func Text(text string) string {
 	return b.String() + text[done:]
 }
 
-// isHidden reports whether a character that follows another one is escaped. Joiners and variation
-// selectors are left where they belong, in words and emoji: one of each after a character that is
-// not ASCII, whose shape they choose.
+// isHidden reports whether a character that follows another one is escaped. One joiner or
+// variation selector is left where it chooses the shape of the character before it, in emoji and
+// some scripts.
 func isHidden(before, r rune) bool {
-	if r < utf8.RuneSelf {
-		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
-	}
 	const nonJoiner, joiner = 0x200c, 0x200d
-	selects := unicode.Is(unicode.Variation_Selector, r)
-	if selects || r == nonJoiner || r == joiner {
-		return before < utf8.RuneSelf || before == nonJoiner || before == joiner || selects && unicode.Is(unicode.Variation_Selector, before)
+	isSign := before >= utf8.RuneSelf && unicode.In(before, unicode.So, unicode.Sk) // as emoji are
+	switch {
+	case r < utf8.RuneSelf:
+		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+	case r == nonJoiner || r == joiner:
+		return !isSign && !unicode.In(before, joining...) && !unicode.Is(unicode.Variation_Selector, before)
+	case unicode.Is(unicode.Variation_Selector, r):
+		return !isSign && !unicode.In(before, unicode.Han, unicode.Mongolian)
 	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+	return !unicode.Is(unicode.Prepended_Concatenation_Mark, r) &&
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// joining are the scripts that are written with joiners.
+var joining = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada, unicode.Khmer, unicode.Malayalam,
+	unicode.Mongolian, unicode.Myanmar, unicode.Nko, unicode.Oriya, unicode.Sinhala, unicode.Syriac, unicode.Tamil, unicode.Telugu, unicode.Tibetan,
 }

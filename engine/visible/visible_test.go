@@ -16,6 +16,10 @@ func TestText(t *testing.T) {
 		"line\u2028and\u2029paragraph":        `line\u2028and\u2029paragraph`,
 		"👩\u200d👧 ❤\ufe0f می\u200cخواهم":      "👩\u200d👧 ❤\ufe0f می\u200cخواهم",
 		"admin\u200d and 👩\u200d\u200d\ufe0f": `admin\u200d and 👩` + "\u200d" + `\u200d\ufe0f`,
+		"$\u200d5 \u20ac\ufe0f":               `$\u200d5 ` + "\u20ac" + `\ufe0f`,
+		"caf\u00e9\u200d":                     "caf\u00e9" + `\u200d`,
+		"\u0600\u0661":                        "\u0600\u0661",
+		"\u8fbb\U000e0100":                    "\u8fbb\U000e0100",
 		"cut \xff":                            "cut \xff",
 	} {
 		if got := visible.Text(text); got != want {

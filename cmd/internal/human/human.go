@@ -79,9 +79,9 @@ func Wrap(text string) string {
 // JSON returns a value as JSON on one line, in which all that it holds is visible.
 func JSON(v any) string { return visible.Text(string(store.EncodeJSON(v))) }
 
-// Printable replaces the characters of a line that move a terminal's cursor.
+// Printable returns a line in which no character moves a terminal's cursor, and all are visible.
 func Printable(line string) string {
-	return strings.Map(func(r rune) rune {
+	return visible.Text(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return ' '
@@ -89,7 +89,7 @@ func Printable(line string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, line)
+	}, line))
 }
 
 // colours matches the sequences that change only the colour of text.
