@@ -172,7 +172,7 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 		return exit.Usagef("--log %s: it is text or json", o.log)
 	}
 	if given("token") && strings.TrimSpace(o.token) == "" {
-		return exit.Usage("--token is empty: give one, or leave the flag out")
+		return exit.Usage("--token is empty: give it a value, or leave it out")
 	}
 	if env := os.Getenv("OBELUS_TOKEN"); !given("token") && env != "" && strings.TrimSpace(env) == "" {
 		return exit.Usage("OBELUS_TOKEN is nothing but white space: give a token, or leave it out")

@@ -60,7 +60,8 @@ func (e lateError) Error() string { return string(e) }
 // Is implements the interface of [errors.Is].
 func (lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// describeLate returns the error of a question that had no more time than it took.
+// describeLate returns the error of a request for whose answer the question left no more time than
+// it took.
 func (c *Client) describeLate(took time.Duration, begun bool) error {
 	from, took := c.excerpt(c.config.URL), took.Round(time.Second/10)
 	if begun {
@@ -90,14 +91,18 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 	if err != nil {
 		return nil, failed(err, false)
 	}
-	began := time.Now()
+	var before error // of the try before
 	for try := 1; ; try++ {
+		began := time.Now()
 		r, f := c.sendOnce(ctx, p, key, body, meter, used)
 		if f == nil {
 			return r, nil
 		}
 		if f.late {
 			f.err = c.describeLate(time.Since(began), f.begun)
+			if before != nil {
+				f.err = fmt.Errorf("%w; the try before: %w", f.err, before)
+			}
 		}
 		if f.emptyStream && !p.unstreamed { // some servers can give a reason in no other way
 			p.unstreamed = true
@@ -119,6 +124,7 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 			f.err = fmt.Errorf("%w (not tried again: it would have to wait %v, which is too long)", f.err, wait.Round(time.Second/10))
 			return nil, f
 		}
+		before = f.err
 		if err := sleep(ctx, wait); err != nil {
 			return nil, failed(fmt.Errorf("%w (while it waited to try again: %w)", f.err, err), false)
 		}

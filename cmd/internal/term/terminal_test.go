@@ -35,6 +35,11 @@ func TestFit_CutsTheWidest(t *testing.T) {
 	if got := shown.String(); got != "obelus: p.lua: one\nobelus: p.lua: two:\n\n-a\n+b\nobelus: and three, four\n" {
 		t.Errorf("%q", got)
 	}
+	shown.Reset()
+	(&Terminal{Err: &shown}).Error(fmt.Errorf("plans/a.lua: %w", errors.Join(errors.New("one"), fmt.Errorf("two: %w", errors.Join(errors.New("three"), errors.New("four"))))))
+	if got := shown.String(); got != "obelus: plans/a.lua: one\nobelus: two: three\nobelus: four\n" {
+		t.Errorf("%q", got)
+	}
 	if got := human.Printable("a\tb\x1b[2Jc"); got != "a b\ufffd[2Jc" {
 		t.Errorf("%q", got)
 	}

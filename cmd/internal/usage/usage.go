@@ -139,7 +139,7 @@ func CheckEmpty(c *cobra.Command) (err error) {
 
 func emptyFlag(f *pflag.Flag) error {
 	value, help := pflag.UnquoteUsage(f)
-	return exit.Usagef("--%s is empty: give one, or leave the flag out\n  --%[1]s %s: %s", f.Name, value, help)
+	return exit.Usagef("--%s is empty: give it a value, or leave it out\n  --%[1]s %s: %s", f.Name, value, help)
 }
 
 // CheckWords returns an error for a word in a flag's list that is not known.
