@@ -22,10 +22,19 @@ type Model interface {
 	// Answer returns a call's result, which is checked against the question's schema; it takes the
 	// types of the value of a [Result], and a [Result] itself, which may name the branch. Its error
 	// is a [*Failure] where a plan may handle it. It is asked once, and ctx is done after the time
-	// that the model is given ([Timed]): any later answer is a timeout, which is a failure. Retries
-	// within that time are up to the model.
+	// that the model is given ([Timed]): any later answer is a timeout, which is a failure, and has
+	// the text of a [LateError]. Retries within that time are up to the model.
 	Answer(ctx context.Context, q Question) (any, error)
 }
+
+// LateError says why a model has not answered in its time. To [errors.Is] it is
+// [context.DeadlineExceeded].
+type LateError struct{ Message string }
+
+func (e *LateError) Error() string { return e.Message }
+
+// Is implements the interface of [errors.Is].
+func (*LateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Batcher is a model that answers several latent calls by one request.
 type Batcher interface {

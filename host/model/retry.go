@@ -51,23 +51,14 @@ type failure struct {
 	late        bool          // the time of the question was over before the answer came
 }
 
-// lateError is the error of a question whose time is over. To errors.Is it is
-// [context.DeadlineExceeded].
-type lateError string
-
-func (e lateError) Error() string { return string(e) }
-
-// Is implements the interface of [errors.Is].
-func (lateError) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // describeLate returns the error of a request for whose answer the question left no more time than
 // it took.
 func (c *Client) describeLate(took time.Duration, begun bool) error {
 	from, took := c.excerpt(c.config.URL), took.Round(time.Second/10)
 	if begun {
-		return lateError(fmt.Sprintf("the answer from %s was not complete within %v: a slow model needs a larger timeout", from, took))
+		return &plan.LateError{Message: fmt.Sprintf("the answer from %s was not complete within %v: a slow model needs a larger timeout", from, took)}
 	}
-	return lateError(fmt.Sprintf("no answer from %s within %v: is the server at work, and url right? A slow model needs a larger timeout", from, took))
+	return &plan.LateError{Message: fmt.Sprintf("no answer from %s within %v: is the server at work, and url right? A slow model needs a larger timeout", from, took)}
 }
 
 func failed(err error, again bool) *failure { return &failure{err: err, again: again, after: -1} }
@@ -147,7 +138,7 @@ func waitBefore(tries int, asked time.Duration) time.Duration {
 func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byte, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
 	release, err := c.limiter.acquire(ctx, estimate(len(body)))
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = lateError("its time was over: the model's concurrency, rpm and tpm bound its requests")
+		err = &plan.LateError{Message: "its time was over: the model's concurrency, rpm and tpm bound its requests"}
 	}
 	if err != nil {
 		return nil, failed(fmt.Errorf("while it waited for its turn: %w", err), false)

@@ -76,9 +76,12 @@ func Run(ctx context.Context, name string, timeout, within time.Duration, do pla
 }
 
 // timedOut is the failure of a call whose time is over, with the place at which the
-// activity, if it knows, was by then.
+// activity, if it knows, was by then, or with what a model says of it.
 func timedOut(after time.Duration, said error) error {
 	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
+	if _, ok := errors.AsType[*plan.LateError](said); ok {
+		fields["message"] = fmt.Sprintf("timed out after %s: %s", after, said)
+	}
 	if own, ok := errors.AsType[*plan.Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
 		fields["script"] = own.Fields["script"]
 	}
