@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/memory"
@@ -294,4 +295,31 @@ func ExampleTyped() {
 	result, err := double.Run(context.Background(), plan.Invocation{Call: map[string]any{"_tool": "double", "n": 21}})
 	fmt.Println(result.Value, err)
 	// Output: 42 <nil>
+}
+
+// TestTyped_InRegistry holds that a function's tool counts also where nothing but its activity was
+// registered.
+func TestTyped_InRegistry(t *testing.T) {
+	type pay struct {
+		Amount float64 `json:"amount"`
+	}
+	registry := plan.NewRegistry()
+	registry.Activities["pay"] = &plan.Registered{Name: "pay", Activity: engine.Typed(func(_ context.Context, p pay) (pay, error) { return p, nil })}
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
+	for params, want := range map[string]string{
+		`, "ammount": 5`:              `unknown parameter "ammount"`,
+		`, "amount": 5, "more": 1`:    `unknown parameter "more"`,
+		``:                            `"amount"`,
+		`, "amount": "5"`:             "amount: got string, want number",
+		`, "amount": "†input.amount"`: "",
+	} {
+		calls := `[{"_tool": "pay", "_outputPath": "†state.a"` + params + `}]`
+		outcome, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: readPlan(t, calls), Input: store.Some(map[string]any{"amount": 5})})
+		if want == "" && (err != nil || outcome.Status != journal.RunDone) {
+			t.Errorf("%s: %+v, %v", params, outcome, err)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %+v, %v, not %s", params, outcome, err, want)
+		}
+	}
 }

@@ -172,7 +172,7 @@ func (c *planCompiler) call(call *Call, err error) {
 }
 
 func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
-	p := Problem{File: c.file, Line: call.Line, Call: call.written, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
+	p := Problem{File: c.file, Line: call.Line, Call: call.Written, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
 	var f *Fault
 	if errors.As(err, &f) {
 		p.Code = f.Code
@@ -180,8 +180,8 @@ func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
 	return p
 }
 
-// tools adds the definitions that the request brings, beside its calls or as
-// messages.
+// tools adds the definitions that activities know of themselves, and those that the request brings,
+// beside its calls or as messages.
 func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	brought := map[string]*Tool{}
 	add := func(name string, schema any) {
@@ -194,6 +194,16 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 			return
 		}
 		brought[name] = tool
+	}
+	for name, activity := range registry.Activities {
+		if _, registered := registry.Tools[name]; registered || activity == nil {
+			continue
+		}
+		if own, ok := activity.Activity.(Described); ok {
+			if schema, err := own.Tool(); err == nil { // else the activity is refused
+				add(name, schema)
+			}
+		}
 	}
 	for _, m := range request.Context {
 		if m.Type == store.TypeTool {
@@ -379,9 +389,9 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 func (c *planCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
 	for _, pair := range p.Graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
-		err := Faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
+		err := Faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.Written, other.Tool, pair.path)
 		if pair.reads {
-			err = Faultf(CodeUnordered, "it reads %s, which call %d (%s) replaces with another error, in the order in which they happen to run", pair.path, other.written, other.Tool)
+			err = Faultf(CodeUnordered, "it reads %s, which call %d (%s) replaces with another error, in the order in which they happen to run", pair.path, other.Written, other.Tool)
 		}
 		all = c.warn(all, call, err)
 	}

@@ -84,7 +84,8 @@ func undecodableReason(err error) string {
 		return err.Error()
 	}
 	text := fmt.Sprintf("got %s, which does not fit", wrong.Value)
-	if kind := wrong.Type.Kind(); kind >= reflect.Int && kind <= reflect.Float64 {
+	isNumber := strings.HasPrefix(wrong.Value, "number ") && !strings.Contains(wrong.Value, ".")
+	if kind := wrong.Type.Kind(); isNumber && kind >= reflect.Int && kind <= reflect.Float64 {
 		text += fmt.Sprintf(" into %d bits", wrong.Type.Bits())
 	}
 	return text
