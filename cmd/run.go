@@ -234,7 +234,10 @@ func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *p
 	}
 	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
-		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
+		if i := r.Position - 1; i < len(checked.Calls) {
+			at := checked.Calls[i].Written
+			open[at], waiting[at] = open[at] || r.Status != journal.Done, waiting[at] || r.Status == journal.Waiting
+		}
 	}
 	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
 		// A call may have failed because another returned no value. A call that waits lists what

@@ -20,6 +20,7 @@ import (
 // Call is one call of a plan, parsed and checked once. It is immutable.
 type Call struct {
 	Position int    // from 1 in its plan
+	Written  int    // in the plan as written, where one call may stand for many: for all instances
 	Line     int    // of the plan file, 0 if not known
 	Tool     string // the tool's name
 
@@ -31,7 +32,6 @@ type Call struct {
 	Output   *expr.Output // nil without an output path
 	Method   store.Method // empty unless the call gives one
 
-	written      int // position in the plan as written: one call there may stand for many
 	Definition   *Tool
 	unclear      bool         // the prescriptions of its tool are not known
 	accepted     bool         // accepted as part of another plan, see [Source]
@@ -81,7 +81,7 @@ func NoTool(call map[string]any) string {
 // parseCall reads a call and checks all that can be known of it alone. Its
 // errors are faults.
 func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
-	c := &Call{Position: position, Line: src.Line, written: cmp.Or(src.position, position), accepted: src.Accepted}
+	c := &Call{Position: position, Line: src.Line, Written: cmp.Or(src.position, position), accepted: src.Accepted}
 	given, ok := src.Call.(map[string]any)
 	if !ok {
 		return c, []error{Faultf(CodeSchema, "a call is an object with _tool, not %s", store.Describe(src.Call))}

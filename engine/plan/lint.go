@@ -259,7 +259,7 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 				return fmt.Sprintf(" (the call itself writes %s, and that is after it has read)", written)
 			}
 			if seen++; !sees && written.Overlaps(path) {
-				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.Label(w), written, call.Instance)
+				return fmt.Sprintf(" (%s writes %s for %s alone)", g.Label(w), written, g.instances(w))
 			}
 			if distance, ok := pathDistance(path, written); ok && sees && w != i && distance < nearest {
 				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), distance
@@ -267,6 +267,15 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 		}
 	}
 	return hint
+}
+
+// instances names the instance of a call, or those of the call as written.
+func (g *graph) instances(i int) string {
+	same := func(j int) bool { return j >= 0 && j < len(g.calls) && g.calls[j].Written == g.calls[i].Written }
+	if g.calls[i].Instance == store.EveryInstance || same(i-1) || same(i+1) {
+		return "each instance"
+	}
+	return fmt.Sprintf("the instance %q", g.calls[i].Instance)
 }
 
 // manyPaths is among how many paths, about, such a hint is looked for.

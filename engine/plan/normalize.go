@@ -209,7 +209,7 @@ func (r *Request) Normalize() (*Request, error) {
 	for i, src := range r.Calls {
 		var err error
 		if out.Calls[i].Call, err = store.FromGo(src.Call, ""); err != nil {
-			c.call(&Call{Line: src.Line, written: i + 1, Tool: toolOf(src)}, err)
+			c.call(&Call{Line: src.Line, Written: i + 1, Tool: toolOf(src)}, err)
 		}
 	}
 	if r.Output.Value != nil && !r.Output.Set {

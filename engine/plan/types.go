@@ -174,7 +174,7 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 		}
 	}
 	k := call.resultAt(path.Segments()[len(where.Segments()):])
-	k.Where = fmt.Sprintf("the _output of call %d (%s)", call.written, call.Tool)
+	k.Where = fmt.Sprintf("the _output of call %d (%s)", call.Written, call.Tool)
 	return k
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -87,7 +88,7 @@ func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
 		var refused *plan.PlanError
 		var unplanned *engine.NoPlannerError
 		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
-			return nil, unread
+			return nil, errors.Join(err, fmt.Errorf("the plan's file, which may have registered it, can't be read: %w", unread))
 		}
 		return outcome, err
 	}

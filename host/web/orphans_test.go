@@ -431,7 +431,7 @@ func TestOrphans_LapsedLease(t *testing.T) {
 // away takes a file of the project away until it is put back.
 func (s *site) away(name string) (back func()) {
 	s.t.Helper()
-	file, away := filepath.Join(s.dir, name), filepath.Join(s.dir, "away")
+	file, away := filepath.Join(s.dir, name), filepath.Join(s.dir, filepath.Base(filepath.Dir(name))+".away")
 	rename := func(from, to string) {
 		s.t.Helper()
 		if err := os.Rename(from, to); err != nil {
@@ -455,10 +455,11 @@ func TestOrphans_MendedScripts(t *testing.T) {
 			return { calls = { { _tool = "ren", v = "†input.x", _outputPath = "†s.a" } } }
 		end`,
 	}
-	for name, c := range map[string]struct{ run, broken, path, body string }{
-		"tool":     {`{"plan":"plans/ren.lua","context":"a","wait":true}`, "activities/ren.lua", "messages", `{"type":"input","x":1}`},
-		"approved": {`{"plan":"plans/held.lua","context":"a","approve":"always","wait":true}`, "activities/ren.lua", "calls/1.1/approve", `{}`},
-		"planner":  {`{"plan":"plans/asked.lua","context":"a","wait":true}`, "plans/asked.lua", "messages", `{"type":"input","x":1}`},
+	for name, c := range map[string]struct{ run, broken, path, body, stuck string }{
+		"tool":          {`{"plan":"plans/ren.lua","context":"a","wait":true}`, "activities/ren.lua", "messages", `{"type":"input","x":1}`, `unknown tool \"ren\"`},
+		"tool and file": {`{"plan":"plans/ren.lua","context":"a","wait":true}`, "activities/ren.lua plans/ren.lua", "messages", `{"type":"input","x":1}`, `unknown tool \"ren\"`},
+		"approved":      {`{"plan":"plans/held.lua","context":"a","approve":"always","wait":true}`, "activities/ren.lua", "calls/1.1/approve", `{}`, `unknown tool \"ren\"`},
+		"planner":       {`{"plan":"plans/asked.lua","context":"a","wait":true}`, "plans/asked.lua", "messages", `{"type":"input","x":1}`, "plans/asked.lua: there is no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			again := time.Minute // by a new generation alone
@@ -467,16 +468,21 @@ func TestOrphans_MendedScripts(t *testing.T) {
 			}
 			s := serve(t, files, nil, func(c *Config) { c.poll = again / 4 })
 			s.expect("POST", "/v1/runs", c.run, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
-			back := s.away(c.broken)
+			var back []func()
+			for _, file := range strings.Fields(c.broken) {
+				back = append(back, s.away(file))
+			}
 			s.host.Reload()
 			if status, text := s.ask("POST", "/v1/contexts/a/"+c.path, c.body); status != http.StatusOK {
 				t.Fatal(status, text)
 			}
 			s.awaitStuck("a", true)
-			if _, text := s.ask("GET", "/v1/contexts/a", ""); !strings.Contains(text, `"stuck":"`) {
+			if _, text := s.ask("GET", "/v1/contexts/a", ""); !strings.Contains(text, `"stuck":"`) || !strings.Contains(text, c.stuck) {
 				t.Error(text)
 			}
-			back()
+			for _, mend := range back {
+				mend()
+			}
 			s.host.Reload()
 			s.ask("POST", "/v1/contexts/other/messages", `{"type":"state","x":1}`) // news, before the next poll
 			s.until("a", journal.RunDone)
