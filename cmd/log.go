@@ -33,8 +33,9 @@ line is cut at its width, unless -v is given; with --json every message is
 whole, and append takes it back. --follow goes on with what is appended, until it
 is interrupted.
 
---model prints the messages as a model sees them: without what is hidden from
-models, and with those that --scopes names last, marked as the ones to use.`,
+--model prints the parts of the messages that a model may see: without what is
+hidden from models, and with those that --scopes names last, marked as the ones
+to use. A prompt shows their values once they are joined, see obelus prompt.`,
 		Example: `  obelus log --kind state
   obelus log --path state.user --since 1h --json`,
 		Args: cobra.NoArgs,
@@ -70,7 +71,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended")
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
-	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
+	c.Flags().BoolVar(&model, "model", false, "the parts that a model may see, in JSON")
 	c.Flags().Var((*cli.Words)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
 	return c
 }

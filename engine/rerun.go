@@ -69,7 +69,7 @@ func (a *amendment) settledCall(ctx context.Context, name string) (int, error) {
 		switch {
 		case r.Call != name:
 		case !r.Status.Settled():
-			return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
+			return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s has not settled (obelus calls shows why): only one that has can run again", name)}
 		default:
 			return i, nil
 		}

@@ -107,7 +107,7 @@ func Downstream(ctx context.Context, c journal.Context, p *plan.Plan, records []
 	case first < 0:
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick of context %s", call, c.Name), Absent: true}
 	case !d.records[first].Status.Settled():
-		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that has settled can run again", call, d.records[first].Status)}
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s has not settled (obelus calls shows why): only one that has can run again", call)}
 	}
 	d.again[first] = true
 	for more := true; more; {
