@@ -53,7 +53,7 @@ var callbacks = []*builtin.Function{
 		v, _ := member(args[0], args[1])
 		return v, ev.spend(extent(args[1]))
 	}),
-	// The array of a predicate, of which expr would take a string for one of bytes.
+	// It checks the array that a predicate goes through: expr would go through the bytes of a string.
 	callback(elementsName, func(_ *evaluation, args []any) (any, error) {
 		if args[0] == nil || reflect.TypeOf(args[0]).Kind() != reflect.Slice {
 			return fail("%s takes an array, not %s", args[1], describe(args[0]))

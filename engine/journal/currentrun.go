@@ -87,16 +87,16 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	}
 	if !held {
 		for i := range records {
-			records[i].standAlone(last)
+			records[i].standWithoutHolder(last)
 		}
 	}
 	return records, nil
 }
 
-// standAlone gives the record of a call the status that it has without a holder: it has failed, was
+// standWithoutHolder gives the record of a call the status that it has without a holder: it has failed, was
 // cancelled with its run, or was interrupted. In the first logs a call that was cut off with its
 // process is cancelled.
-func (r *Record) standAlone(last Run) {
+func (r *Record) standWithoutHolder(last Run) {
 	cancelled := last.Status == RunCancelled
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
 	case r.LeftBehind():

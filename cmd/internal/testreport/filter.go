@@ -36,13 +36,13 @@ func (f *Filter) CheckTags(names []string) error {
 			}
 		}
 	}
-	otherwise := "a tag is a word with # in a test's name, as in #slow"
-	if len(known) > 0 {
-		otherwise = "the tags are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+	tags, otherwise := slices.Sorted(maps.Keys(known)), "a tag is a word with # in a test's name, as in #slow"
+	if len(tags) > 0 {
+		otherwise = "the tags are " + strings.Join(tags, ", ")
 	}
 	for _, tag := range f.Tags {
 		if tag = strings.TrimPrefix(tag, "#"); !known[tag] {
-			return exit.Usagef("--tags %s: no test has this tag: %s", tag, usage.Hint(tag, slices.Sorted(maps.Keys(known)), otherwise))
+			return exit.Usagef("--tags %s: no test has this tag: %s", tag, usage.Hint(tag, tags, otherwise))
 		}
 	}
 	return nil
