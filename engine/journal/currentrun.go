@@ -93,9 +93,9 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	return records, nil
 }
 
-// standWithoutHolder gives the record of a call the status that it has without a holder: it has failed, was
-// cancelled with its run, or was interrupted. In the first logs a call that was cut off with its
-// process is cancelled.
+// standWithoutHolder gives the record of a call the status that it has without a holder: it has
+// failed, was cancelled with its run, or was interrupted. In the first logs a call that was cut off
+// with its process is cancelled. The view calls says the same in SQL.
 func (r *Record) standWithoutHolder(last Run) {
 	cancelled := last.Status == RunCancelled
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
