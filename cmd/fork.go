@@ -20,7 +20,9 @@ as it was at --at; what one call wrote at several paths can't be parted, nor wha
 imported at once with calls or plans. It shares that log and copies nothing, so it
 costs the same however long the log is. What was running there is as if its process
 had died: resume goes on with it in the fork, and run --from runs some of it again.
-What a call does to the world outside is then done again, under another key.`,
+What a call does to the world outside is then done again, under another key. What
+was approved, rejected or released, and has not settled, is held again: a decision
+counts in the context in which it was made.`,
 		Example: `  obelus fork --at 12 -c order-7 what-if
   obelus run --from 1.4 --set amount:=20 -c what-if
   obelus diff order-7 what-if`,

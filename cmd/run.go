@@ -166,7 +166,7 @@ func runPlan(ctx context.Context, a *app, name string, start engine.Start, o run
 			a.term.Infof("%s", view.Problem(p))
 		}
 	}
-	request.Mode = cmp.Or(o.mode, request.Mode)
+	request.SetMode(o.mode)
 	start.Request = request
 	if o.once {
 		return runOnce(ctx, a, start, registry, o)

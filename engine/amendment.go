@@ -14,7 +14,10 @@ import (
 )
 
 // amendment is a tick of the log to which decisions are applied before it goes on.
-type amendment struct{ *tickRun }
+type amendment struct {
+	*tickRun
+	inherited bool // the tick began in the context that this one was forked from
+}
 
 // restartChild lets the delegate of a call that runs again begin anew, where it has not begun or
 // belongs to the call that this one was forked from. If that would run a call again that must not
@@ -76,6 +79,10 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	record.CountCut()
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
 	switch {
+	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
+		c.Record = record
+		c.Record.Status = journal.InDoubt
+		a.recordCall(i)
 	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
 		c.Record = record
 		for _, text := range record.Writes {
@@ -86,10 +93,6 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 		if record.Status == journal.Held {
 			a.observed = append(a.observed, record)
 		}
-	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
-		c.Record = record
-		c.Record.Status = journal.InDoubt
-		a.recordCall(i)
 	default:
 		c.Record.Attempts, c.Record.Child, c.Record.Hold, c.Record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.Record.Before, c.Record.SupersededUpTo, c.Record.Model = record.Before, record.SupersededUpTo, record.Model
@@ -106,6 +109,8 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 		}
 		if record.Hold != nil {
 			c.Record.Reads = record.Reads
+		} else if a.inherited && a.state.Approve.Holds(call) {
+			c.Record.At = 0 // it began where it was not held
 		}
 	}
 }
@@ -135,10 +140,10 @@ func (a *amendment) journalDecisions(s Resume) {
 		a.appendEntry(e.Entry())
 	}
 	if s.From != "" {
-		decided(journal.DecisionEvent{Call: s.From, Corrected: a.correctionsOf(s.From)}, "rerun")
+		decided(journal.DecisionEvent{Call: s.From, Corrected: a.correctionsOf(s.From)}, journal.Rerun)
 	}
 	for _, call := range s.Retry {
-		decided(journal.DecisionEvent{Call: call}, "retried")
+		decided(journal.DecisionEvent{Call: call}, journal.Retried)
 	}
 	for _, call := range s.Skip {
 		decided(journal.DecisionEvent{Call: call}, "skipped")

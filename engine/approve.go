@@ -21,15 +21,16 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 	if err != nil {
 		return err
 	}
-	var recorded int64
+	var before, recorded int64
 	err = journal.Amend(ctx, journal.In(at.runner.Log, d.Context), func(n int64) (err error) {
+		before = n
 		recorded, err = at.runner.decide(ctx, d, n)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return at.runner.checkFirst(ctx, d, recorded)
+	return at.runner.checkFirst(ctx, d, before, recorded)
 }
 
 // decide records a decision in the light of the journal as it is, with its newest entry at newest,
@@ -68,17 +69,13 @@ func (r *Runner) decide(ctx context.Context, d journal.Decision, newest int64) (
 }
 
 // checkFirst returns an error if a decision, recorded at a position in the journal, is not the
-// first about its hold: of concurrent decisions the first counts.
-func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, n int64) error {
-	for entry, err := range r.Log.Journal(ctx, store.JournalFilter{Context: d.Context, Call: d.Call, Newest: true}) {
+// first about its hold: of concurrent decisions the first counts. The call was held after a
+// position before.
+func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, before, recorded int64) error {
+	f := store.JournalFilter{Context: d.Context, Call: d.Call, Event: string(journal.Ready), After: before, At: recorded - 1}
+	for entry, err := range r.Log.Journal(ctx, f) {
 		if err != nil {
 			return err
-		}
-		if entry.N >= n {
-			continue
-		}
-		if entry.Event == string(journal.Held) {
-			return nil
 		}
 		record, err := journal.ReadRecord(entry)
 		if err != nil {

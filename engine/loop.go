@@ -452,7 +452,7 @@ func (l *loop) stageInitial(ctx context.Context) error {
 func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan.Request) journal.PlanEvent {
 	event := journal.PlanEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(compiled.Calls),
-		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy, Labels: l.labels,
+		Planner: request.Planner != nil, Mode: request.Mode, Released: request.Released, Approve: l.policy, Labels: l.labels,
 	}
 	if event.Planner {
 		event.Saw = l.plannerSaw

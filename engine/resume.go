@@ -81,15 +81,25 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeRun(ctx, s, last)
 	}
+	inherited, err := last.IsInherited(ctx, journal.In(r.Log, s.Context))
+	if err != nil {
+		return nil, err
+	}
+	if inherited { // who started the run may have chosen to hold less, which counts there
+		last.Event.Approve = last.Event.Approve.With(r.Approve)
+		if last.Event.Released {
+			last.Event.Mode, last.Event.Released = plan.ModeLazy, false
+		}
+	}
 	l.resumes(s, last)
 	if err := l.countSpent(ctx, last.Event.First); err != nil {
 		return nil, err
 	}
-	t, err := l.reopenTick(ctx, last)
+	t, err := l.reopenTick(ctx, last, inherited)
 	if err != nil {
 		return nil, err
 	}
-	a := &amendment{t}
+	a := &amendment{tickRun: t}
 	if err := a.decide(ctx, s); err != nil {
 		return nil, err
 	}
@@ -150,13 +160,14 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 	l.halted = last.Status != journal.RunRunning
 	if s.Request != nil {
 		request := *s.Request
-		request.Name, request.Mode = last.Plan, last.Event.Mode
+		request.Name, request.Mode, request.Released = last.Plan, last.Event.Mode, last.Event.Released
 		l.request = &request
 	}
 }
 
-// reopenTick builds a recorded tick as it stood.
-func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, error) {
+// reopenTick builds a recorded tick as it stood. An inherited one began in the context that this one
+// was forked from.
+func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool) (*tickRun, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -189,16 +200,25 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run) (*tickRun, erro
 	}
 	t := newTick(l, compiled, last.Event)
 	t.before = last.Status
-	a := &amendment{t}
+	a := &amendment{t, inherited}
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
-	for _, record := range records {
+	undecided, err := journal.In(l.runner.Log, l.context).WithoutInherited(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range journal.ReplaceRecords(records, undecided) {
 		twice, err := l.disownChild(ctx, &record)
 		if err != nil {
 			return nil, err
 		}
 		if record.Tick == last.Tick {
 			a.restoreCall(record, twice)
+		}
+	}
+	for _, record := range undecided {
+		if record.Tick == last.Tick {
+			a.recordCall(record.Position - 1)
 		}
 	}
 	return t, a.restoreReported(ctx)

@@ -41,6 +41,9 @@ func TestDelegate_OwnNames(t *testing.T) {
 		if _, err := journal.Fork(ctx, log, "c.1.1", 0, "fork"); err != nil {
 			t.Fatal(kind, err)
 		}
+		if err := r.Decide(ctx, journal.Decision{Context: "fork", Call: "1.1", Arguments: map[string]any{"value": 5}}); err != nil {
+			t.Fatal(kind, err)
+		}
 		for _, name := range []string{"c.1.1", "fork", "c"} {
 			outcome, err := r.Resume(ctx, engine.Resume{Context: name})
 			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {

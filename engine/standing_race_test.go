@@ -76,7 +76,7 @@ func TestStanding_EntriesInBetween(t *testing.T) {
 		},
 		"a fork, and the call is approved": {
 			does: fork, happens: approve, of: "f",
-			expected: store.Standing{Status: "waiting", Tick: 1, Calls: 1, Wakes: true},
+			expected: store.Standing{Status: "waiting", Tick: 1, Calls: 1, Held: 1, Wakes: true},
 		},
 		"a fork, and the run is cancelled": {
 			does: fork, happens: cancel, of: "f",

@@ -154,8 +154,12 @@ func (t *tickRun) await(ctx context.Context) error {
 // runLazy ends a run whose plan waits for its release, as soon as the plan is recorded. There is no
 // outcome where it does not wait for that.
 func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
-	if t.event.Mode != plan.ModeLazy || t.problem != nil || len(t.state.Calls) == 0 && t.plan.Output != nil {
+	nothing := t.problem != nil || len(t.state.Calls) == 0 && t.plan.Output != nil
+	if nothing || !t.event.IsLazy() {
 		return nil, nil // there is nothing to release
+	}
+	if !t.begun && t.event.Released {
+		return nil, nil
 	}
 	if t.begun {
 		last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)

@@ -65,6 +65,12 @@ type Hold struct {
 	Who                   // has decided
 }
 
+// Decisions by which a call runs again.
+const (
+	Retried = "retried"
+	Rerun   = "rerun"
+)
+
 // Decision is a person's decision about a held call.
 type Decision struct {
 	Context   string
@@ -87,7 +93,7 @@ func (d *Decision) Word() string {
 // fork, runs again.
 type DecisionEvent struct {
 	Call      string      `json:"call"`
-	Decision  string      `json:"decision"` // retried, skipped, given or rerun
+	Decision  string      `json:"decision"` // Retried, Rerun, or given or skipped, which settle the call
 	Corrected plan.Values `json:"corrected,omitempty"`
 	Who
 }
@@ -95,6 +101,14 @@ type DecisionEvent struct {
 // Entry is the journal's entry of the event.
 func (e DecisionEvent) Entry() store.Entry {
 	return store.Entry{Event: EventDecision, Data: string(store.EncodeJSON(e))}
+}
+
+// ReadDecisionEvent decodes the data of a decision event. Its error is a [*DamagedError].
+func ReadDecisionEvent(entry store.Entry) (e DecisionEvent, err error) {
+	if err := json.Unmarshal([]byte(entry.Data), &e); err != nil {
+		return e, unread(entry, err)
+	}
+	return e, nil
 }
 
 // ReasonSkipped is the reason of a call that a person goes on without.
@@ -238,12 +252,21 @@ type releaseEvent struct {
 	Who
 }
 
-// released reports whether the journal has a release of the run's newest plan up to a position, or
-// with 0 anywhere. A release names the tick of its plan: a person who was shown the plan of an
-// earlier tick may release it when this plan is recorded already, and that does not release this
-// one.
-func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
-	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: eventRelease, After: r.After, At: at}) {
+// IsLazy reports whether the plan runs only once it is released, or would have if its run had not
+// been started with its release.
+func (e *PlanEvent) IsLazy() bool { return e.Mode == plan.ModeLazy || e.Released }
+
+// isReleased reports whether the journal has a release of the run's newest plan, which is lazy, up to
+// a position or, with 0, anywhere. One from before the context was forked does not count. A release
+// names the tick of its plan: a person who was shown the plan of an earlier tick may release it when
+// this plan is recorded already, and that does not release this one.
+func (r *Run) isReleased(ctx context.Context, c Context, at int64) (bool, error) {
+	forked, err := c.forkedAt(ctx)
+	if err != nil || r.Event.Released && forked < r.After {
+		return true, err
+	}
+	f := store.JournalFilter{Context: c.Name, Event: eventRelease, After: max(r.After, forked), At: at}
+	for entry, err := range c.Log.Journal(ctx, f) {
 		if err != nil {
 			return false, err
 		}

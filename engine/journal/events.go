@@ -184,7 +184,7 @@ func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, err
 	}
 	decided := func(c Record) bool { return c.Status == Ready }
 	begun := func(c Record) bool { return c.Tick == r.Tick && c.Status != Blocked }
-	released := r.Event.Mode == plan.ModeLazy && !r.Held && !slices.ContainsFunc(records, begun)
+	released := r.Event.IsLazy() && !r.Held && !slices.ContainsFunc(records, begun)
 	return released || slices.ContainsFunc(records, decided), nil
 }
 

@@ -3,6 +3,8 @@ package journal
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"time"
 
 	"obelus/engine/plan"
@@ -19,8 +21,9 @@ type forkEvent struct {
 }
 
 // Fork makes a context that shares another one's log up to a seq, or with 0 all of it, and returns
-// the seq. A run that was under way there is interrupted in the fork, and can be resumed. The error
-// is a [*store.ForkError], [store.ErrExists] or [store.ErrNoContext].
+// the seq. A run that was under way there is interrupted in the fork, and can be resumed; calls and
+// plans that had been decided about and have not settled are held again. The error is a
+// [*store.ForkError], [store.ErrExists] or [store.ErrNoContext].
 func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, name string) (int64, error) {
 	if err := store.CheckContext(name); err != nil {
 		return 0, err
@@ -33,46 +36,72 @@ func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, na
 		at = head
 	}
 	return at, Amend(ctx, In(log, from), func(n int64) error {
-		standing, err := standingOfFork(ctx, log, from, at)
+		standing, held, err := readForked(ctx, log, from, at)
 		if err != nil {
 			return err
 		}
-		_, err = log.Append(ctx, store.Batch{
-			Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Create: &store.Origin{Fork: from, At: at}, Standing: standing,
-			Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
-		})
+		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Create: &store.Origin{Fork: from, At: at}, Standing: standing}
+		for _, r := range held {
+			b.Journal = append(b.Journal, r.Entry())
+		}
+		b.Journal = append(b.Journal, store.Entry{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))})
+		_, err = log.Append(ctx, b)
 		return err
 	})
 }
 
-// standingOfFork is the standing with which a fork of a context begins: no server goes on with its
-// run by itself. Calls of a run that has ended are not counted, so that a fork costs the same
-// however long the log is. It is nil where the log refuses the fork.
-func standingOfFork(ctx context.Context, log store.Reader, from string, at int64) (*store.Standing, error) {
+// readForked returns the standing with which a fork of a context begins, and the records of calls
+// that are held again or in doubt there. No server goes on with its run by itself. Calls of a run
+// that has ended are not read, so that a fork costs the same however long the log is. Both are nil
+// where the log refuses the fork.
+func readForked(ctx context.Context, log store.Reader, from string, at int64) (*store.Standing, []Record, error) {
 	cut := &Truncated{log, map[string]End{}}
 	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: from, Seq: at + 1}) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if cut.Ends[from] = (End{entry.N - 1, at}); entry.N == 1 {
-			return nil, nil
+			return nil, nil, nil
 		}
 		break
 	}
-	last, err := In(cut, from).LastRun(ctx)
-	if err == nil && last.Status.Finished() {
-		standing := last.Standing(nil)
-		standing.Due = time.Time{}
-		return &standing, nil
+	c := In(cut, from)
+	last, err := c.LastRun(ctx)
+	var held, records []Record
+	if err == nil && !last.Status.Finished() {
+		last.Held = last.Event.IsLazy() && !last.Over
+		records, held, err = c.recordsOfFork(ctx)
 	}
-	standing, err := ReadStanding(ctx, In(cut, from))
-	if standing.Status == string(RunRunning) {
+	if errors.As(err, new(*DamagedError)) {
+		return nil, nil, nil // what can't be read is reported by those who read the fork
+	}
+	standing := last.Standing(records)
+	if last.Status == RunRunning {
 		standing.Status = string(RunInterrupted)
 	}
-	if standing.Due = (time.Time{}); errors.As(err, new(*DamagedError)) {
-		return nil, nil // what can't be read is reported by those who read the fork
+	standing.Due = time.Time{}
+	return &standing, held, err
+}
+
+// recordsOfFork returns the calls of the context as a fork of it has them, and those among them that
+// differ.
+func (c Context) recordsOfFork(ctx context.Context) (records, changed []Record, err error) {
+	if records, err = c.Records(ctx); err != nil {
+		return nil, nil, err
 	}
-	return &standing, err
+	if changed, err = c.undecided(ctx, records, math.MaxInt64); err != nil {
+		return nil, nil, err
+	}
+	return ReplaceRecords(records, changed), changed, nil
+}
+
+// ReplaceRecords puts records in the place of those of the same calls.
+func ReplaceRecords(records, changed []Record) []Record {
+	for _, r := range changed {
+		i := slices.IndexFunc(records, func(old Record) bool { return old.Call == r.Call })
+		records[i] = r
+	}
+	return records
 }
 
 // RanNonIdempotent reports whether a call that must not run twice has run in the context, or in a

@@ -26,7 +26,7 @@ func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, 
 	if err != nil {
 		return err
 	}
-	earlier, err := r.released(ctx, c, at-1)
+	earlier, err := r.isReleased(ctx, c, at-1)
 	if earlier {
 		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been approved already", name)}
 	}
@@ -79,9 +79,12 @@ type PlanEvent struct {
 	// A planner is asked again if there is no output.
 	Planner bool `json:"planner,omitempty"`
 	// For each path granted to the planner, the seq of the newest record in its value.
-	Saw     map[string]int64 `json:"saw,omitempty"`
-	Mode    string           `json:"mode,omitempty"`
-	Approve plan.Policy      `json:"approve,omitzero"` // of the run
+	Saw  map[string]int64 `json:"saw,omitempty"`
+	Mode string           `json:"mode,omitempty"`
+	// Its plan is lazy, and was released as the run was started. A fork does not inherit that.
+	Released bool `json:"released,omitempty"`
+
+	Approve plan.Policy `json:"approve,omitzero"` // of the run
 
 	// Labels with which the run was started.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -222,8 +225,8 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 	}
 	run.Status, run.Tick, run.Plan, run.After = RunRunning, run.Event.Tick, run.Event.Plan, entry.N
 	run.Planner, run.began = run.Event.Planner, entry.Date
-	if run.Event.Mode == plan.ModeLazy {
-		released, err := run.released(ctx, c, 0)
+	if run.Event.IsLazy() {
+		released, err := run.isReleased(ctx, c, 0)
 		if err != nil {
 			return run, err
 		}
@@ -238,8 +241,9 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Error, run.Stopped, run.Detached = end.Status, end.Error, end.Stopped, end.Detached
-	run.Held = run.Held && !run.Status.Finished()
-	if run.Over = end.Over || end.Status == RunContinued; end.Status == RunContinued {
+	run.Over = end.Over || end.Status == RunContinued
+	run.Held = run.Held && !run.Status.Finished() && !run.Over
+	if end.Status == RunContinued {
 		run.Status = RunRunning
 	}
 	run.Output = output

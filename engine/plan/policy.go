@@ -59,6 +59,14 @@ func (p Policy) Or(other Policy) Policy {
 	return p
 }
 
+// With returns a policy that holds what either of two hold.
+func (p Policy) With(other Policy) Policy {
+	return Policy{
+		Always: p.Always || other.Always, Scopes: p.Scopes || other.Scopes, Planned: p.Planned || other.Planned,
+		Tools: slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.Tools, other.Tools)))),
+	}
+}
+
 // String is the policy as [ParsePolicy] reads it.
 func (p Policy) String() string {
 	words := slices.Clone(p.Tools)

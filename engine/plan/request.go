@@ -22,6 +22,10 @@ type Request struct {
 	Calls   []Source        // in the order of the plan
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
+	// Released reports that Mode is eager by the choice of who starts the run, and that the plan itself
+	// is lazy: it counts as released, in the run's own context alone.
+	Released bool
+
 	// Output is the final output, in which references are resolved when all calls have settled. As
 	// for a call, an earlier value does not count where a call of the plan may write and has not. A
 	// value that is not set is refused.
@@ -40,6 +44,15 @@ type Request struct {
 
 	// Scopes limit the kinds that the planner sees; nil for all of the context.
 	Scopes []store.Path
+}
+
+// SetMode replaces the mode of the plan by that of a run, if it has one.
+func (r *Request) SetMode(mode string) {
+	if mode == "" {
+		return
+	}
+	r.Released = r.Mode == ModeLazy && mode == ModeEager
+	r.Mode = mode
 }
 
 // Lists is [schema.Schema.Lists] by the schema that the request's messages declare for a kind

@@ -115,7 +115,7 @@ func (q *runRequest) setMode(r *http.Request, request *plan.Request) error {
 			return err
 		}
 	}
-	request.Mode = cmp.Or(q.Mode, request.Mode)
+	request.SetMode(q.Mode)
 	return nil
 }
 
