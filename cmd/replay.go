@@ -25,7 +25,8 @@ func replayCommand(a *app) *cobra.Command {
 		Long: `Run the newest run of a context again, the latest unless one is named, in memory
 and with every activity answered from the record. What the log says must come
 out: which calls were issued, ran and were skipped, where they wrote, every value
-and the output. A plan that is a function is asked again, by its file as it is now.
+and the output. A plan that is a function is asked again, by its file as it is now
+and without permissions, so that it does nothing to the world a second time.
 Nothing is written, and no activity runs; but the tools of the plan must be there,
 and take what it gives them.
 

@@ -64,7 +64,7 @@ type solver struct{ *loop }
 
 // buildAsk builds the question to a planner from the view.
 func (l solver) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
-	ask := plan.Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}
+	ask := plan.Ask{Context: l.context, Tick: tick, Rehearsal: l.runner.Rehearsal, Kinds: map[string]any{}}
 	l.plannerSaw = map[string]int64{}
 	held, err := l.view.Kinds(ctx)
 	if err != nil {

@@ -165,8 +165,8 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 	}
 }
 
-// reopenTick builds a recorded tick as it stood. An inherited one began in the context that this one
-// was forked from.
+// reopenTick builds a recorded tick as it stood. An inherited one began in the context that this
+// one was forked from.
 func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool) (*tickRun, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err

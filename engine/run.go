@@ -142,6 +142,7 @@ func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Reque
 	}
 	runner := *at.runner
 	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
+	runner.Rehearsal = true
 	// The log tells which calls were held.
 	runner.Approve = plan.Policy{}
 	// Calls settle one by one, in the recorded order.

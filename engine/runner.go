@@ -73,6 +73,9 @@ type Runner struct {
 	// called from several goroutines at once.
 	Watch func(context, call, text string)
 
+	// Rehearsal says so to the planners of the runs ([plan.Ask].Rehearsal).
+	Rehearsal bool
+
 	// Interrupted, if it is set, is called once nothing is left to record of a run that ends early
 	// but the outcomes of calls that are still at work: from then on a second interrupt may end the
 	// process. It may be called several times.

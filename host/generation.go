@@ -32,10 +32,12 @@ type Generation struct {
 	withheld bool            // the settings grant more, which a reload does not take over
 	asked    bool            // activities get only the permissions that they ask for
 	unasked  *luastd.Grants  // of scripts that no activity runs; nil for the project's
-	registry *plan.Registry
-	states   sync.Pool    // of *session
-	plans    sync.Map     // *planFile of the newest text of each plan that was read, by its path
-	workers  *worker.Pool // nil if activities run in this process
+	// Of functions of plans whose solution is only compared or shown.
+	rehearsal *luastd.Grants
+	registry  *plan.Registry
+	states    sync.Pool    // of *session
+	plans     sync.Map     // *planFile of the newest text of each plan that was read, by its path
+	workers   *worker.Pool // nil if activities run in this process
 	// In a worker, puts questions to models by way of the process that started it; else nil.
 	askHost func(ctx context.Context, q luastd.ModelQuestion) (any, error)
 }

@@ -172,6 +172,7 @@ func (l *loader) loadSettings() {
 		if l.bound != nil && l.before.asked && !g.asked {
 			g.asked, g.withheld = true, true
 		}
+		g.rehearsal = g.narrowed(luastd.Bound{Rehearsal: true})
 		if g.asked {
 			g.unasked = g.narrowed(luastd.Bound{Silent: true})
 		}

@@ -37,6 +37,9 @@ func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, found)
 	defer s.Run.Stop()
+	if ask.Rehearsal {
+		s.use(p.gen.rehearsal)
+	}
 	s.Run.Lines = map[*lua.LTable]int{}
 	var solution *plan.Solution
 	err := sandbox.Guard(p.reader.file, func() (err error) {

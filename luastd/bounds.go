@@ -16,6 +16,9 @@ type Bound struct {
 
 	// Silent reports that nothing is asked for, and that the setting grants is "asked".
 	Silent bool
+
+	// Rehearsal reports that a function of a plan is asked only to compare or show what it gives.
+	Rehearsal bool
 }
 
 // Bounds are the parts of narrowed grants. Refusals say which of them refuses.
@@ -85,6 +88,8 @@ func (b Bound) remedy(m *missing) string {
 	}
 	allow := "allow = { " + m.field() + " }"
 	switch {
+	case b.Rehearsal:
+		return "a replay and a prompt ask the functions of plans without permissions, so that nothing is done again: do it in an activity, whose result is recorded"
 	case b.Silent && b.By == "":
 		return `the setting grants = "asked" gives activities what they ask for, and nothing to other scripts: do it in an activity with ` + allow + " in its options"
 	case b.Silent:

@@ -256,10 +256,10 @@ type releaseEvent struct {
 // been started with its release.
 func (e *PlanEvent) IsLazy() bool { return e.Mode == plan.ModeLazy || e.Released }
 
-// isReleased reports whether the journal has a release of the run's newest plan, which is lazy, up to
-// a position or, with 0, anywhere. One from before the context was forked does not count. A release
-// names the tick of its plan: a person who was shown the plan of an earlier tick may release it when
-// this plan is recorded already, and that does not release this one.
+// isReleased reports whether the journal has a release of the run's newest plan, which is lazy, up
+// to a position or, with 0, anywhere. One from before the context was forked does not count. A
+// release names the tick of its plan: a person who was shown the plan of an earlier tick may
+// release it when this plan is recorded already, and that does not release this one.
 func (r *Run) isReleased(ctx context.Context, c Context, at int64) (bool, error) {
 	forked, err := c.forkedAt(ctx)
 	if err != nil || r.Event.Released && forked < r.After {

@@ -83,8 +83,8 @@ func readForked(ctx context.Context, log store.Reader, from string, at int64) (*
 	return &standing, held, err
 }
 
-// recordsOfFork returns the calls of the context as a fork of it has them, and those among them that
-// differ.
+// recordsOfFork returns the calls of the context as a fork of it has them, and those among them
+// that differ.
 func (c Context) recordsOfFork(ctx context.Context) (records, changed []Record, err error) {
 	if records, err = c.Records(ctx); err != nil {
 		return nil, nil, err

@@ -125,8 +125,8 @@ func (r Record) withoutRerun() Record {
 	return r
 }
 
-// heldAs returns the record of a call that was decided about as it was held before. Its attempts and
-// its delegate's context stay known.
+// heldAs returns the record of a call that was decided about as it was held before. Its attempts
+// and its delegate's context stay known.
 func (r Record) heldAs(held *Record) Record {
 	if held == nil { // the journal lacks it
 		return r.withoutRerun()

@@ -29,6 +29,10 @@ type Ask struct {
 	Context string // its name
 	Tick    int    // the tick that is to be planned
 
+	// Rehearsal reports that the solution is only compared with a recorded one, or shown. The planner
+	// is to do nothing to the world outside.
+	Rehearsal bool
+
 	// Kinds holds the value of every kind of the context, or those that the request's scopes grant.
 	// Where the context has instances, "_instances" holds the same for each of them.
 	Kinds map[string]any

@@ -22,8 +22,8 @@ type Request struct {
 	Calls   []Source        // in the order of the plan
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
-	// Released reports that Mode is eager by the choice of who starts the run, and that the plan itself
-	// is lazy: it counts as released, in the run's own context alone.
+	// Released reports that Mode is eager by the choice of who starts the run, and that the plan
+	// itself is lazy: it counts as released, in the run's own context alone.
 	Released bool
 
 	// Output is the final output, in which references are resolved when all calls have settled. As

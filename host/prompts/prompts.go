@@ -269,7 +269,7 @@ func (s Source) run(ctx context.Context, log store.Log, registry *plan.Registry,
 	}
 	c := &capture{}
 	runner := s.Generation.Settings().Runner(log, registry.WithoutActivities(c.model))
-	runner.Drain, runner.Logs = -1, nil
+	runner.Drain, runner.Logs, runner.Rehearsal = -1, nil, true
 	err := do(c, runner)
 	switch r := c.captured(); {
 	case ctx.Err() != nil:
