@@ -127,7 +127,7 @@ func (t *tick) skip(c *sched.Call, reason string) {
 func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error {
 	i := c.Index()
 	call := t.plan.Calls[i]
-	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema, Logs: t.runner.Logs}
+	in := plan.Invocation{Call: d.Arguments, Context: d.Granted, Tool: call.Definition.Schema, Allows: call.Definition.Allows(), Logs: t.runner.Logs}
 	c.Started, c.Record.WaitingOn, c.Record.Reason = t.runner.now(), nil, ""
 	if c.Record.Rests { // it goes on with the attempts of an earlier run
 		in.Attempt = c.Record.Failures

@@ -55,7 +55,7 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 			}
 		}
 	}
-	in := plan.Invocation{Call: arguments, Context: granted, Tool: c.Definition.Schema, Key: "test/1.1", Attempt: 1}
+	in := plan.Invocation{Call: arguments, Context: granted, Tool: c.Definition.Schema, Allows: c.Definition.Allows(), Key: "test/1.1", Attempt: 1}
 	if registry.HasModel() {
 		in.Models = &plan.Models{Registry: registry}
 	}

@@ -160,20 +160,22 @@ func placeText(file string, line int) string {
 // callGrants returns the permissions of one call. In a worker the process that started it has
 // narrowed them.
 func (a *activity) callGrants(in plan.Invocation) (*luastd.Grants, error) {
-	allow, ok := in.Call["_allow"]
-	if !ok || a.gen.askHost != nil {
+	if len(in.Allows) == 0 || a.gen.askHost != nil {
 		return a.grants, nil
 	}
-	left, err := a.gen.readToolAllow(allow)
-	if err != nil {
-		return nil, a.fail("%s", err)
-	}
 	name, _ := in.Call["_tool"].(string)
-	bound := luastd.Bound{Grants: left, By: "tool " + strconv.Quote(name), Option: "_allow"}
-	if tool, ok := a.gen.registry.Tool(name); ok {
-		bound.Place = placeText(tool.File, tool.Line)
+	bounds := make([]luastd.Bound, len(in.Allows))
+	for i, allow := range in.Allows {
+		left, err := a.gen.readToolAllow(allow)
+		if err != nil {
+			return nil, a.fail("%s", err)
+		}
+		bounds[i] = luastd.Bound{Grants: left, By: "tool " + strconv.Quote(name), Option: "_allow"}
+		if tool, ok := a.gen.registry.Tool(name); ok {
+			bounds[i].Place = placeText(tool.File, tool.Line)
+		}
 	}
-	grants := a.grants.Narrow(bound)
+	grants := a.grants.Narrow(bounds...)
 	return &grants, nil
 }
 

@@ -49,7 +49,8 @@ func TestAllow_NarrowedCallSeesNothingKept(t *testing.T) {
 				return { found and (found == "narrow" and found or found()) or "nothing", (fs.read("more/y")) }
 			end)`,
 	})
-	narrow := plan.Invocation{Call: map[string]any{"_tool": "b", "_allow": map[string]any{"read": []any{"data"}}}}
+	allow := map[string]any{"read": []any{"data"}}
+	narrow := plan.Invocation{Call: map[string]any{"_tool": "b", "_allow": allow}, Allows: []any{allow}}
 	for i, test := range []struct {
 		in   plan.Invocation
 		want string
@@ -88,7 +89,7 @@ func TestAllow_StatesAreGivenBack(t *testing.T) {
 func TestAllow_UnreadableNarrowingFails(t *testing.T) {
 	for _, settings := range []string{`{}`, `{ isolate = "process" }`} {
 		g := granted(t, map[string]string{"obelus.lua": "return " + settings, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
-		_, err := runA(g, plan.Invocation{Call: map[string]any{"_allow": map[string]any{"all": true}}})
+		_, err := runA(g, plan.Invocation{Allows: []any{map[string]any{"all": true}}})
 		if err == nil || !strings.Contains(err.Error(), `activity a: _allow: unknown permission "all"`) {
 			t.Errorf("%s: got %v", settings, err)
 		}

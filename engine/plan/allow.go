@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"obelus/engine/internal/jsonvalue"
 )
@@ -14,6 +15,26 @@ const allowProperty = "_allow"
 // Allow returns the permissions that the tool leaves its calls, as it has them in its const _allow;
 // nil without one.
 func (t *Tool) Allow() any { return t.consts[allowProperty] }
+
+// Allows returns the permissions that the tool leaves its calls, and those that each tool leaves
+// which it replaces: its calls have what all of them leave.
+func (t *Tool) Allows() []any {
+	if allow := t.Allow(); allow != nil {
+		return append(slices.Clip(t.within), allow)
+	}
+	return t.within
+}
+
+// replacing returns the tool as one that replaces another, which it can only narrow: who may append
+// a definition to a context must not give its calls more.
+func (t *Tool) replacing(other *Tool) *Tool {
+	if t == nil || other == nil || other == t || len(other.Allows()) == 0 {
+		return t
+	}
+	narrowed := *t
+	narrowed.within = other.Allows()
+	return &narrowed
+}
 
 // checkAllow refuses an _allow that prescribes nothing, or that no call of the tool would have.
 func (t *Tool) checkAllow() error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ type Invocation struct {
 	Call    map[string]any // every parameter resolved, and the meta-properties
 	Context map[string]any // values that the call's scopes grant, by kind
 	Tool    any            // the tool's schema
+	Allows  []any          // permissions that the tool leaves its calls, all of which bound them
 	Key     string         // context/tick.position: the same at every attempt, in any process
 
 	// Attempt is 1 for the first try since the call was begun or resumed, and grows as it is
@@ -293,8 +295,8 @@ func (r *Registry) withoutActivities(replace func(Model) Model, made map[*Regist
 // HasModel reports whether a call or a plan may ask a model.
 func (r *Registry) HasModel() bool { return r.Model != nil || len(r.Models) > 0 }
 
-// With is the registry with further tools, which win over tools of the same
-// name.
+// With is the registry with further tools, which win over tools of the same name. Where one of these
+// has an _allow, that stays.
 func (r *Registry) With(tools map[string]*Tool) *Registry {
 	if len(tools) == 0 {
 		return r
@@ -302,10 +304,9 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 	joined := *r
 	joined.base = cmp.Or(r.base, r)
 	joined.Tools = map[string]*Tool{}
-	for _, from := range []map[string]*Tool{r.Tools, tools} {
-		for name, tool := range from {
-			joined.Tools[name] = tool
-		}
+	maps.Copy(joined.Tools, r.Tools)
+	for name, tool := range tools {
+		joined.Tools[name] = tool.replacing(r.Tools[name])
 	}
 	return &joined
 }

@@ -36,6 +36,7 @@ type Tool struct {
 	output   *schema.Schema // of the result; nil accepts all
 	Result   any            // the schema of output in JSON's values
 	activity string         // the activity that it names; "" for the one of its own name
+	within   []any          // the _allow of each tool that it replaces
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"
