@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"obelus/engine/internal/attempt"
+	"obelus/engine/internal/bounds"
 	"obelus/engine/internal/capture"
 	"obelus/engine/internal/failure"
 	"obelus/engine/journal"
@@ -53,8 +54,10 @@ func (r *childRun) start(ctx context.Context) result {
 	var outcome *journal.Outcome
 	if last.Tick > 0 {
 		outcome, err = r.resume(ctx, last)
-	} else {
+	} else if r.runner.replans.nest(r.runner.depth) {
 		outcome, err = r.runs.run(ctx, r.opening, r.origin)
+	} else {
+		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the delegates of the run have started more than %d delegates", bounds.MaxNested)}}
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
 		return result{err: attempt.ErrCut}

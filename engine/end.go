@@ -161,11 +161,19 @@ func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEven
 	if e.event.Planner && end.Output == nil && !errors.As(problem, &broken) {
 		limit = positive(e.runner.Ticks, most)
 	}
-	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, e.event.Tick-e.event.First+1, e.repeated)
+	asked := e.event.Tick - e.event.First + 1
+	var spent error
+	if limit > 0 {
+		spent = e.runner.replans.spent(e.runner.Ticks, asked, problem)
+	}
+	if spent != nil {
+		limit, problem = 0, spent
+	}
+	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, asked, e.repeated)
 	if end.Status = status; wrong != nil {
 		end.Error = wrong.Error()
 	}
-	if exhausted {
+	if exhausted || spent != nil {
 		e.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})
 	}
 	return end

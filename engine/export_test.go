@@ -19,6 +19,13 @@ func BoundEdges(n int) (undo func()) {
 	return func() { bounds.MaxEdges = before }
 }
 
+// BoundNested has the delegates of a run start at most n delegates, until it is undone.
+func BoundNested(n int) (undo func()) {
+	before := bounds.MaxNested
+	bounds.MaxNested = n
+	return func() { bounds.MaxNested = before }
+}
+
 // BoundWriters has so many writers of one path wired one by one, until it is undone.
 func BoundWriters(n int) (undo func()) {
 	before := bounds.ManyWriters

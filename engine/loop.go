@@ -90,6 +90,9 @@ func (r *Runner) newLoop(ctx context.Context, name string, isNew bool) (*loop, e
 	if runner.account == nil && runner.Registry != nil && runner.Registry.HasModel() {
 		runner.account = plan.NewAccount(runner.Budget, plan.Usage{}, runner.Spent)
 	}
+	if runner.replans == nil {
+		runner.replans = &replans{of: map[string]int{}}
+	}
 	if !view.Absent() {
 		if err := runner.clock.Follow(ctx, r.Log, name); err != nil {
 			return nil, err
@@ -349,6 +352,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		}
 	}
 	number := l.tick + 1
+	l.runner.replans.count(l.context, number-l.first)
 	request, problem, err := solver{l}.nextSolution(ctx, number)
 	if err != nil {
 		return nil, err

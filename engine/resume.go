@@ -155,6 +155,7 @@ func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.O
 
 // resumes takes over what goes for the whole run.
 func (l *loop) resumes(s Resume, last journal.Run) {
+	l.runner.replans.count(l.context, last.Tick-last.Event.First)
 	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.Event.First, last.Event.Approve
 	l.refused, l.labels = last.Event.Refused, last.Event.Labels
 	l.halted = last.Status != journal.RunRunning

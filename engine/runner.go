@@ -24,9 +24,11 @@ type Runner struct {
 
 	// Number of calls of one run, with its delegates, that run at once; 0 for DefaultParallel.
 	Parallel int
-	Result   int         // bytes of JSON of a value that a call may write; 0 for DefaultResult
-	Ticks    int         // how often the planner of one run is asked; 0 for DefaultTicks
-	Approve  plan.Policy // calls to hold for a person, in runs whose start has no policy
+	Result   int // bytes of JSON of a value that a call may write; 0 for DefaultResult
+	// How often the planner of one run is asked, and how often those of the run and its delegates are
+	// asked again in all; 0 for DefaultTicks.
+	Ticks   int
+	Approve plan.Policy // calls to hold for a person, in runs whose start has no policy
 	// How long calls may go on after their run: fire-and-forget ones after its end, all after an
 	// interruption; 0 for DefaultDrain, less for no time.
 	Drain time.Duration
@@ -97,6 +99,7 @@ type Runner struct {
 	// Counts the use of models by the run and its delegates; nil outside of runs, and without models.
 	account plan.Ledger
 	clock   *lease.Clock // gives the dates of the run; nil outside of runs
+	replans *replans     // of the run and its delegates; nil outside of runs
 }
 
 // Defaults of [Runner].

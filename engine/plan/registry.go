@@ -295,8 +295,8 @@ func (r *Registry) withoutActivities(replace func(Model) Model, made map[*Regist
 // HasModel reports whether a call or a plan may ask a model.
 func (r *Registry) HasModel() bool { return r.Model != nil || len(r.Models) > 0 }
 
-// With is the registry with further tools, which win over tools of the same name. Where one of these
-// has an _allow, that stays.
+// With is the registry with further tools, which win over tools of the same name. Where one of
+// these has an _allow, that stays.
 func (r *Registry) With(tools map[string]*Tool) *Registry {
 	if len(tools) == 0 {
 		return r

@@ -9,3 +9,7 @@ var MaxEdges = 1_000_000
 // calls that each read and write the same path would be half a million edges;
 // beyond this number only those are kept from which the others follow.
 var ManyWriters = 64
+
+// MaxNested bounds how many delegates the delegates of a run start, at any depth. Those that its
+// own plans start are not counted.
+var MaxNested = 100_000
