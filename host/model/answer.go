@@ -158,9 +158,9 @@ func (b *batch) read(answer *Answer) {
 		case !answer.Value.Set:
 			a.last, a.problem = answer.Text, errors.New(problemOf(answer))
 		case !isObject:
-			a.last, a.problem = jsonText(answer.Value.Value), fmt.Errorf("expected an object with a member for each call, found %s", store.Describe(answer.Value.Value))
+			a.last, a.problem = answer.Text, fmt.Errorf("expected an object with a member for each call, found %s", store.Describe(answer.Value.Value))
 		case !ok:
-			a.last, a.problem = jsonText(values), fmt.Errorf("there is no answer for call %s", a.ID)
+			a.last, a.problem = answer.Text, fmt.Errorf("there is no answer for call %s", a.ID)
 		default:
 			result, wrong, err := resultOf(a.Question, given)
 			if wrong == nil {

@@ -118,37 +118,28 @@ func thinkingBudget(model, effort string, most int) (budget int, ok bool) {
 type anthropicEvent struct {
 	Type         string
 	Message      *anthropicMessage
-	Index        int
-	ContentBlock anthropicBlock `json:"content_block"`
-	Delta        struct {
-		Type        string
-		Text        string
-		PartialJSON string `json:"partial_json"`
-		StopReason  string `json:"stop_reason"`
-	}
-	Usage *anthropicUsage
+	Index        json.RawMessage
+	ContentBlock json.RawMessage `json:"content_block"`
+	Delta        contentPart
+	Usage        *anthropicUsage
+	Error        json.RawMessage
 }
 
 type anthropicMessage struct {
-	Type       string
 	Model      string
-	Content    []anthropicBlock
-	StopReason string `json:"stop_reason"`
+	Content    json.RawMessage
+	StopReason json.RawMessage `json:"stop_reason"`
 	Usage      *anthropicUsage
-}
-
-type anthropicBlock struct {
-	Type, Text, ID string
-	Input          json.RawMessage
+	Error      json.RawMessage
 }
 
 type anthropicUsage struct {
-	Input   *int64 `json:"input_tokens"`
-	Output  *int64 `json:"output_tokens"`
-	Read    *int64 `json:"cache_read_input_tokens"`
-	Write   *int64 `json:"cache_creation_input_tokens"`
+	Input   *count `json:"input_tokens"`
+	Output  *count `json:"output_tokens"`
+	Read    *count `json:"cache_read_input_tokens"`
+	Write   *count `json:"cache_creation_input_tokens"`
 	Details struct {
-		Thinking int64 `json:"thinking_tokens"`
+		Thinking *count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 
@@ -158,12 +149,12 @@ func (anthropic) event(ev event, r *reply) error {
 		return nil
 	}
 	var e anthropicEvent
-	if json.Unmarshal(ev.data, &e) != nil {
+	if decodeFields(ev.data, &e) != nil {
 		return errBroken
 	}
-	switch e.Type {
+	switch cmp.Or(e.Type, ev.name) {
 	case "error":
-		if wrong, ok := parseError(ev.data); ok {
+		if wrong, ok := errorOf(e.Error); ok {
 			return wrong
 		}
 		return &providerError{message: string(ev.data)}
@@ -173,20 +164,12 @@ func (anthropic) event(ev event, r *reply) error {
 			r.anthropicUsage(e.Message.Usage)
 		}
 	case "content_block_start":
-		if e.ContentBlock.Type == "tool_use" {
-			r.called = cmp.Or(e.ContentBlock.ID, functionName)
-		}
-		r.write(e.ContentBlock.Text)
+		r.addContent(string(e.Index), e.ContentBlock)
 	case "content_block_delta":
-		switch e.Delta.Type {
-		case "text_delta":
-			r.write(e.Delta.Text)
-		case "input_json_delta":
-			r.writeArgs(e.Delta.PartialJSON)
-		}
+		r.addPart(string(e.Index), e.Delta)
 	case "message_delta":
 		r.anthropicUsage(e.Usage)
-		r.anthropicStop(e.Delta.StopReason)
+		r.end(e.Delta.StopReason)
 	case "message_stop":
 		r.ended = true
 	}
@@ -195,29 +178,19 @@ func (anthropic) event(ev event, r *reply) error {
 
 func (anthropic) whole(text []byte, r *reply) error {
 	var m anthropicMessage
-	if json.Unmarshal(text, &m) != nil {
+	if decodeFields(text, &m) != nil {
 		return errBroken
 	}
-	if m.Type == "error" {
-		if wrong, ok := parseError(text); ok {
-			return wrong
-		}
-	}
-	if m.StopReason == "" {
-		return errNoJSON
+	if wrong, ok := errorOf(m.Error); ok {
+		return wrong
 	}
 	r.served = m.Model
-	for _, block := range m.Content {
-		switch block.Type {
-		case "text":
-			r.write(block.Text)
-		case "tool_use":
-			r.called = cmp.Or(block.ID, functionName)
-			r.writeArgs(string(block.Input))
-		}
-	}
+	r.addContent("", m.Content)
 	r.anthropicUsage(m.Usage)
-	r.anthropicStop(m.StopReason)
+	r.end(m.StopReason)
+	if r.finish == "" && r.written() == 0 && len(r.calls) == 0 {
+		return errNoJSON
+	}
 	r.ended = true
 	return nil
 }
@@ -229,30 +202,13 @@ func (r *reply) anthropicUsage(u *anthropicUsage) {
 		return
 	}
 	t := &r.usage
-	rest := t.input - t.cacheRead - t.cacheWrite
-	for _, n := range []struct {
-		to   *int64
-		from *int64
-	}{{&rest, u.Input}, {&t.output, u.Output}, {&t.cacheRead, u.Read}, {&t.cacheWrite, u.Write}} {
-		if n.from != nil {
+	t.apart = true
+	for _, n := range []struct{ to, from **count }{
+		{&t.input, &u.Input}, {&t.output, &u.Output}, {&t.cacheRead, &u.Read}, {&t.cacheWrite, &u.Write}, {&t.reasoning, &u.Details.Thinking},
+	} {
+		if *n.from != nil {
 			*n.to = *n.from
 			t.known = true
 		}
-	}
-	t.reasoning = max(t.reasoning, u.Details.Thinking)
-	t.input = rest + t.cacheRead + t.cacheWrite
-}
-
-// anthropicStop notes why the answer ended.
-func (r *reply) anthropicStop(reason string) {
-	if reason == "" {
-		return
-	}
-	r.finish, r.ended = reason, true
-	switch reason {
-	case "max_tokens", "model_context_window_exceeded":
-		r.cutOff = true
-	case "refusal":
-		r.refused = true
 	}
 }

@@ -169,7 +169,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, meter *plan.Meter) (*Answe
 			if refused = f.refusesMode(a.mode); refused == "" {
 				return nil, c.failure(f)
 			}
-		} else if c.ignoresSchema(a.mode, got) {
+		} else if c.ignoresSchema(a, got) {
 			refused = "the answer is not JSON, so the provider does not hold the model to the schema"
 		}
 		if refused == "" {
@@ -209,8 +209,8 @@ type adapted struct {
 	prompt
 	step step
 	undo func(any) (any, error)
-	root string // the type of the answer, if the schema says
-	free bool   // any text is an answer: there is no schema
+	plan bool // the answer is a plan
+	free bool // any text is an answer: there is no schema
 }
 
 // adapt makes the prompt of a request for the provider.
@@ -236,7 +236,7 @@ func (c *Client) adaptTo(r *Request, at step) (a *adapted, excess string, err er
 	if at.loose {
 		form = r.Loose
 	}
-	a = &adapted{step: at, undo: func(v any) (any, error) { return v, nil }}
+	a = &adapted{step: at, plan: r.Purpose == purposePlan, undo: func(v any) (any, error) { return v, nil }}
 	a.prompt = prompt{config: &c.config, mode: at.String(), system: form.System, stable: form.Stable, params: c.params(form), key: r.Hash(), callKey: r.Key}
 	for i, block := range form.Blocks {
 		if block != "" {
@@ -258,7 +258,6 @@ func (c *Client) adaptTo(r *Request, at step) (a *adapted, excess string, err er
 
 // giveSchema gives the request's schema to the provider, to the model in the prompt, or to both.
 func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
-	a.root = rootType(r.Schema)
 	inPrompt := true
 	if a.step.mode == modeSchema || a.step.mode == modeTools {
 		d := c.dialect
@@ -291,19 +290,6 @@ func (c *Client) showSchema(r *Request, a *adapted) {
 	a.blocks = append(a.blocks, block)
 }
 
-// rootType returns the type of the values that fit a schema, if it names one.
-func rootType(schema any) string {
-	var v any
-	switch schema := schema.(type) {
-	case fit.Object:
-		v = schema.Get("type")
-	case map[string]any:
-		v = schema["type"]
-	}
-	text, _ := v.(string)
-	return text
-}
-
 // params returns the request's parameters; the settings supply the ones that it lacks.
 func (c *Client) params(r *Request) Params {
 	p, d := r.Params, c.config.Params
@@ -326,27 +312,27 @@ func (c *Client) params(r *Request) Params {
 }
 
 // ignoresSchema reports whether an answer shows that the provider ignored the schema.
-func (c *Client) ignoresSchema(mode string, r *reply) bool {
+func (c *Client) ignoresSchema(a *adapted, r *reply) bool {
 	if r.refused || r.cutOff {
 		return false
 	}
-	switch mode {
+	text, _ := r.answer()
+	switch a.mode {
 	case modeSchema, modeLoose:
-		return !json.Valid([]byte(r.answer()))
+		return !json.Valid([]byte(text))
 	case modeTools:
-		if r.called == "" {
-			_, found := findJSON(r.answer(), "")
-			return !found
-		}
+		return len(r.calls) == 0 && !strings.ContainsAny(text, "{[")
 	}
 	return false
 }
 
 // answer converts the provider's reply to an answer.
 func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
-	answer := &Answer{Text: c.secrets.text(r.answer()), CutOff: r.cutOff, Loose: a.step.loose, Usage: used}
+	text, problem := r.answer()
+	answer := &Answer{Text: c.secrets.text(text), CutOff: r.cutOff, Loose: a.step.loose, Usage: used}
 	if r.refused {
-		answer.Refusal = strings.TrimSpace(c.secrets.text(r.refusal.String()))
+		refusal, _ := r.refusal.text()
+		answer.Refusal = strings.TrimSpace(c.secrets.text(refusal))
 		if answer.Refusal == "" {
 			answer.Refusal = "the model refused (" + r.finish + ")"
 			if text := strings.TrimSpace(answer.Text); text != "" {
@@ -355,16 +341,17 @@ func (c *Client) answer(a *adapted, r *reply, used plan.Usage) *Answer {
 		}
 		return answer
 	}
-	if a.free {
-		answer.Value = store.Some(answer.Text)
-		return answer
+	var v any = answer.Text
+	switch {
+	case problem != nil:
+		problem = fmt.Errorf("the answer is no text: %w", problem)
+	case !a.free:
+		if v, problem = decodeAnswer(answer.Text, a.plan); problem == nil {
+			v, problem = a.undo(v)
+		}
 	}
-	v, err := decodeAnswer(a, answer.Text)
-	if err == nil {
-		v, err = a.undo(v)
-	}
-	if err != nil {
-		answer.Problem = err.Error()
+	if problem != nil {
+		answer.Problem = problem.Error()
 		return answer
 	}
 	answer.Value = store.Some(v)

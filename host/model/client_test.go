@@ -531,37 +531,3 @@ func TestConfig_KeyGoesToItsProvider(t *testing.T) {
 		}
 	}
 }
-
-func TestFindJSON(t *testing.T) {
-	for _, test := range []struct{ text, root, want string }{
-		{`{"a":1}`, "", `{"a":1}`},
-		{"Sure [1]:\n```json\n{\"a\": {\"b\": \"}\"}}\n```\nand {more}", "object", `{"a": {"b": "}"}}`},
-		{`{not} this, but {"a":1} and {"b":2}`, "", `{"a":1}`},
-		{`the list is [{"a":1}] here`, "array", `[{"a":1}]`},
-		{`the list is [1,2] here`, "", `[1,2]`},
-		{"<think>{\"a\":0} perhaps</think> {\"a\":1}", "", `{"a":1}`},
-		{"```json\n\"text\"\n```", "", `"text"`},
-		{"`42`", "", `42`},
-		{"nothing", "", ""},
-		{strings.Repeat("[", 100000), "", ""},
-		{strings.Repeat(`{"a":"`, 1000), "", ""},
-	} {
-		got, ok := findJSON(test.text, test.root)
-		if got != test.want || ok != (test.want != "") {
-			t.Errorf("%.60q: %q, want %q", test.text, got, test.want)
-		}
-	}
-}
-
-func FuzzFindJSON(f *testing.F) {
-	f.Add("a {\"b\":[1]} c", true)
-	f.Fuzz(func(t *testing.T, text string, array bool) {
-		root := ""
-		if array {
-			root = "array"
-		}
-		if found, ok := findJSON(text, root); ok && !json.Valid([]byte(found)) {
-			t.Errorf("%q in %q is no JSON", found, text)
-		}
-	})
-}

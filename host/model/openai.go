@@ -1,12 +1,12 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"obelus/host/model/fit"
 )
@@ -76,58 +76,50 @@ func (openAI) body(p *prompt) fit.Object {
 // completion is an answer, or a part of one.
 type completion struct {
 	Model   string
-	Choices []struct {
-		Index          int
-		Delta, Message *openAIMessage
-		FinishReason   string `json:"finish_reason"`
-	}
-	Usage *struct {
-		Prompt        int64 `json:"prompt_tokens"`
-		Completion    int64 `json:"completion_tokens"`
+	Choices []choice
+	Usage   *struct {
+		Prompt        *count `json:"prompt_tokens"`
+		Completion    *count `json:"completion_tokens"`
 		PromptDetails struct {
-			Cached int64 `json:"cached_tokens"`
-			Write  int64 `json:"cache_write_tokens"`
+			Cached *count `json:"cached_tokens"`
+			Write  *count `json:"cache_write_tokens"`
 		} `json:"prompt_tokens_details"`
 		CompletionDetails struct {
-			Reasoning int64 `json:"reasoning_tokens"`
+			Reasoning *count `json:"reasoning_tokens"`
 		} `json:"completion_tokens_details"`
-		Cost *float64
+		Cost *amount
 	}
 	Error json.RawMessage
 }
 
-type openAIMessage struct {
-	Content   json.RawMessage
-	Refusal   string
-	ToolCalls []struct {
-		Index    int
-		ID       string
-		Function struct{ Name, Arguments string }
-	} `json:"tool_calls"`
+type choice struct {
+	Index          json.RawMessage
+	Delta, Message *openAIMessage
+	FinishReason   json.RawMessage `json:"finish_reason"`
 }
 
-// text returns the content: a text, or the texts of its parts.
-func (m *openAIMessage) text() string {
-	if len(m.Content) < 2 || string(m.Content) == "null" {
-		return ""
-	}
-	var text string
-	if inner := m.Content[1 : len(m.Content)-1]; m.Content[0] == '"' && bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
-		return string(inner)
-	}
-	if json.Unmarshal(m.Content, &text) == nil {
-		return text
-	}
-	var parts []struct{ Type, Text string }
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return ""
-	}
-	for _, part := range parts {
-		if part.Type == "text" {
-			text += part.Text
-		}
-	}
-	return text
+// number returns the index of the choice; 0 where the provider gives no number.
+func (c choice) number() int {
+	n, _ := strconv.Atoi(string(c.Index))
+	return n
+}
+
+func compareChoices(a, b choice) int { return cmp.Compare(a.number(), b.number()) }
+
+type openAIMessage struct {
+	Content   json.RawMessage
+	Refusal   json.RawMessage
+	ToolCalls []struct {
+		Index    json.RawMessage
+		ID       string
+		Function openAIFunction
+	} `json:"tool_calls"`
+	FunctionCall openAIFunction `json:"function_call"` // of older servers
+}
+
+type openAIFunction struct {
+	Name      string
+	Arguments json.RawMessage
 }
 
 func (w openAI) event(ev event, r *reply) error {
@@ -148,7 +140,7 @@ func (w openAI) whole(text []byte, r *reply) error {
 	if err := w.read(text, r); err != nil {
 		return err
 	}
-	if r.finish == "" && r.answer() == "" && !r.refused {
+	if r.finish == "" && r.written() == 0 && len(r.calls) == 0 {
 		return errNoJSON
 	}
 	r.ended = true
@@ -157,26 +149,25 @@ func (w openAI) whole(text []byte, r *reply) error {
 
 func (openAI) read(text []byte, r *reply) error {
 	var c completion
-	if err := json.Unmarshal(text, &c); err != nil {
+	if err := decodeFields(text, &c); err != nil {
 		return errBroken
 	}
-	if len(c.Error) > 0 {
-		if e, ok := parseError(text); ok {
-			return e
+	if e, ok := errorOf(c.Error); ok {
+		return e
+	}
+	r.served = cmp.Or(c.Model, r.served)
+	for _, choice := range slices.SortedStableFunc(slices.Values(c.Choices), compareChoices) {
+		if r.choice == nil {
+			r.choice = new(choice.number())
 		}
-	}
-	if c.Model != "" {
-		r.served = c.Model
-	}
-	for _, choice := range c.Choices {
-		if choice.Index == 0 {
+		if *r.choice == choice.number() {
 			r.openAIMessage(choice.Delta)
 			r.openAIMessage(choice.Message)
-			r.openAIFinish(choice.FinishReason)
+			r.end(choice.FinishReason)
 		}
 	}
 	if u := c.Usage; u != nil {
-		r.usage = tokens{known: true, input: u.Prompt, output: u.Completion, cacheRead: u.PromptDetails.Cached,
+		r.usage = tokens{known: u.Prompt != nil || u.Completion != nil, input: u.Prompt, output: u.Completion, cacheRead: u.PromptDetails.Cached,
 			cacheWrite: u.PromptDetails.Write, reasoning: u.CompletionDetails.Reasoning, cost: u.Cost}
 	}
 	return nil
@@ -187,34 +178,14 @@ func (r *reply) openAIMessage(m *openAIMessage) {
 	if m == nil {
 		return
 	}
-	r.write(m.text())
-	if m.Refusal != "" {
-		r.refused = true
-		r.refusal.WriteString(m.Refusal)
-	}
+	r.addContent("", m.Content)
+	r.refuse(m.Refusal)
 	for _, call := range m.ToolCalls {
-		if call.Index != 0 || call.ID != "" && r.called != "" && call.ID != r.called {
-			continue // a second call
+		index := string(call.Index)
+		if index == "null" {
+			index = ""
 		}
-		if r.called == "" {
-			r.called = cmp.Or(call.ID, functionName)
-		}
-		r.writeArgs(call.Function.Arguments)
+		r.addCall(index, call.ID, call.Function.Name, call.Function.Arguments)
 	}
-}
-
-// openAIFinish notes why the answer ended.
-func (r *reply) openAIFinish(reason string) {
-	if reason == "" {
-		return
-	}
-	r.finish, r.ended = reason, true
-	switch reason {
-	case "length":
-		r.cutOff = true
-	case "content_filter":
-		r.refused = true
-	case "error":
-		r.ended = false // of the provider's, in the middle
-	}
+	r.addCall("function_call", "", m.FunctionCall.Name, m.FunctionCall.Arguments)
 }

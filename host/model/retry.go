@@ -155,8 +155,8 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	meter.Delta("")
 	r.served, r.finish = cutName(c.excerpt(r.served)), cutName(c.excerpt(r.finish))
 	var u plan.Usage
-	if f == nil || f.begun || r.text.Len()+r.args.Len() > 0 || r.usage.known {
-		u = r.usageOf(&c.config, len(body))
+	if f == nil || f.begun || r.written() > 0 || r.usage.known {
+		u = r.usageOf(&c.config, len(body), p.params.MaxTokens)
 	}
 	u.Requests, u.Model, u.Mode, u.Request, u.Took = 1, c.config.Name, p.mode, p.key, time.Since(started)
 	u.MS = float64(u.Took.Microseconds()) / 1000
@@ -231,7 +231,9 @@ func (c *Client) exchange(ctx context.Context, p *prompt, key string, body []byt
 		watch.Stop()
 		silence.Reset(c.timeouts.silence)
 	}}
-	f := c.read(&bounded{watched, maxBody}, r)
+	answer := &bounded{watched, maxBody}
+	f := c.read(answer, r)
+	r.received = maxBody - answer.left
 	if f != nil && within.Err() != nil {
 		return c.networkFailure(within, f.err, true)
 	}
@@ -292,10 +294,13 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 				break
 			}
 			f := c.brokenOff(err)
-			f.emptyStream = err == io.EOF && r.text.Len()+r.args.Len()+r.refusal.Len() == 0
+			f.emptyStream = err == io.EOF && r.written() == 0
 			return f
 		}
 		if err := c.wire.event(ev, r); err != nil {
+			if r.ended { // the answer is whole, whatever follows
+				break
+			}
 			return c.readFailure(err)
 		}
 		if string(ev.data) == "[DONE]" {

@@ -6,9 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
-	"obelus/engine/plan"
 	"obelus/host/model/fit"
 )
 
@@ -50,55 +48,6 @@ const (
 	functionName = "answer"
 	functionText = "Gives the answer."
 )
-
-// reply is an answer as it is being read.
-type reply struct {
-	text    strings.Builder
-	args    strings.Builder // of the function that is called
-	called  string          // its id; not empty once it is called
-	refusal strings.Builder
-	refused bool
-	cutOff  bool
-	finish  string // why it ended, in the provider's word
-	ended   bool   // nothing is missing
-	served  string
-	usage   tokens
-	delta   func(string)
-}
-
-// tokens is the usage of a request by the provider's count.
-type tokens struct {
-	known                                           bool
-	input, output, cacheRead, cacheWrite, reasoning int64
-	cost                                            *float64
-}
-
-// write adds text to the answer.
-func (r *reply) write(text string) {
-	if text != "" {
-		r.text.WriteString(text)
-		r.delta(text)
-	}
-}
-
-// writeArgs adds text to the arguments of the function.
-func (r *reply) writeArgs(text string) {
-	if text != "" {
-		r.args.WriteString(text)
-		r.delta(text)
-	}
-}
-
-// answer returns the text that is to be the JSON value: the function's arguments if it is called.
-func (r *reply) answer() string {
-	if r.called == "" {
-		return r.text.String()
-	}
-	if r.args.Len() == 0 {
-		return "{}"
-	}
-	return r.args.String()
-}
 
 // merge returns an object with the members of another in it. Objects within both are merged, and
 // the other's values replace all else. New members come last, sorted by name.
@@ -157,30 +106,37 @@ func parseError(text []byte) (*providerError, bool) {
 		return nil, false
 	}
 	for _, raw := range []json.RawMessage{body.Error, body.Message, body.Detail} {
-		if len(raw) == 0 || string(raw) == "null" {
-			continue
+		if e, ok := errorOf(raw); ok {
+			return e, true
 		}
-		var object struct {
-			Message, Type string
-			Code          any
-			Status        any
-		}
-		if message := ""; json.Unmarshal(raw, &message) == nil {
-			return &providerError{message: message}, true
-		}
-		if json.Unmarshal(raw, &object) != nil || object.Message == "" {
-			return &providerError{message: string(raw)}, true
-		}
-		e := &providerError{code: object.Type, message: object.Message}
-		switch code := object.Code.(type) {
-		case string:
-			e.code = code
-		case float64:
-			e.status = int(code)
-		}
-		return e, true
 	}
 	return nil, false
+}
+
+// errorOf reads the field of a body that has an error. It reports whether it says one.
+func errorOf(raw json.RawMessage) (*providerError, bool) {
+	if isBlank(raw) {
+		return nil, false
+	}
+	var object struct {
+		Message, Type string
+		Code          any
+		Status        any
+	}
+	if message := ""; json.Unmarshal(raw, &message) == nil {
+		return &providerError{message: message}, true
+	}
+	if json.Unmarshal(raw, &object) != nil || object.Message == "" {
+		return &providerError{message: string(raw)}, true
+	}
+	e := &providerError{code: object.Type, message: object.Message}
+	switch code := object.Code.(type) {
+	case string:
+		e.code = code
+	case float64:
+		e.status = int(code)
+	}
+	return e, true
 }
 
 // Ways in which an answer can be no answer.
@@ -188,40 +144,3 @@ var (
 	errBroken = errors.New("the answer broke off")
 	errNoJSON = errors.New("the answer is not what the provider's interface promises")
 )
-
-// usageOf returns the usage of one request for the meter. Where the provider gives no counts, they
-// are estimated: a token for each 4 bytes.
-func (r *reply) usageOf(c *Config, sentBytes int) plan.Usage {
-	u := plan.Usage{Served: r.served, Finish: r.finish, Input: r.usage.input, Output: r.usage.output,
-		CacheRead: r.usage.cacheRead, CacheWrite: r.usage.cacheWrite, Reasoning: r.usage.reasoning}
-	written := r.text.Len() + r.args.Len() + r.refusal.Len()
-	if !r.usage.known || u.Input == 0 {
-		u.Input, u.Estimated = max(u.Input, estimate(sentBytes)), true
-	}
-	if (!r.usage.known || u.Output == 0) && written > 0 {
-		u.Output, u.Estimated = max(u.Output, estimate(written)), true
-	}
-	u.Cost = r.usage.cost
-	if c.Price != nil {
-		cost := c.Price.cost(u)
-		u.Cost = &cost
-	}
-	return u
-}
-
-// estimate returns about how many tokens a text has.
-func estimate(bytes int) int64 { return int64((bytes + 3) / 4) }
-
-// cost returns the cost of tokens, in US dollars. Where the cache has no price, the price of the
-// input applies.
-func (p *Price) cost(u plan.Usage) float64 {
-	read, write := p.CacheRead, p.CacheWrite
-	if read == 0 {
-		read = p.Input
-	}
-	if write == 0 {
-		write = p.Input
-	}
-	plain := max(u.Input-u.CacheRead-u.CacheWrite, 0)
-	return (float64(plain)*p.Input + float64(u.CacheRead)*read + float64(u.CacheWrite)*write + float64(u.Output)*p.Output) / 1e6
-}
