@@ -80,8 +80,9 @@ func printUsage(ctx context.Context, a *app, by, since string, csv bool) error {
 		where = " AND date >= " + quoteSQL(store.FormatDate(began))
 	}
 	query := fmt.Sprintf(`WITH RECURSIVE own(context) AS (%s)
-SELECT %s AS "%s", sum(requests) AS requests, sum(input) AS input, sum(output) AS output, sum(cache_read) AS cached, round(sum(cost), 9) AS cost
-FROM spending WHERE context IN (SELECT context FROM own)%s GROUP BY 1 ORDER BY 1`, of, column, by, where)
+SELECT %s AS "%s", %s AS requests, %s AS input, %s AS output, %s AS cached, round(min(sum(max(cost, 0) * 1.0), 1e300), 9) AS cost
+FROM spending WHERE context IN (SELECT context FROM own)%s GROUP BY 1 ORDER BY 1`,
+		of, column, by, sumOf("requests"), sumOf("input"), sumOf("output"), sumOf("cache_read"), where)
 	out := answers.New(a.term, a.json, csv)
 	if err := log.Query(ctx, query, out.Columns, out.Row); err != nil {
 		return err
@@ -90,6 +91,12 @@ FROM spending WHERE context IN (SELECT context FROM own)%s GROUP BY 1 ORDER BY 1
 		return exit.Interrupted
 	}
 	return out.End()
+}
+
+// sumOf returns the sum of a column of counts in SQL, whatever an older log has there: a negative
+// count and a text are 0, and no sum is too large.
+func sumOf(column string) string {
+	return fmt.Sprintf("CAST(min(total(max(%s, 0)), 9e18) AS INTEGER)", column)
 }
 
 // quoteSQL is a text as SQL has it.

@@ -16,15 +16,16 @@ import (
 func TestModels_OfCalls(t *testing.T) {
 	for _, has := range []bool{false, true} {
 		r := plan.NewRegistry()
-		r.Activities["a"] = &plan.Registered{Name: "a", Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+		r.Activities["a"] = &plan.Registered{Name: "a", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if has != (in.Models != nil) {
 				t.Errorf("a run with models: %v, and a call of it has %v", has, in.Models)
 			}
 			if has {
-				if err := in.Models.Meter.Allow(); err != nil {
+				settle, err := in.Models.Meter.Reserve(ctx, plan.Usage{Model: "m"})
+				if err != nil {
 					return plan.Result{}, err
 				}
-				in.Models.Meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 5})
+				settle(plan.Usage{Model: "m", Requests: 1, Input: 5})
 			}
 			return plan.Result{Value: 1}, nil
 		})}

@@ -52,7 +52,8 @@ func (m *countingModel) AnswerAll(ctx context.Context, questions []plan.Question
 		ids = append(ids, q.ID)
 		replies[i] = plan.Reply{Result: plan.Result{Value: "yes"}}
 	}
-	if err := questions[0].Meter.Allow(); err != nil {
+	settle, err := questions[0].Meter.Reserve(ctx, plan.Usage{Model: "m", Input: 10, Output: 1})
+	if err != nil {
 		for i := range replies {
 			replies[i] = plan.Reply{Err: err}
 		}
@@ -61,7 +62,7 @@ func (m *countingModel) AnswerAll(ctx context.Context, questions []plan.Question
 	m.mu.Lock()
 	m.requests = append(m.requests, strings.Join(ids, " "))
 	m.mu.Unlock()
-	questions[0].Meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 10, Output: 1})
+	settle(plan.Usage{Model: "m", Requests: 1, Input: 10, Output: 1})
 	if m.answer != nil {
 		for i, q := range questions {
 			replies[i] = m.answer(ctx, q)
@@ -70,14 +71,15 @@ func (m *countingModel) AnswerAll(ctx context.Context, questions []plan.Question
 	return replies
 }
 
-func (m *countingModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution, error) {
-	if err := p.Meter.Allow(); err != nil {
+func (m *countingModel) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
+	settle, err := p.Meter.Reserve(ctx, plan.Usage{Model: "m", Input: 100, Output: 10})
+	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, fmt.Sprintf("plan %d", p.Tick))
 	m.mu.Unlock()
-	p.Meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 100, Output: 10})
+	settle(plan.Usage{Model: "m", Requests: 1, Input: 100, Output: 10})
 	if p.Tick > len(m.solutions) {
 		return &plan.Solution{}, nil
 	}

@@ -28,17 +28,19 @@ type answerer struct {
 }
 
 func (a *answerer) Ask(ctx context.Context, r *model.Request, meter *plan.Meter) (*model.Answer, error) {
-	if err := meter.Allow(); err != nil {
+	settle, err := meter.Reserve(ctx, plan.Usage{Model: r.Model, Input: 10, Output: 1})
+	if err != nil {
 		return nil, err
 	}
 	if a.wait {
 		<-ctx.Done()
+		settle(plan.Usage{})
 		return nil, ctx.Err()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.requests = append(a.requests, r)
-	meter.Spend(plan.Usage{Model: r.Model, Requests: 1, Input: 10, Output: 1, Took: time.Millisecond})
+	settle(plan.Usage{Model: r.Model, Requests: 1, Input: 10, Output: 1, Took: time.Millisecond})
 	var v any = fmt.Sprintf("answer %d", len(a.requests))
 	if text, _ := json.Marshal(r.Schema); strings.Contains(string(text), "angry") {
 		v = map[string]any{"angry": true, "by": []any{}}

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -44,28 +46,41 @@ type Usage struct {
 	MS    float64 `json:"ms,omitempty"` // Took, in milliseconds
 }
 
-// Add adds the usage of another request. Texts about a single request become the other's.
+// Add adds the usage of another request. Texts about a single request become the other's. A
+// negative number counts as 0, and a sum ends at the largest number that there is.
 func (u *Usage) Add(v Usage) {
-	u.Requests += v.Requests
-	u.Input += v.Input
-	u.Output += v.Output
-	u.CacheRead += v.CacheRead
-	u.CacheWrite += v.CacheWrite
-	u.Reasoning += v.Reasoning
+	u.Requests = addCounts(u.Requests, v.Requests, math.MaxInt)
+	u.Input = addCounts(u.Input, v.Input, math.MaxInt64)
+	u.Output = addCounts(u.Output, v.Output, math.MaxInt64)
+	u.CacheRead = addCounts(u.CacheRead, v.CacheRead, math.MaxInt64)
+	u.CacheWrite = addCounts(u.CacheWrite, v.CacheWrite, math.MaxInt64)
+	u.Reasoning = addCounts(u.Reasoning, v.Reasoning, math.MaxInt64)
 	u.Took += v.Took
 	u.Exchanges = append(slices.Clip(u.Exchanges), v.Exchanges...)
 	u.MS += v.MS
 	u.Estimated = u.Estimated || v.Estimated
 	if v.Cost != nil {
-		cost := *v.Cost
+		cost := max(*v.Cost, 0)
 		if u.Cost != nil {
-			cost += *u.Cost
+			cost = min(cost+max(*u.Cost, 0), math.MaxFloat64) // JSON has no infinity
 		}
 		u.Cost = &cost
 	}
 	u.Model, u.Served, u.Mode, u.Finish = cmp.Or(v.Model, u.Model), cmp.Or(v.Served, u.Served), cmp.Or(v.Mode, u.Mode), cmp.Or(v.Finish, u.Finish)
 	u.Request = cmp.Or(u.Request, v.Request) // later ones repair its answer
 }
+
+// addCounts returns the sum of two counts, at most a bound. A negative one counts as 0.
+func addCounts[T int | int64](a, b, most T) T {
+	a, b = max(a, 0), max(b, 0)
+	if a > most-b {
+		return most
+	}
+	return a + b
+}
+
+// tokens returns the number of tokens of input and output.
+func (u *Usage) tokens() int64 { return addCounts(u.Input, u.Output, math.MaxInt64) }
 
 // And returns the usage with that of a later attempt, which asks anew; u may be nil.
 func (u *Usage) And(v Usage) *Usage {
@@ -119,11 +134,12 @@ type Meter struct {
 
 // Ledger is the account of a run, which the meters of its calls and plans share.
 type Ledger interface {
-	// Allow reports whether another request may be sent. Its error is a [*Fault] with the code
-	// "budget".
-	Allow() error
+	// Reserve waits until another request may be sent, and reserves what it uses at most; a field
+	// that is 0 is not known. The request counts once settle is called, which must be called once,
+	// with its usage. The error is a [*Fault] with the code "budget", or that of the context.
+	Reserve(ctx context.Context, most Usage) (settle func(Usage), err error)
 
-	// Spend counts the usage of a request.
+	// Spend counts the usage of a request that had no reservation.
 	Spend(Usage)
 }
 
@@ -133,27 +149,39 @@ func NewMeter(ledger Ledger, delta func(text string)) *Meter {
 	return &Meter{ledger: ledger, delta: delta}
 }
 
-// Allow reports whether another request may be sent: a model calls it before each, and returns its
-// error as it is.
-func (m *Meter) Allow() error {
+// Reserve waits until another request may be sent, and reserves what it uses at most, see [Ledger].
+// A model calls it before each request, and returns its error as it is; settle is to be called once
+// the request has been answered or has failed.
+func (m *Meter) Reserve(ctx context.Context, most Usage) (settle func(Usage), err error) {
 	if m == nil || m.ledger == nil {
-		return nil
+		return m.Spend, nil
 	}
-	return m.ledger.Allow()
+	counted, err := m.ledger.Reserve(ctx, most)
+	if err != nil {
+		return nil, err
+	}
+	return func(u Usage) { m.count(u, counted) }, nil
 }
 
-// Spend counts the usage of a request that has been answered or has failed.
+// Spend counts the usage of a request that had no reservation.
 func (m *Meter) Spend(u Usage) {
 	if m == nil {
 		return
 	}
+	if m.ledger == nil {
+		m.count(u, func(Usage) {})
+		return
+	}
+	m.count(u, m.ledger.Spend)
+}
+
+// count adds the usage of a request, and hands it on.
+func (m *Meter) count(u Usage, settle func(Usage)) {
 	u.MS = float64(u.Took.Microseconds()) / 1000
 	m.mu.Lock()
 	m.used.Add(u)
 	m.mu.Unlock()
-	if m.ledger != nil {
-		m.ledger.Spend(u)
-	}
+	settle(u)
 }
 
 // Keep has the log keep a request that was sent, with its answer, beside the record of the usage.

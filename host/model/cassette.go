@@ -216,7 +216,7 @@ func (a *cassetteAsker) Ask(ctx context.Context, r *Request, meter *plan.Meter) 
 	hash := hashOf(text)
 	if a.recording != RecordAll {
 		if e := a.cassette.use(hash); e != nil {
-			return a.replay(e, meter)
+			return a.replay(ctx, e, r.Params, meter)
 		}
 	}
 	if a.recording == ReplayOnly {
@@ -233,13 +233,10 @@ func (a *cassetteAsker) Ask(ctx context.Context, r *Request, meter *plan.Meter) 
 }
 
 // replay gives an answer that was recorded, and counts it as it was counted then.
-func (a *cassetteAsker) replay(e *Entry, meter *plan.Meter) (*Answer, error) {
-	if err := meter.Allow(); err != nil {
-		return nil, err
-	}
+func (a *cassetteAsker) replay(ctx context.Context, e *Entry, p Params, meter *plan.Meter) (*Answer, error) {
 	answer := &Answer{Refusal: e.Answer.Refusal, CutOff: e.Answer.CutOff, Loose: e.Answer.Loose, Problem: e.Answer.Problem, Usage: e.Usage}
 	answer.Usage.Served, answer.Usage.Finish, answer.Usage.Request = e.Served, e.Finish, e.Hash
-	answer.Usage.Took = time.Duration(e.Usage.MS * float64(time.Millisecond))
+	answer.Usage.Took = time.Duration(min(max(e.Usage.MS, 0), maxMS) * float64(time.Millisecond))
 	if e.Answer.Value != nil {
 		v, err := store.DecodeWithin(e.Answer.Value, maxAnswerDepth)
 		if err != nil {
@@ -251,9 +248,16 @@ func (a *cassetteAsker) replay(e *Entry, meter *plan.Meter) (*Answer, error) {
 	if e.Answer.Text != nil {
 		answer.Text = *e.Answer.Text
 	}
+	answer.Usage = checkUsage(answer.Usage, exchanged{
+		requests: answer.Usage.Requests, sent: len(e.Request), received: len(answer.Text), written: len(answer.Text), maxTokens: cmp.Or(p.MaxTokens, DefaultMaxTokens),
+	})
+	settle, err := meter.Reserve(ctx, answer.Usage)
+	if err != nil {
+		return nil, err
+	}
 	meter.Delta(answer.Text)
 	meter.Delta("")
-	meter.Spend(answer.Usage)
+	settle(answer.Usage)
 	return answer, nil
 }
 

@@ -367,12 +367,12 @@ type account struct {
 	spent []plan.Usage
 }
 
-func (a *account) Allow() error {
+func (a *account) Reserve(context.Context, plan.Usage) (func(plan.Usage), error) {
 	if a.left == 0 {
-		return plan.Faultf("budget", "the budget is used up")
+		return nil, plan.Faultf("budget", "the budget is used up")
 	}
 	a.left--
-	return nil
+	return a.Spend, nil
 }
 
 func (a *account) Spend(u plan.Usage) { a.spent = append(a.spent, u) }

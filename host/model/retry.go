@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,15 +20,6 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host/model/fit"
-)
-
-// How long a request waits before it is tried again: twice as long each time, unless the provider
-// says how long.
-const (
-	firstWait   = 500 * time.Millisecond
-	longestWait = 30 * time.Second
-	// longestAsked is the longest that a provider may ask to wait.
-	longestAsked = 10 * time.Minute
 )
 
 // maxError bounds the bytes that are read of an answer that is an error, and maxSaid the bytes that
@@ -122,18 +112,6 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 	}
 }
 
-// waitBefore returns how long to wait after a number of tries.
-func waitBefore(tries int, asked time.Duration) time.Duration {
-	if asked >= 0 {
-		return asked
-	}
-	wait := longestWait
-	if tries < 8 {
-		wait = min(wait, firstWait<<(tries-1))
-	}
-	return wait/2 + rand.N(wait/2+1)
-}
-
 // sendOnce sends one request once the limits and the budget allow it, and counts it.
 func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byte, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
 	release, err := c.limiter.acquire(ctx, estimate(len(body)))
@@ -143,9 +121,10 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	if err != nil {
 		return nil, failed(fmt.Errorf("while it waited for its turn: %w", err), false)
 	}
-	if err := meter.Allow(); err != nil {
+	settle, err := meter.Reserve(ctx, c.mostUsage(p, body))
+	if err != nil {
 		release(-1)
-		return nil, &failure{err: err, after: -1}
+		return nil, budgetFailure(err)
 	}
 	started := time.Now()
 	shown := c.secrets.stream(meter.Delta)
@@ -161,9 +140,20 @@ func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byt
 	u.Requests, u.Model, u.Mode, u.Request, u.Took = 1, c.config.Name, p.mode, p.key, time.Since(started)
 	u.MS = float64(u.Took.Microseconds()) / 1000
 	release(u.Input + u.Output)
-	meter.Spend(u)
+	settle(u)
 	used.Add(u)
 	return r, f
+}
+
+// budgetFailure returns the failure of a request that the budget does not allow, or not in time.
+func budgetFailure(err error) *failure {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &plan.LateError{Message: "its time was over: other requests hold what is left of the run's budget"}
+	}
+	if _, isFault := err.(*plan.Fault); !isFault {
+		err = fmt.Errorf("while it waited for its turn: %w", err)
+	}
+	return failed(err, false)
 }
 
 // cutName cuts a name that a provider gives for the journal.
@@ -364,18 +354,6 @@ var permanent = map[string]bool{
 	"request_too_large": true, "insufficient_quota": true, "billing_error": true, "invalid_api_key": true, "model_not_found": true,
 }
 
-// retryable reports whether another try may help after a status.
-func retryable(status int, code string) bool {
-	switch status {
-	case http.StatusTooManyRequests:
-		return code != "insufficient_quota"
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529: // overloaded
-		return true
-	}
-	return false
-}
-
 // networkFailure returns the failure of a request that the network, a timeout or the caller ended.
 func (c *Client) networkFailure(ctx context.Context, err error, begun bool) *failure {
 	cause := context.Cause(ctx)
@@ -419,7 +397,7 @@ func (c *Client) statusFailure(response *http.Response) *failure {
 		message += ": " + said
 	}
 	f := failed(errors.New(message+c.hint(status, response.Header, said)), retryable(status, code))
-	f.status, f.said, f.after = status, said, retryAfter(response.Header)
+	f.status, f.said, f.after = status, said, retryAfter(status, response.Header)
 	return f
 }
 
@@ -474,21 +452,6 @@ func (c Config) settingIn(said string) string {
 		}
 	}
 	return ""
-}
-
-// retryAfter returns how long a provider asks to wait, or a negative duration.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e12 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
-	text := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e9 {
-		return time.Duration(s * float64(time.Second))
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(time.Until(at), 0)
-	}
-	return -1
 }
 
 // isPage reports whether an answer is HTML.

@@ -190,10 +190,88 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After", "1e300", -1, -1},
 		{"X", "1", -1, -1},
 	} {
-		if got := retryAfter(http.Header{test.name: {test.value}}); got < test.from || got > test.to {
+		if got := retryAfter(0, http.Header{test.name: {test.value}}); got < test.from || got > test.to {
 			t.Errorf("%s: %s: %v; want %v to %v", test.name, test.value, got, test.from, test.to)
 		}
 	}
+}
+
+// TestRetryAfter_Limits reads when the limits of a provider begin anew, in the forms that there are.
+func TestRetryAfter_Limits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(26 * 365 * 24 * time.Hour) // a bubble begins in the year 2000
+		now := time.Now()
+		at := func(after time.Duration) string { return now.Add(after).UTC().Format(time.RFC3339) }
+		for _, test := range []struct {
+			header map[string]string
+			want   time.Duration
+		}{
+			{map[string]string{"x-ratelimit-reset-requests": "6m0s"}, 6 * time.Minute},
+			{map[string]string{"x-ratelimit-reset-tokens": "7.66s"}, 7660 * time.Millisecond},
+			{map[string]string{"x-ratelimit-reset-tokens": "120ms", "x-ratelimit-remaining-tokens": "0"}, 120 * time.Millisecond},
+			{map[string]string{"x-ratelimit-reset-requests": "1d2h"}, 26 * time.Hour},
+			{map[string]string{"x-ratelimit-reset-requests": "10"}, 10 * time.Second},
+			{map[string]string{"x-ratelimit-reset": fmt.Sprint(now.Unix() + 9)}, 9 * time.Second},
+			{map[string]string{"x-ratelimit-reset": fmt.Sprint(now.UnixMilli() + 1500)}, 1500 * time.Millisecond},
+			{map[string]string{"ratelimit-reset": "3"}, 3 * time.Second},
+			{map[string]string{"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m"}, 6 * time.Minute},
+			{map[string]string{"x-ratelimit-reset-requests": "1s", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-tokens": "6m", "x-ratelimit-remaining-tokens": "99"}, time.Second},
+			{map[string]string{"x-ratelimit-reset-requests": "1s", "x-ratelimit-remaining-requests": "7"}, -1},
+			{map[string]string{"anthropic-ratelimit-requests-reset": at(5 * time.Second), "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-tokens-reset": at(time.Hour), "anthropic-ratelimit-tokens-remaining": "5"}, 5 * time.Second},
+			{map[string]string{"anthropic-ratelimit-output-tokens-reset": at(8 * time.Second)}, 8 * time.Second},
+			{map[string]string{"anthropic-ratelimit-tokens-reset": at(-time.Hour)}, 0},
+			{map[string]string{"x-ratelimit-reset-tokens": "6m", "retry-after": "2"}, 2 * time.Second},
+			{map[string]string{"x-ratelimit-reset-tokens": "soon"}, -1},
+			{map[string]string{"x-ratelimit-reset-tokens": "-5"}, -1},
+			{map[string]string{"x-ratelimit-reset-tokens": "1e300"}, -1},
+			{map[string]string{"x-ratelimit-reset-tokens": ""}, -1},
+			{map[string]string{"x-ratelimit-limit-tokens": "6000"}, -1},
+		} {
+			h := http.Header{}
+			for name, value := range test.header {
+				h.Set(name, value)
+			}
+			if got := retryAfter(http.StatusTooManyRequests, h); got != test.want {
+				t.Errorf("%v: %v; want %v", test.header, got, test.want)
+			}
+			if h.Del("Retry-After"); retryAfter(http.StatusInternalServerError, h) != -1 {
+				t.Errorf("%v: it waits for limits after another error", test.header)
+			}
+		}
+	})
+}
+
+// TestRetry_Statuses holds which statuses are tried again.
+func TestRetry_Statuses(t *testing.T) {
+	again := map[int]bool{408: true, 409: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true, 507: true, 529: true, 530: true}
+	for status := 520; status <= 526; status++ {
+		again[status] = true
+	}
+	for status := 400; status < 600; status++ {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			c, err := NewClient(Config{Name: "wise", Model: "m", URL: "http://localhost/v1", Mode: modeText}, Options{Transport: statuses(func() int {
+				if asked++; asked == 1 {
+					return status
+				}
+				return http.StatusOK
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, err := c.Ask(t.Context(), question(), nil); (err == nil) != again[status] || again[status] != (asked == 2) {
+				t.Errorf("%d: %+v, %v after %d requests", status, a, err, asked)
+			}
+		})
+	}
+}
+
+// statuses is a transport that answers with the status that a function returns.
+type statuses func() int
+
+// RoundTrip implements [http.RoundTripper].
+func (s statuses) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: s(), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(whole(`{"content":"1"}`))), Request: r}, nil
 }
 
 func TestWaitBefore(t *testing.T) {

@@ -80,6 +80,13 @@ type exchanged struct {
 	maxTokens                int // that one answer may have
 }
 
+// maxRequests bounds how many requests one answer can have taken, and maxMS how long, in
+// milliseconds: a day.
+const (
+	maxRequests = 1000
+	maxMS       = 24 * 60 * 60 * 1000
+)
+
 // maxAdded bounds how many tokens a provider adds to a prompt by itself, as for functions.
 const maxAdded = 4096
 
@@ -89,14 +96,19 @@ func mostInput(requests, sent int) int64 { return int64(sent) + int64(requests)*
 
 // checkUsage returns a usage with counts that can be. A number of tokens that is negative, or
 // larger than the bytes and the bound of the answer allow, is estimated as a missing one is: a
-// token for each 4 bytes. A part of them that is larger than the whole counts as 0, and a cost above a dollar
-// for each token as none.
+// token for each 4 bytes. A part of them that is larger than the whole counts as 0, a cost above a
+// dollar for each token as none, and a number of requests that can't be as 1.
 func checkUsage(u plan.Usage, of exchanged) plan.Usage {
+	if of.requests < 1 || of.requests > maxRequests {
+		of.requests = 1
+	}
+	u.Requests = of.requests
 	if u.Input <= 0 || u.Input > mostInput(of.requests, of.sent) {
 		u.Input, u.Estimated = estimate(of.sent), true
 	}
 	lacksOutput := u.Output <= 0 && of.written > 0
-	if mostOutput := int64(of.received) + int64(of.requests)*int64(of.maxTokens); lacksOutput || u.Output > mostOutput {
+	mostOutput := max(int64(of.received), int64(of.requests)*int64(of.maxTokens))
+	if lacksOutput || u.Output > mostOutput {
 		u.Output, u.Estimated = estimate(of.written), true
 	}
 	u.Output = max(u.Output, 0)
