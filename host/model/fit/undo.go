@@ -20,7 +20,8 @@ var errUndo = errors.New("it takes too many steps to find out which alternatives
 // undoer converts one value that a model wrote to a value for the original schema.
 type undoer struct {
 	*fitter
-	steps int
+	steps  int
+	within []*node // unions that the value at hand is held against: one within itself takes nothing more
 }
 
 func (u *undoer) undo(n *node, v any, at string) (any, error) {
@@ -33,9 +34,13 @@ func (u *undoer) undo(n *node, v any, at string) (any, error) {
 		return v, nil
 	case n.text:
 		return u.read(n, v, at)
+	case slices.Contains(u.within, n):
+		return v, nil
 	case n.branches != nil:
+		defer u.enter(append(u.within, n))()
 		return u.choose(n, v, at)
 	}
+	defer u.enter(nil)()
 	switch v := v.(type) {
 	case map[string]any:
 		return u.undoObject(n, v, at)
@@ -54,6 +59,14 @@ func (u *undoer) undo(n *node, v any, at string) (any, error) {
 		return made, nil
 	}
 	return v, nil
+}
+
+// enter replaces the unions that the value at hand is held against. The function that it returns
+// brings them back.
+func (u *undoer) enter(within []*node) (leave func()) {
+	before := u.within
+	u.within = slices.Clip(within)
+	return func() { u.within = before }
 }
 
 func (u *undoer) undoObject(n *node, v map[string]any, at string) (any, error) {
@@ -185,8 +198,13 @@ func (u *undoer) matches(n *node, v any) bool {
 		return true
 	}
 	if n.branches != nil {
+		if slices.Contains(u.within, n) {
+			return false
+		}
+		defer u.enter(append(u.within, n))()
 		return slices.ContainsFunc(n.branches, func(branch *node) bool { return u.matches(branch, v) })
 	}
+	defer u.enter(nil)()
 	if _, isText := v.(string); !u.resembles(n, v) || n.text && !isText {
 		return false
 	}
