@@ -144,10 +144,6 @@ type anthropicUsage struct {
 }
 
 func (anthropic) event(ev event, r *reply) error {
-	if string(ev.data) == "[DONE]" { // some servers say it on this wire, too
-		r.ended = true
-		return nil
-	}
 	var e anthropicEvent
 	if decodeFields(ev.data, &e) != nil {
 		return errBroken
@@ -188,10 +184,6 @@ func (anthropic) whole(text []byte, r *reply) error {
 	r.addContent("", m.Content)
 	r.anthropicUsage(m.Usage)
 	r.end(m.StopReason)
-	if r.finish == "" && r.written() == 0 && len(r.calls) == 0 {
-		return errNoJSON
-	}
-	r.ended = true
 	return nil
 }
 

@@ -53,12 +53,13 @@ func notJSON(err error) error {
 
 // search is the search for the JSON value of an answer among other text.
 type search struct {
-	text   string
-	from   int // where the thoughts at the beginning end
-	found  []located
-	broken error // why the text at the top level is no JSON; nil if nothing looks broken
-	blocks int   // open blocks of thoughts after a value
-	work   int   // number of bytes that were looked at
+	text     string
+	from     int // where the thoughts at the beginning end
+	found    []located
+	broken   error  // why the text at the top level is no JSON; nil if nothing looks broken
+	thoughts string // the mark that began the thoughts which the search is in
+	blocks   int    // open blocks of thoughts after a value
+	work     int    // number of bytes that were looked at
 }
 
 // located is a JSON value with its place in the text.
@@ -77,29 +78,32 @@ func (s *search) run() {
 	for at := 0; ; {
 		match := marks().FindStringIndex(s.text[at:])
 		if match == nil {
-			return
+			break
 		}
 		start, end := at+match[0], at+match[1]
 		mark := s.text[start:end]
 		at = end
 		switch isBracket := len(mark) == 1; {
-		case isBracket && s.broken != nil: // it may belong to what is broken
+		case !isBracket && thoughtsEnd().MatchString(mark):
+			s.endThoughts(end)
+		case s.thoughts != "", isBracket && s.broken != nil: // it is none of the top level
 		case mark == "}" || mark == "]":
 			s.broken = notJSON(fmt.Errorf("there is a %s too many", mark))
 		case isBracket:
 			at = s.readValue(start)
-		case endsThoughts(mark):
-			s.endThoughts(end)
+		case len(s.found) > 0 || s.broken != nil: // second thoughts, which count as text
+			s.blocks++
 		default:
-			at = s.skipThoughts(mark, end)
+			s.thoughts = mark
 		}
+	}
+	if s.thoughts != "" {
+		s.broken = fmt.Errorf("the answer ends within its thoughts: there is no end of %s", s.thoughts)
 	}
 }
 
-// endsThoughts reports whether a mark is the end of thoughts.
-func endsThoughts(mark string) bool {
-	return strings.Contains(mark[:2], "/") || strings.HasPrefix(mark, "◁/") || strings.HasPrefix(mark, "<|")
-}
+// thoughtsEnd matches the marks at which thoughts end.
+var thoughtsEnd = lazyregexp.New(`^(?:.?/|<\|)`)
 
 // endThoughts passes the end of thoughts. Without their beginning, which some servers leave out,
 // all before is thoughts.
@@ -109,28 +113,6 @@ func (s *search) endThoughts(end int) {
 		return
 	}
 	*s = search{text: s.text, from: end, work: s.work}
-}
-
-// skipThoughts passes thoughts, and returns where they end. Those after a value count as text: they
-// may be second thoughts.
-func (s *search) skipThoughts(mark string, at int) int {
-	if len(s.found) > 0 || s.broken != nil {
-		s.blocks++
-		return at
-	}
-	for end := at; ; {
-		match := marks().FindStringIndex(s.text[end:])
-		if match == nil {
-			s.broken = fmt.Errorf("the answer ends within its thoughts: there is no end of %s", mark)
-			return len(s.text)
-		}
-		next := s.text[end+match[0] : end+match[1]]
-		end += match[1]
-		if len(next) > 1 && endsThoughts(next) {
-			s.from = end
-			return end
-		}
-	}
 }
 
 // readValue reads the value that a bracket begins, and returns where the search goes on.

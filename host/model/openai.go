@@ -123,31 +123,16 @@ type openAIFunction struct {
 }
 
 func (w openAI) event(ev event, r *reply) error {
-	if string(ev.data) == "[DONE]" {
-		r.ended = true
-		return nil
-	}
 	if ev.name == "error" {
 		if e, ok := parseError(ev.data); ok {
 			return e
 		}
 		return &providerError{message: string(ev.data)}
 	}
-	return w.read(ev.data, r)
+	return w.whole(ev.data, r)
 }
 
-func (w openAI) whole(text []byte, r *reply) error {
-	if err := w.read(text, r); err != nil {
-		return err
-	}
-	if r.finish == "" && r.written() == 0 && len(r.calls) == 0 {
-		return errNoJSON
-	}
-	r.ended = true
-	return nil
-}
-
-func (openAI) read(text []byte, r *reply) error {
+func (openAI) whole(text []byte, r *reply) error {
 	var c completion
 	if err := decodeFields(text, &c); err != nil {
 		return errBroken

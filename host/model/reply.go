@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -213,16 +214,12 @@ func isBlank(value json.RawMessage) bool {
 }
 
 func saysNothing(v any) bool {
+	says := func(v any) bool { return !saysNothing(v) }
 	switch v := v.(type) {
 	case map[string]any:
-		for _, e := range v {
-			if !saysNothing(e) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), says)
 	case []any:
-		return !slices.ContainsFunc(v, func(e any) bool { return !saysNothing(e) })
+		return !slices.ContainsFunc(v, says)
 	}
 	return v == nil || v == false || v == 0.0 || v == ""
 }

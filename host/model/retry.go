@@ -271,7 +271,11 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 		if err != nil {
 			return c.brokenOff(err)
 		}
-		return c.readFailure(c.wire.whole(text, r))
+		err = c.wire.whole(text, r)
+		if err == nil && r.finish == "" && r.written() == 0 && len(r.calls) == 0 {
+			err = errNoJSON
+		}
+		return c.readFailure(err)
 	}
 	events := &eventReader{r: buffered}
 	for !r.ended || !r.usage.known { // what tokens were used may come last
@@ -287,14 +291,14 @@ func (c *Client) read(body io.Reader, r *reply) *failure {
 			f.emptyStream = err == io.EOF && r.written() == 0
 			return f
 		}
+		if string(ev.data) == "[DONE]" { // on either wire
+			break
+		}
 		if err := c.wire.event(ev, r); err != nil {
 			if r.ended { // the answer is whole, whatever follows
 				break
 			}
 			return c.readFailure(err)
-		}
-		if string(ev.data) == "[DONE]" {
-			break
 		}
 	}
 	return nil
