@@ -134,12 +134,12 @@ type anthropicMessage struct {
 }
 
 type anthropicUsage struct {
-	Input   *count `json:"input_tokens"`
-	Output  *count `json:"output_tokens"`
-	Read    *count `json:"cache_read_input_tokens"`
-	Write   *count `json:"cache_creation_input_tokens"`
+	Input   *amount `json:"input_tokens"`
+	Output  *amount `json:"output_tokens"`
+	Read    *amount `json:"cache_read_input_tokens"`
+	Write   *amount `json:"cache_creation_input_tokens"`
 	Details struct {
-		Thinking *count `json:"thinking_tokens"`
+		Thinking *amount `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 
@@ -195,7 +195,7 @@ func (r *reply) anthropicUsage(u *anthropicUsage) {
 	}
 	t := &r.usage
 	t.apart = true
-	for _, n := range []struct{ to, from **count }{
+	for _, n := range []struct{ to, from **amount }{
 		{&t.input, &u.Input}, {&t.output, &u.Output}, {&t.cacheRead, &u.Read}, {&t.cacheWrite, &u.Write}, {&t.reasoning, &u.Details.Thinking},
 	} {
 		if *n.from != nil {

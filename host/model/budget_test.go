@@ -23,7 +23,7 @@ var budgets = flag.Int("budgets", 200, "how many random runs are held to a budge
 
 // oddCounts are numbers of tokens that no request has used.
 var oddCounts = []string{
-	"-100", "-1", "-9223372036854775808", "9223372036854775807", "18446744073709551616", "1e300", "-1e300", "1e12", "1000001.0", "0.5", "0", "null", `"many"`, `"-7"`, "[]", "{}", "true", "NaN",
+	"-100", "-1", "-9223372036854775808", "9223372036854775807", "18446744073709551616", "1e300", "-1e300", "1e12", "1000001.0", "0.5", "0", "null", `"many"`, `"-7"`, `"NaN"`, `"Infinity"`, `"-Inf"`, "[]", "{}", "true", "NaN",
 }
 
 // liar is a server whose answers take a random time and say a random usage.

@@ -78,14 +78,14 @@ type completion struct {
 	Model   string
 	Choices []choice
 	Usage   *struct {
-		Prompt        *count `json:"prompt_tokens"`
-		Completion    *count `json:"completion_tokens"`
+		Prompt        *amount `json:"prompt_tokens"`
+		Completion    *amount `json:"completion_tokens"`
 		PromptDetails struct {
-			Cached *count `json:"cached_tokens"`
-			Write  *count `json:"cache_write_tokens"`
+			Cached *amount `json:"cached_tokens"`
+			Write  *amount `json:"cache_write_tokens"`
 		} `json:"prompt_tokens_details"`
 		CompletionDetails struct {
-			Reasoning *count `json:"reasoning_tokens"`
+			Reasoning *amount `json:"reasoning_tokens"`
 		} `json:"completion_tokens_details"`
 		Cost *amount
 	}

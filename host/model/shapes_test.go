@@ -131,7 +131,7 @@ func sideShapes() (all []shape) {
 	for name, usage := range map[string]string{
 		"a list": `[]`, "a text": `"none"`, "a number": `7`, "null": `null`, "empty": `{}`, "beyond int64": `{"prompt_tokens":92233720368547758070,"completion_tokens":1e400}`, "negative": `{"prompt_tokens":-100,"completion_tokens":-1}`,
 		"lists": `{"prompt_tokens":[1],"completion_tokens":{}}`, "the largest": `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, "the least": `{"prompt_tokens":-9223372036854775808,"completion_tokens":-9223372036854775808}`,
-		"halves": `{"prompt_tokens":1.5,"completion_tokens":0.1}`, "no numbers": `{"prompt_tokens":NaN,"completion_tokens":Infinity}`, "more than was sent": `{"prompt_tokens":1000000,"completion_tokens":1000000}`,
+		"halves": `{"prompt_tokens":1.5,"completion_tokens":0.1}`, "texts": `{"prompt_tokens":"NaN","completion_tokens":"-Infinity","cost":"NaN"}`, "no numbers": `{"prompt_tokens":NaN,"completion_tokens":Infinity}`, "more than was sent": `{"prompt_tokens":1000000,"completion_tokens":1000000}`,
 	} {
 		all = append(all, shape{name: "no usage: " + name, body: streamed(chunk(`{"content":`+goodText+`}`, `"finish_reason":"stop"`), `{"choices":[],"usage":`+usage+`}`), want: good})
 		usage = strings.NewReplacer("prompt_tokens\"", "input_tokens\"", "completion_tokens\"", "output_tokens\"").Replace(usage)

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -11,53 +10,40 @@ import (
 // tokens is the usage of a request by the provider's count; nil for a count that it does not give.
 type tokens struct {
 	known                                           bool
-	input, output, cacheRead, cacheWrite, reasoning *count
+	input, output, cacheRead, cacheWrite, reasoning *amount
 	apart                                           bool // the input is without the cached tokens
 	cost                                            *amount
 }
 
-// count is a number of tokens as a provider gives it, also as text or with a fraction of 0; -1 if
-// it is no number of tokens.
-type count int64
-
-// maxCount is above every number of tokens that a request can use.
-const maxCount = 1e12
-
-// UnmarshalJSON implements [json.Unmarshaler]. It fails with nothing.
-func (c *count) UnmarshalJSON(text []byte) error {
-	*c = -1
-	n, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
-	if err == nil && n >= 0 && n < maxCount && n == math.Trunc(n) {
-		*c = count(n)
-	}
-	return nil
-}
-
-// orNone returns the count, and -1 for none.
-func (c *count) orNone() int64 {
-	if c == nil {
-		return -1
-	}
-	return int64(*c)
-}
-
-// amount is a cost in US dollars as a provider gives it, also as text; -1 if it is none.
+// amount is a number as a provider gives it, also as text: of tokens, or of US dollars. It is -1 for
+// what is no number, or a negative one.
 type amount float64
 
 // UnmarshalJSON implements [json.Unmarshaler]. It fails with nothing.
 func (a *amount) UnmarshalJSON(text []byte) error {
 	*a = -1
-	if n, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64); err == nil {
+	if n, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64); err == nil && n >= 0 {
 		*a = amount(n)
 	}
 	return nil
 }
 
+// maxCount is above every number of tokens that a request can use.
+const maxCount = 1e12
+
+// count returns the number of tokens, and -1 for none.
+func (a *amount) count() int64 {
+	if a == nil || *a >= maxCount || *a != amount(int64(*a)) {
+		return -1
+	}
+	return int64(*a)
+}
+
 // usageOf returns the usage of one request for the meter.
 func (r *reply) usageOf(c *Config, sent, maxTokens int) plan.Usage {
 	t := &r.usage
-	u := plan.Usage{Served: r.served, Finish: r.finish, Input: t.input.orNone(), Output: t.output.orNone(),
-		CacheRead: t.cacheRead.orNone(), CacheWrite: t.cacheWrite.orNone(), Reasoning: t.reasoning.orNone()}
+	u := plan.Usage{Served: r.served, Finish: r.finish, Input: t.input.count(), Output: t.output.count(),
+		CacheRead: t.cacheRead.count(), CacheWrite: t.cacheWrite.count(), Reasoning: t.reasoning.count()}
 	if t.apart && u.Input >= 0 {
 		u.Input += max(u.CacheRead, 0) + max(u.CacheWrite, 0)
 	}
