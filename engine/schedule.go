@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -63,6 +64,7 @@ func (t *tick) evaluate(ctx context.Context, i int) error {
 		return err
 	}
 	c := t.state.Change(i)
+	c.Record.Warning = cmp.Or(c.Record.Warning, d.Warning)
 	switch d.Action {
 	case sched.Start:
 		return t.start(ctx, c, d)

@@ -44,7 +44,7 @@ func (exactly) Visit(node *ast.Node) {
 		if slices.Contains([]string{"contains", "startsWith", "endsWith"}, n.Operator) {
 			n.Left, n.Right = exactCall("costOfText", n.Left), exactCall("costOfText", n.Right)
 		}
-		if isExact(n.Operator) && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
+		if isExact(n.Operator) && !(isComparison(n.Operator) && (leavesToExpr(n.Operator, n.Left) || leavesToExpr(n.Operator, n.Right))) {
 			ast.Patch(node, exactCall(n.Operator, n.Left, n.Right))
 		}
 	case *ast.SliceNode:
@@ -99,6 +99,19 @@ func isSmall(node ast.Node) bool {
 		return true
 	}
 	return false
+}
+
+// leavesToExpr reports whether expr compares correctly with a node, and nothing is to be noted of
+// the values: a text is never equal to a number.
+func leavesToExpr(operator string, node ast.Node) bool {
+	if operator == "==" || operator == "!=" {
+		switch node.(type) {
+		case *ast.BoolNode, *ast.NilNode:
+			return true
+		}
+		return false
+	}
+	return isSmall(node)
 }
 
 func isComparison(operator string) bool {
@@ -249,11 +262,12 @@ func power(a, n int) (any, error) {
 }
 
 // equal reports whether two values are the same, numbers by their values. Each element that it
-// compares reduces the budget; once that is used up the result is false.
-func equal(a, b any, budget *int) bool {
+// compares reduces the budget; once that is used up the result is false. It keeps the first text
+// and number that it compares.
+func (ev *evaluation) equal(a, b any) bool {
 	within := func(a, b any) bool {
-		*budget--
-		return *budget >= 0 && equal(a, b, budget)
+		ev.budget--
+		return ev.budget >= 0 && ev.equal(a, b)
 	}
 	switch a := a.(type) {
 	case []any:
@@ -265,8 +279,14 @@ func equal(a, b any, budget *int) bool {
 			return maps.EqualFunc(a, b, within)
 		}
 	}
-	*budget -= compared(a, b)
-	return runtime.Equal(alike(a, b))
+	ev.budget -= compared(a, b)
+	if runtime.Equal(alike(a, b)) {
+		return true
+	}
+	if ev.unlike == nil && (isText(a) && isAnyNumber(b) || isAnyNumber(a) && isText(b)) {
+		ev.unlike = []any{a, b}
+	}
+	return false
 }
 
 // compared is the cost of comparing two texts.

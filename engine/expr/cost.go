@@ -10,10 +10,10 @@ import (
 // at.
 var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
 	"==": func(ev *evaluation, args []any) (any, error) {
-		return equal(args[0], args[1], &ev.budget), ev.spend(0)
+		return ev.equalNoted(args[0], args[1]), ev.spend(0)
 	},
 	"!=": func(ev *evaluation, args []any) (any, error) {
-		return !equal(args[0], args[1], &ev.budget), ev.spend(0)
+		return !ev.equalNoted(args[0], args[1]), ev.spend(0)
 	},
 	"<":         comparison(less),
 	"<=":        comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),

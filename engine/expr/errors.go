@@ -106,7 +106,7 @@ func takes(op, left, right string) string {
 		needs = " takes a number, not "
 	case unary, op == "and", op == "or":
 		needs = " takes true or false, not "
-	case op == "==", op == "!=":
+	case op == "==", op == "!=", op == "in":
 		needs = " compares values of one type, not "
 	case strings.ContainsAny(op, "<>"):
 		needs = " compares two numbers or two strings, not "

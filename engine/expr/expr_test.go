@@ -116,8 +116,10 @@ func TestExpressions(t *testing.T) {
 		// a path within a literal or a comment is none, and a literal ends where it ends
 		{`†(†input.name + '\'†x' + "\"†y")`, `"Bob'†x\"†y"`},
 		{"†(`\\` + `†x`)", `"\\†x"`},
-		{`†input.name // who †x`, `"Bob"`},
-		{`†input.name /* who †x */`, `"Bob"`},
+		{`"// †a" == †input.name || "/* †b */"`, `error: an expression begins with †
+    "// †a" == †input.name || "/* †b */"
+    ^`},
+		{`†input.name + "// /* */"`, `"Bob// /* */"`},
 		{`†state.user.note - 1`, "error: - takes two numbers, not null and a number\n    †state.user.note - 1\n                     ^"},
 		{`†(1 + null)`, "error: can't add a number and null\n    †(1 + null)\n        ^"},
 		{`†(abs(null))`, "error: abs does not take null\n    †(abs(null))\n      ^"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"reflect"
@@ -326,10 +327,15 @@ func in(ev *evaluation, args []any) (any, error) {
 		if err := ev.spend(len(c)); err != nil {
 			return nil, err
 		}
-		found := slices.ContainsFunc(c, func(e any) bool { return equal(args[0], e, &ev.budget) })
+		found := slices.ContainsFunc(c, func(e any) bool { return ev.equal(args[0], e) })
+		ev.noteUnlike(!found)
 		return found, ev.spend(0)
 	case map[string]any:
 		key, ok := args[0].(string)
+		if isAnyNumber(args[0]) && len(c) > 0 {
+			ev.unlike = []any{args[0], slices.Min(slices.Collect(maps.Keys(c)))}
+			ev.noteUnlike(true)
+		}
 		_, exists := c[key]
 		return ok && exists, ev.spend(extent(key))
 	}

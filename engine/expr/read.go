@@ -148,7 +148,7 @@ func readSource(given string) (*source, error) {
 }
 
 // read copies the token at text[i:] into b and returns its length in bytes: a path, a string
-// literal or comment, or one character.
+// literal, or one character.
 func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 	rest := text[i:]
 	column := utf8.RuneCountInString(text[:i]) + 1
@@ -178,21 +178,19 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 		return 0, s.errorAt(column, "unexpected %q: a reference begins with †", r)
 	case rest[0] == '"', rest[0] == '\'', rest[0] == '`':
 		return copyUntil(b, rest, rest[:1]), nil
-	case strings.HasPrefix(rest, "/*"):
-		return copyUntil(b, rest, "*/"), nil
-	case strings.HasPrefix(rest, "//"):
-		return copyUntil(b, rest, "\n"), nil
+	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "/*"): // expr would skip a comment
+		return 0, s.errorAt(column, "%s is no operator, and an expression has no comments: / divides, as in †(floor(†state.n / 2)), and || gives the first that exists", rest[:2])
 	}
 	_, n := utf8.DecodeRuneInString(rest)
 	b.WriteString(rest[:n])
 	return n, nil
 }
 
-// copyUntil copies a literal or a comment to its end, escapes and all.
+// copyUntil copies a literal to its end, escapes and all.
 func copyUntil(b *strings.Builder, rest, end string) int {
 	for i := 1; i < len(rest); i++ {
 		switch {
-		case rest[i] == '\\' && (end == `"` || end == `'`):
+		case rest[i] == '\\' && end != "`":
 			i++
 		case strings.HasPrefix(rest[i:], end):
 			b.WriteString(rest[:i+len(end)])

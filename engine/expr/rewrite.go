@@ -171,6 +171,9 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	case !slices.Contains(binaryOperators, n.Operator):
 		return w.refuse(n, "the operator %s is not allowed", n.Operator)
 	}
+	if left, right := unlikeLiterals(n); left != "" {
+		return w.refuse(n, "%s", takes(n.Operator, left, right))
+	}
 	n.Left = w.rewrite(n.Left)
 	before := w.perhaps
 	w.perhaps = before || slices.Contains(lazyOperators, n.Operator)

@@ -167,6 +167,7 @@ type evaluation struct {
 	patterns map[string]*regex.Pattern // compiled during the evaluation, by their texts
 	element  any
 	index    any
+	unlike   []any // a text and a number that were compared, and are not noted yet
 }
 
 // found is the result of a lookup.

@@ -129,6 +129,9 @@ type Record struct {
 	// Of a call with _at or _in: when it is due, once that is known. Of one whose delegate waits for
 	// a time: when that is.
 	Due string `json:"due,omitempty"`
+	// The first thing that its expressions came across and that is seldom meant, as a text that was
+	// compared with a number; empty for none.
+	Warning string `json:"warning,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
@@ -238,6 +241,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 		w.Value("if", r.If)
 	}
 	w.NonEmpty("due", r.Due)
+	w.NonEmpty("warning", r.Warning)
 	if r.Hold != nil {
 		w.Value("hold", r.Hold)
 	}

@@ -369,7 +369,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 	return all, nil
 }
 
-// neverEqual warns of comparisons that are never true, or always.
+// neverEqual warns of comparisons that are never true, or always, and of conditions that are texts.
 func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 	t := c.checker
 	if t == nil {
@@ -380,6 +380,9 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 			for _, err := range t.neverEqual(i, param.Template, param.Name) {
 				all = c.warn(all, call, err)
 			}
+		}
+		if err := t.textCondition(i, call); err != nil {
+			all = c.warn(all, call, err)
 		}
 	}
 	return all

@@ -83,6 +83,9 @@ func (t *Tool) compile(object map[string]any, options []schema.Option) error {
 	var err error
 	if len(params) > 0 {
 		if t.params, err = schema.New(params, options...); err != nil {
+			if misspelt := schema.MisspeltKeywords(params); len(misspelt) > 0 {
+				err = fmt.Errorf("%w; %s", err, misspelt[0])
+			}
 			return err
 		}
 	}

@@ -91,8 +91,29 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 func (t *typeChecker) neverEqual(call int, of *expr.Template, place string) (warnings []error) {
 	of.Each(func(e *expr.Expr) {
 		warnings = append(warnings, t.literals(call, e, place, equalities)...)
+		for _, pair := range e.Equated() {
+			left, right := t.typesAt(call, pair[0]), t.typesAt(call, pair[1])
+			if right.Types != nil && left.Excludes(right.Types...) {
+				err := fmt.Errorf("%s is %s, as %s says, and %s is %s, as %s says: they are never equal",
+					pair[0], phrase.WithArticle(left.String()), left.Where, pair[1], phrase.WithArticle(right.String()), right.Where)
+				warnings = append(warnings, &Fault{CodeTypes, &expr.PlacedError{Place: place, Err: err}})
+			}
+		}
 	})
 	return warnings
+}
+
+// textCondition warns of a condition that is a text, and so holds whatever that says.
+func (t *typeChecker) textCondition(i int, call *Call) error {
+	if call.If == nil || call.If.Expr == nil {
+		return nil
+	}
+	for _, path := range call.If.Expr.Ends() {
+		if got := t.typesAt(i, path); len(got.Types) == 1 && got.Types[0] == "string" {
+			return Faultf(CodeTypes, `_if: %s is a string, as %s says, and every string holds, "false" too: compare it, as in %[1]s == "true"`, path, got.Where)
+		}
+	}
+	return nil
 }
 
 // result checks a call's result type against the schemas that are declared for the paths that it
@@ -216,7 +237,11 @@ func (t *typeChecker) literals(call int, e *expr.Expr, place string, wrongly mis
 		return nil
 	}
 	for _, o := range e.LiteralOperands() {
-		if err := wrongly(o.Operator, o.Path, t.typesAt(call, o.Path), o.Literal); err != nil {
+		got := t.typesAt(call, o.Path)
+		if slices.ContainsFunc(o.Among, func(v any) bool { return !got.Excludes(store.TypeName(v)) }) {
+			continue
+		}
+		if err := wrongly(o.Operator, o.Path, got, o.Literal); err != nil {
 			wrong = append(wrong, &Fault{CodeTypes, &expr.PlacedError{Place: place, Err: err}})
 		}
 	}
@@ -242,11 +267,11 @@ func arithmetic(operator string, path store.Path, got schema.Possible, literal a
 // equalities reports a comparison that is never true, or always.
 func equalities(operator string, path store.Path, got schema.Possible, literal any) error {
 	switch {
-	case operator != "==" && operator != "!=" || got.Types == nil:
+	case !slices.Contains([]string{"==", "!=", "in"}, operator) || got.Types == nil:
 		return nil
 	case got.Excludes(store.TypeName(literal)):
 		return fmt.Errorf("%w: they are never equal", unlike(path, got, literal))
-	case got.Values != nil && !slices.ContainsFunc(got.Values, func(v any) bool { return jsonvalue.Equal(v, literal) }):
+	case operator != "in" && got.Values != nil && !slices.ContainsFunc(got.Values, func(v any) bool { return jsonvalue.Equal(v, literal) }):
 		return fmt.Errorf("%s is never %s, as %s says%s", path, store.EncodeJSON(literal), got.Where, nearValue(literal, got.Values))
 	}
 	return nil

@@ -97,8 +97,18 @@ func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
 // newRunner returns an engine with the settings as they are now.
 func (s *Supervisor) newRunner(registry *plan.Registry) *engine.Runner {
 	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	r.Observe, r.Spent, r.Watch, r.Rest = s.config.Observe, s.config.Spent, s.config.Watch, s.config.Rest
+	r.Observe, r.Spent, r.Watch, r.Rest = s.observe, s.config.Spent, s.config.Watch, s.config.Rest
 	return r
+}
+
+// observe hands a call's record on, and logs the warning of a call that has settled.
+func (s *Supervisor) observe(r journal.Record) {
+	if r.Warning != "" && r.Status.Settled() {
+		s.config.Logger.Warn("a call's expressions may not mean what they say", "context", r.Context, "call", r.Call, "tool", r.Tool, "warning", r.Warning)
+	}
+	if s.config.Observe != nil {
+		s.config.Observe(r)
+	}
 }
 
 // Wait waits until the newest run of a context has ended, also if it halts first and goes on later,

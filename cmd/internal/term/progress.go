@@ -25,6 +25,7 @@ type Progress struct {
 
 	mu      sync.Mutex
 	running map[[2]string]bool // in JSON, the calls that were printed as running, by context and call
+	warned  map[[2]string]bool // the calls whose warnings were printed
 }
 
 // liveLines holds the lines at the bottom of a terminal that are redrawn: the running calls.
@@ -97,7 +98,7 @@ func (l *liveLines) draw(w io.Writer) {
 // NewProgress shows the progress of a run on a terminal until End. context is the name of a new
 // context, or empty.
 func NewProgress(t *Terminal, json bool, context string) *Progress {
-	p := &Progress{term: t, json: json, context: context, running: map[[2]string]bool{}}
+	p := &Progress{term: t, json: json, context: context, running: map[[2]string]bool{}, warned: map[[2]string]bool{}}
 	if t.Moves && !t.Quiet && !json {
 		t.live = &liveLines{paint: t.Paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
@@ -149,6 +150,7 @@ func (p *Progress) End() {
 // Observe shows a change of a call.
 func (p *Progress) Observe(r journal.Record) {
 	p.Begin()
+	p.warn(r)
 	if p.json {
 		if p.changes(r) {
 			p.term.NDJSON(r)
@@ -166,6 +168,16 @@ func (p *Progress) Observe(r journal.Record) {
 		}
 	}
 	p.term.Infof("%s", p.describe(r))
+}
+
+// warn prints the warning of a call, once.
+func (p *Progress) warn(r journal.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if call := [2]string{r.Context, r.Call}; r.Warning != "" && !p.warned[call] {
+		p.warned[call] = true
+		p.term.Infof("warning: call %s (%s): %s", p.CallName(r), r.Tool, r.Warning)
+	}
 }
 
 // changes reports whether a record says more than that a call is still running.

@@ -64,11 +64,24 @@ type Decision struct {
 	If  *journal.Condition
 	Due time.Time // of Confirm, and of Wait for a time: when a call with a time is due
 	Err error     // of Reject and Fail
+
+	Warning string // see [journal.Record]
 }
 
 // Evaluate decides about a queued call. Its error is one of the values.
 func (s *State) Evaluate(ctx context.Context, i int, v Values) (Decision, error) {
-	e := evaluation{s, i, s.Plan.Calls[i], v}
+	e := evaluation{s, i, s.Plan.Calls[i], v, nil}
+	if len(e.call.Refs) == 0 {
+		return e.decide(ctx)
+	}
+	e.notes = &expr.Notes{}
+	d, err := e.decide(e.notes.NotedIn(ctx))
+	d.Warning = e.notes.First()
+	return d, err
+}
+
+func (e *evaluation) decide(ctx context.Context) (Decision, error) {
+	s, i, v := e.State, e.i, e.values
 	record := &s.Calls[i].Record
 	if s.Calls[i].AwaitsRetry() && s.Calls[i].Step == 0 {
 		if due, err := time.Parse(time.RFC3339, record.RetryAt); err == nil && v.Now().Before(due) {
@@ -96,6 +109,7 @@ type evaluation struct {
 	i      int
 	call   *plan.Call
 	values Values
+	notes  *expr.Notes // nil for a call without references
 }
 
 // condition evaluates the call's _if. Unlike for a parameter, a value that is missing for good
@@ -115,6 +129,9 @@ func (e *evaluation) condition(ctx context.Context) (d Decision, err error) {
 	case missing != nil:
 		what = "missing"
 	case v != nil && v != false:
+		if e.notes != nil {
+			e.notes.NoteCondition(e.call.If.Expr, v)
+		}
 		d.Action, d.If.Holds = Confirm, true
 		return d, nil
 	}
