@@ -169,3 +169,80 @@ func TestCompile_Mistakes(t *testing.T) {
 		s.end()
 	}
 }
+
+// TestCompile_LongExpressions: rows of operators, calls and arguments as generated rules have them.
+func TestCompile_LongExpressions(t *testing.T) {
+	row := func(n int, part string) string { return strings.Repeat(part, n-1) }
+	numbers := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprint(i+1))
+		}
+		return strings.Join(all, ", ")
+	}
+	for _, c := range []struct{ name, source, want string }{
+		{"literals", "return " + row(3000, "1 + ") + "1", "3000"},
+		{"sum", "return " + row(3000, "x + ") + "x", "3000"},
+		{"minus", "return " + row(3000, "x - ") + "x", "-2998"},
+		{"and", "return " + row(3000, "x and ") + "7", "7"},
+		{"or", "return " + row(3000, "no or ") + "7", "7"},
+		{"both", "return " + row(1500, "x == 2 and x == 3 or ") + "7", "7"},
+		{"not", "return " + row(2000, "not x or ") + "7", "7"},
+		{"equal", "return tostring(" + row(3000, "x == ") + "x)", "false"},
+		{"in an if", "if " + row(3000, "x == 2 or ") + "x == 1 then return 7 end", "7"},
+		{"in a while", "while " + row(3000, "no or ") + "x do return 7 end", "7"},
+		{"assigned", "local a = x; a = " + row(3000, "no or ") + "a; return a", "1"},
+		{"calls", "return f" + row(3001, "(1)") + ".n", "5"},
+		{"methods", "return f" + row(3001, ":m(2)") + ".n", "5"},
+		{"indices", "return f" + row(3001, ".self") + ".n", "5"},
+		{"arguments", "return show(" + numbers(250) + ")", "250 1 250"},
+		{"arguments with nil", "return show(nil, " + numbers(200) + ", nil)", "202 nil nil"},
+		{"a call last", "return show(" + numbers(149) + ", two())", "151 1 9"},
+		{"a call last in a part", "return show(" + numbers(99) + ", two(), two())", "102 1 9"},
+		{"a call alone in a part", "return show(" + numbers(150) + ", two())", "152 1 9"},
+		{"one value last", "return show(" + numbers(200) + ", (two()))", "201 1 8"},
+		{"... last", "return (function(...) return show(" + numbers(200) + ", ...) end)(4, 5, 6)", "203 1 6"},
+		{"arguments of a method", "return f:all(" + numbers(249) + ")", "249 1 249"},
+		{"arguments within arguments", "return show(" + numbers(200) + ", show(" + numbers(201) + "))", "201 1 201 1 201"},
+		{"arguments beside locals", "local a, b, c, d, e, g, h = 1, 2, 3, 4, 5, 6, 7; return show(" + numbers(249) + ", a + h)", "250 1 8"},
+		{"a coroutine", "local co = coroutine.wrap(function() return show(" + numbers(149) + ", coroutine.yield(3)) end); co(); return co(11)", "150 1 11"},
+		{"too many arguments", "return show(" + numbers(251) + ")", "a.lua:2: a call has 251 arguments (at most 250)"},
+		{"a row that is too long", "return " + row(6000, "x + ") + "x", "a.lua:2: nested deeper than 200 (of operators or calls in a row 25 count as one level)"},
+		{"rows within rows", "return " + strings.Repeat("x + (", 60) + "x" + strings.Repeat(")"+row(101, " + x"), 60), "a.lua:2: nested deeper than 200"},
+		{"powers", "return " + row(300, "x ^ ") + "x", "a.lua:2: nested deeper than 200"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source := `local x, no, f = 1, nil, setmetatable({ n = 5 }, { __call = function(f) return f end }); f.self = f; function f:m() return self end; local function two() return 8, 9 end; local function show(...) local n = select("#", ...); return n .. " " .. tostring((...)) .. " " .. tostring((select(n, ...))) end; function f:all(...) return show(...) end` + "\n" + c.source
+			sc, err := sandbox.NewScript("a.lua", []byte(source), 1<<20)
+			got := fmt.Sprint(err)
+			if err == nil {
+				s := bareSession()
+				s.begin(context.Background(), time.Minute, sc, nil)
+				defer s.end()
+				v, err := s.RunFile(sc)
+				if got = fmt.Sprint(err); err == nil {
+					got = v.String()
+				}
+			}
+			if !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCompile_LongestSource: a file that is one row after another is compiled or refused in time.
+func TestCompile_LongestSource(t *testing.T) {
+	for _, part := range []string{"+x", " and x", " or x", "==x", "==1 or x", "(x)", ":f(x)", ".x", "-#x"} {
+		for _, n := range []int{100, 4900, 1 << 18} {
+			row := "y = x" + strings.Repeat(part, min(n, 1<<18/len(part))) + "\n"
+			source := strings.Repeat(row, max(1, 1<<18/len(row)))
+			began := time.Now()
+			_, err := sandbox.NewScript("a.lua", []byte(source), 1<<20)
+			refused := n > 4900
+			if took := time.Since(began); took > 20*time.Second || refused != (err != nil) && part != "==1 or x" {
+				t.Errorf("%q in rows of %d: %v after %s", part, n, err, took)
+			}
+		}
+	}
+}

@@ -15,8 +15,13 @@ import (
 )
 
 // maxNesting bounds the depth of a file's syntax tree: the compiler recurses, and a Go stack that
-// overflows ends the process.
-const maxNesting = 200
+// overflows ends the process. In depths a level counts as perLevel. What associates to the left, as
+// a + b + c or a:b():c(), is nested for the compiler alone: each part of it counts as 1.
+const (
+	maxNesting = 200
+	perLevel   = 25
+	maxDepth   = maxNesting * perLevel
+)
 
 // Compile compiles text for an LState. name is the file as people know it,
 // "activities/billing.lua". The compiled code calls functions for some operators and statements.

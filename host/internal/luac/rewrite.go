@@ -25,7 +25,10 @@ const (
 	CallGlobal = "\x00global" // (): the globals of the calling function
 	// (): whether registrations of tools have an effect
 	CallRegisters = "\x00registers"
-	nameTemp      = "\x00temp" // a local
+	CallSame      = "\x00same"   // (value): the value
+	CallPack      = "\x00pack"   // (…): a part of the arguments of a call
+	CallUnpack    = "\x00unpack" // (part, …): the arguments in the parts
+	nameTemp      = "\x00temp"   // a local
 )
 
 // rewriter changes a syntax tree in place, and refuses one that is too deep.
@@ -162,8 +165,9 @@ func hasManyValues(e ast.Expr) bool {
 }
 
 func (w *rewriter) checkDepth(depth int, at ast.PositionHolder) bool {
-	if depth > maxNesting && w.err == nil {
-		w.err = &luaerr.ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
+	if depth > maxDepth && w.err == nil {
+		message := fmt.Sprintf("nested deeper than %d (of operators or calls in a row %d count as one level)", maxNesting, perLevel)
+		w.err = &luaerr.ScriptError{File: w.file, Line: at.Line(), Message: message}
 	}
 	return w.err != nil
 }
@@ -194,7 +198,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	case *ast.FuncCallStmt:
 		w.expr(&s.Expr, depth)
 	case *ast.DoBlockStmt:
-		w.stmts(s.Stmts, depth+1)
+		w.stmts(s.Stmts, depth+perLevel)
 	case *ast.WhileStmt:
 		w.condition(&s.Condition, depth)
 		w.body(&s.Stmts, depth)
@@ -219,7 +223,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 			defineMethodAsField(s)
 		}
 		w.expr(&s.Name.Func, depth)
-		w.stmts(s.Func.Stmts, depth+1)
+		w.stmts(s.Func.Stmts, depth+perLevel)
 	case *ast.ReturnStmt:
 		w.exprs(s.Exprs, depth)
 	}
@@ -242,7 +246,7 @@ func defineMethodAsField(s *ast.FuncDefStmt) {
 // compiler would take the distance of that jump for a label when a later one leads back to the
 // start of the loop.
 func (w *rewriter) body(list *[]ast.Stmt, depth int) {
-	w.stmts(*list, depth+1)
+	w.stmts(*list, depth+perLevel)
 	if len(*list) == 0 || !beginsWithJump((*list)[0]) {
 		return
 	}
@@ -266,7 +270,7 @@ func beginsWithJump(s ast.Stmt) bool {
 func (w *rewriter) ifs(s *ast.IfStmt, depth int) {
 	for {
 		w.condition(&s.Condition, depth)
-		w.stmts(s.Then, depth+1)
+		w.stmts(s.Then, depth+perLevel)
 		if len(s.Else) != 1 {
 			break
 		}
@@ -276,7 +280,7 @@ func (w *rewriter) ifs(s *ast.IfStmt, depth int) {
 		}
 		s = next
 	}
-	w.stmts(s.Else, depth+1)
+	w.stmts(s.Else, depth+perLevel)
 }
 
 func (w *rewriter) condition(at *ast.Expr, depth int) {
@@ -296,14 +300,15 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	if *at == nil || w.checkDepth(depth, *at) {
 		return
 	}
-	depth++
+	row := depth + 1
+	depth += perLevel
 	switch e := (*at).(type) {
 	case *ast.IdentExpr:
 		if w.fields[e.Value] {
 			*at = fieldOfGlobal(e)
 		}
 	case *ast.AttrGetExpr:
-		w.expr(&e.Object, depth)
+		w.expr(&e.Object, row)
 		w.expr(&e.Key, depth)
 	case *ast.NumberExpr:
 		n, ok := luatext.ParseNumber(e.Value, 10)
@@ -324,19 +329,27 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 			*at = newCall(CallAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
 		}
 	case *ast.FuncCallExpr:
-		w.expr(&e.Func, depth)
-		w.expr(&e.Receiver, depth)
+		w.expr(&e.Func, row)
+		w.expr(&e.Receiver, row)
 		w.exprs(e.Args, depth)
+		w.splitArguments(e)
 	case *ast.LogicalOpExpr:
-		w.expr(&e.Lhs, depth)
+		w.expr(&e.Lhs, row)
 		w.expr(&e.Rhs, depth)
 		*at = foldTop(e)
 	case *ast.RelationalOpExpr:
-		w.expr(&e.Lhs, depth)
+		w.expr(&e.Lhs, row)
 		w.expr(&e.Rhs, depth)
 	case *ast.ArithmeticOpExpr:
-		w.expr(&e.Lhs, depth)
+		if e.Operator == "^" { // it associates to the right
+			row = depth
+		}
+		w.expr(&e.Lhs, row)
 		w.expr(&e.Rhs, depth)
+		// At each operator the compiler looks for literals in all that stand before it.
+		if _, ok := e.Lhs.(*ast.ArithmeticOpExpr); ok && row%perLevel == 0 {
+			e.Lhs = newCall(CallSame, e, e.Lhs)
+		}
 		*at = foldNumbers(e)
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
@@ -368,12 +381,37 @@ func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
 		rest = c.Rhs
 	}
 	args = append(args, rest)
-	if w.checkDepth(len(args), e) {
+	if w.checkDepth(len(args)*perLevel, e) {
 		return
 	}
 	w.exprs(args, depth)
 	args[len(args)-1] = toSingleValue(args[len(args)-1])
 	*at = newCall(CallConcat, e, args...)
+}
+
+// maxArguments is the number of arguments that a call may be written with, as in Lua 5.1.
+const maxArguments = 250
+
+// splitArguments has long lists of arguments collected in parts: the compiler has 200 registers for
+// all that a function holds at once.
+func (w *rewriter) splitArguments(call *ast.FuncCallExpr) {
+	const part = 50
+	if len(call.Args) > maxArguments && w.err == nil {
+		w.err = &luaerr.ScriptError{File: w.file, Line: call.Line(), Message: fmt.Sprintf("a call has %d arguments (at most %d)", len(call.Args), maxArguments)}
+	}
+	if len(call.Args) <= 2*part {
+		return
+	}
+	var packed []ast.Expr
+	for args := range slices.Chunk(call.Args, part) {
+		if len(packed) < (len(call.Args)-1)/part { // else all values of a last call are arguments
+			args[len(args)-1] = toSingleValue(args[len(args)-1])
+		}
+		packed = append(packed, newCall(CallPack, args[0], args...))
+	}
+	unpack := newCall(CallUnpack, call, packed...).(*ast.FuncCallExpr)
+	unpack.AdjustRet = false
+	call.Args = []ast.Expr{unpack}
 }
 
 // toSingleValue limits an expression to one value where it stands last in a list.

@@ -28,7 +28,7 @@ func (w Walker) body(list []ast.Stmt, depth int) {
 // Stmts visits statements at a depth of the tree. It stops at parts that are too deep to be
 // compiled.
 func (w Walker) Stmts(list []ast.Stmt, depth int) {
-	if depth > maxNesting*2 {
+	if depth > maxDepth*2 {
 		return
 	}
 	for _, s := range list {
@@ -41,32 +41,32 @@ func (w Walker) Stmts(list []ast.Stmt, depth int) {
 		case *ast.FuncCallStmt:
 			w.exprs(depth, s.Expr)
 		case *ast.DoBlockStmt:
-			w.Stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+perLevel)
 		case *ast.WhileStmt:
 			w.exprs(depth, s.Condition)
-			w.Stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+perLevel)
 		case *ast.RepeatStmt:
 			w.exprs(depth, s.Condition)
-			w.Stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+perLevel)
 		case *ast.IfStmt:
 			w.exprs(depth, s.Condition)
-			w.Stmts(s.Then, depth+1)
-			w.Stmts(s.Else, depth+1)
+			w.Stmts(s.Then, depth+perLevel)
+			w.Stmts(s.Else, depth+perLevel)
 		case *ast.NumberForStmt:
 			if w.Loop != nil {
 				w.Loop(s)
 			}
 			w.exprs(depth, s.Init, s.Limit, s.Step)
-			w.Stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+perLevel)
 		case *ast.GenericForStmt:
 			if w.Loop != nil {
 				w.Loop(s)
 			}
 			w.exprs(depth, s.Exprs...)
-			w.Stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+perLevel)
 		case *ast.FuncDefStmt:
 			w.exprs(depth, s.Name.Func, s.Name.Receiver)
-			w.body(s.Func.Stmts, depth+1)
+			w.body(s.Func.Stmts, depth+perLevel)
 		case *ast.ReturnStmt:
 			w.exprs(depth, s.Exprs...)
 		}
@@ -75,36 +75,40 @@ func (w Walker) Stmts(list []ast.Stmt, depth int) {
 
 func (w Walker) exprs(depth int, list ...ast.Expr) {
 	for _, e := range list {
-		if e == nil || depth > maxNesting*2 {
+		if e == nil || depth > maxDepth*2 {
 			continue
 		}
 		w.See(e)
 		switch e := e.(type) {
 		case *ast.AttrGetExpr:
-			w.exprs(depth+1, e.Object, e.Key)
+			w.exprs(depth+1, e.Object)
+			w.exprs(depth+perLevel, e.Key)
 		case *ast.TableExpr:
 			for _, field := range e.Fields {
-				w.exprs(depth+1, field.Key, field.Value)
+				w.exprs(depth+perLevel, field.Key, field.Value)
 			}
 		case *ast.FuncCallExpr:
 			w.exprs(depth+1, e.Func, e.Receiver)
-			w.exprs(depth+1, e.Args...)
+			w.exprs(depth+perLevel, e.Args...)
 		case *ast.LogicalOpExpr:
-			w.exprs(depth+1, e.Lhs, e.Rhs)
+			w.exprs(depth+1, e.Lhs)
+			w.exprs(depth+perLevel, e.Rhs)
 		case *ast.RelationalOpExpr:
-			w.exprs(depth+1, e.Lhs, e.Rhs)
+			w.exprs(depth+1, e.Lhs)
+			w.exprs(depth+perLevel, e.Rhs)
 		case *ast.StringConcatOpExpr:
-			w.exprs(depth+1, e.Lhs, e.Rhs)
+			w.exprs(depth+perLevel, e.Lhs, e.Rhs)
 		case *ast.ArithmeticOpExpr:
-			w.exprs(depth+1, e.Lhs, e.Rhs)
+			w.exprs(depth+1, e.Lhs)
+			w.exprs(depth+perLevel, e.Rhs)
 		case *ast.UnaryMinusOpExpr:
-			w.exprs(depth+1, e.Expr)
+			w.exprs(depth+perLevel, e.Expr)
 		case *ast.UnaryNotOpExpr:
-			w.exprs(depth+1, e.Expr)
+			w.exprs(depth+perLevel, e.Expr)
 		case *ast.UnaryLenOpExpr:
-			w.exprs(depth+1, e.Expr)
+			w.exprs(depth+perLevel, e.Expr)
 		case *ast.FunctionExpr:
-			w.body(e.Stmts, depth+1)
+			w.body(e.Stmts, depth+perLevel)
 		}
 	}
 }

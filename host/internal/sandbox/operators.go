@@ -25,6 +25,9 @@ var Functions = luac.Functions{
 	luac.CallMinus:  hostFunction(minusCall),
 	luac.CallAdapt:  hostFunction(adaptCall),
 	luac.CallGlobal: hostFunction(baseGetfenv),
+	luac.CallSame:   hostFunction(func(_ *State, L *lua.LState) int { return Push(L, L.Get(1)) }),
+	luac.CallPack:   hostFunction(packCall),
+	luac.CallUnpack: hostFunction(unpackCall),
 
 	luac.CallRegisters: hostFunction(registersCall),
 }
@@ -40,6 +43,28 @@ func atCall(s *State, L *lua.LState) int {
 		s.Run.Lines[table] = L.CheckInt(1)
 	}
 	return Push(L, table)
+}
+
+// packCall is the function behind luac.CallPack.
+func packCall(s *State, L *lua.LState) int {
+	part := make([]lua.LValue, L.GetTop())
+	s.Budget.Charge(L, len(part))
+	for i := range part {
+		part[i] = L.Get(i + 1)
+	}
+	return Push(L, &lua.LUserData{Value: part})
+}
+
+// unpackCall is the function behind luac.CallUnpack.
+func unpackCall(_ *State, L *lua.LState) (n int) {
+	for i := range L.GetTop() {
+		part, _ := L.CheckUserData(i + 1).Value.([]lua.LValue)
+		for _, v := range part {
+			L.Push(v)
+		}
+		n += len(part)
+	}
+	return n
 }
 
 // concatCall is the operator .. with a limit.
