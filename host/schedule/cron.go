@@ -24,15 +24,17 @@ type Schedule struct {
 type field struct {
 	name  string
 	takes string   // the values that it takes
+	last  int      // the largest of them
+	round string   // in which each value comes once
 	words []string // names that stand for values
 }
 
 var fields = []field{
-	{"minute", "0 to 59", nil},
-	{"hour", "0 to 23", nil},
-	{"day of the month", "1 to 31", nil},
-	{"month", "1 to 12, or jan to dec", []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-	{"day of the week", "0 to 7 from Sunday to Sunday, or sun to sat", []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+	{"minute", "0 to 59", 59, "hour", nil},
+	{"hour", "0 to 23", 23, "day", nil},
+	{"day of the month", "1 to 31", 31, "month", nil},
+	{"month", "1 to 12, or jan to dec", 12, "year", []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{"day of the week", "0 to 7 from Sunday to Sunday, or sun to sat", 7, "week", []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
 // short are the words for whole expressions.
@@ -44,9 +46,11 @@ var (
 	word    = lazyregexp.New(`[A-Za-z]+`)
 	// toSunday matches a part of the day of the week that ends with the 7.
 	toSunday = lazyregexp.New(`^(?:([0-6])-)?7(?:/([1-7]))?$`)
+	step     = lazyregexp.New(`/([0-9]+)`)
 )
 
-// anyValue is the bit of a field that is *.
+// anyValue is the bit of a field that is *. Such a field does not restrict the days by itself: a day
+// is one of both fields, and else one of either.
 const anyValue = 1 << 63
 
 // Parse reads a cron expression, of five fields or a word such as @daily, for the time zone of a
@@ -69,6 +73,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is no cron expression", expression)
 	}
 	spec.Location = time.UTC
+	// As in cron, a step leaves the field one that restricts nothing by itself.
+	if parts := strings.Fields(text); len(parts) == len(fields) {
+		for i, days := range map[int]*uint64{2: &spec.Dom, 4: &spec.Dow} {
+			if strings.ContainsAny(parts[i], "*?") {
+				*days |= anyValue
+			}
+		}
+	}
 	s := &Schedule{fields: spec, zone: location, everyHour: spec.Hour&anyValue != 0}
 	if spec.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q is never due: no month that it names has such a day", expression)
@@ -123,6 +135,12 @@ func checkShort(expression string) (string, error) {
 
 // check returns an error for the text of field i.
 func (f *field) check(i int, text string) error {
+	for _, m := range step().FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(m[1]); err != nil || n > f.last {
+			return fmt.Errorf("the %s %q has a step of %s, and the %s is %s: a step begins anew with each %s, so none can be longer",
+				f.name, text, m[1], f.name, f.takes, f.round)
+		}
+	}
 	if written().MatchString(text) && !hasEmptyPart(text) {
 		alone := []string{"*", "*", "*", "*", "*"}
 		alone[i] = text

@@ -14,6 +14,11 @@ func periodOf(at time.Time, zone *time.Location) period {
 	_, seconds := at.Zone()
 	p := period{offset: time.Duration(seconds) * time.Second}
 	p.start, p.end = at.ZoneBounds()
+	if !p.end.IsZero() && !p.end.After(at) {
+		// Beyond the table of a zone, package time takes each year for one of 365 days, and ends the
+		// period before the last day of a leap year.
+		p.end = at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	}
 	return p
 }
 
