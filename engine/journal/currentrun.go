@@ -42,7 +42,7 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 	if err != nil || !ok || origin.Fork == "" {
 		return false, err
 	}
-	made, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: eventFork})
+	made, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventFork})
 	if err != nil || !ok {
 		return false, err
 	}
@@ -55,7 +55,7 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 }
 
 // Forked reports whether an entry begins a fork. While it is the newest, the fork is unchanged.
-func Forked(entry store.Entry) bool { return entry.Event == eventFork }
+func Forked(entry store.Entry) bool { return entry.Event == EventFork }
 
 // CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
 // has no holder any more, is interrupted, in doubt where it must not run twice, or failed where it

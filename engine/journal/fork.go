@@ -11,8 +11,9 @@ import (
 	"obelus/store"
 )
 
-// eventFork is the event with which the own journal of a fork begins; data is a forkEvent.
-const eventFork = "fork"
+// EventFork is the event with which a fork is made; data is a forkEvent. In the fork's own journal
+// only records of calls that are held again come before it.
+const EventFork = "fork"
 
 // forkEvent is the origin of a fork in its journal.
 type forkEvent struct {
@@ -44,7 +45,7 @@ func Fork(ctx context.Context, log store.ReadAppender, from string, at int64, na
 		for _, r := range held {
 			b.Journal = append(b.Journal, r.Entry())
 		}
-		b.Journal = append(b.Journal, store.Entry{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))})
+		b.Journal = append(b.Journal, store.Entry{Event: EventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))})
 		_, err = log.Append(ctx, b)
 		return err
 	})

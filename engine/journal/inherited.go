@@ -12,7 +12,7 @@ import (
 // forkedAt returns the position in the journal at which the context was forked: what was decided up
 // to there was decided in its origin. It is 0 for a context that is no fork.
 func (c Context) forkedAt(ctx context.Context) (int64, error) {
-	made, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: eventFork})
+	made, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventFork})
 	return made.N, err
 }
 

@@ -3,6 +3,7 @@ package once
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +36,41 @@ func (e *OtherRunError) Error() string {
 // Class implements the interface of [store.ClassOf].
 func (e *OtherRunError) Class() store.Class { return store.Refused }
 
+// CheckBegun returns an [*OtherRunError] for a context that exists and that no run has begun: a fork,
+// or one that was begun with messages. With the name of a plan, the run that has begun it must be
+// of that plan. So a name that a server is going to make can't be taken by others unnoticed.
+func CheckBegun(ctx context.Context, log store.Reader, name, plan string) error {
+	if _, err := log.Head(ctx, name); err != nil {
+		if errors.Is(err, store.ErrNoContext) {
+			return nil
+		}
+		return err
+	}
+	_, isFork, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: journal.EventFork})
+	if err != nil {
+		return err
+	}
+	if isFork {
+		return &OtherRunError{name, "what it shares with another, as a fork"}
+	}
+	for first, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
+		switch {
+		case err != nil:
+			return err
+		case first.Event == journal.EventAppend:
+			return &OtherRunError{name, "messages, before any run"}
+		}
+		var begun struct {
+			Plan string `json:"plan"`
+		}
+		if plan != "" && json.Unmarshal([]byte(first.Data), &begun) == nil && begun.Plan != plan {
+			return &OtherRunError{name, "another plan, " + begun.Plan}
+		}
+		return nil
+	}
+	return &OtherRunError{name, "messages, before any run"}
+}
+
 // HasRun reports whether a context has the run of a start, which began the context.
 // If the context exists and has another, its error is an [*OtherRunError].
 func HasRun(ctx context.Context, log store.Reader, start *engine.Start) (bool, error) {
@@ -45,12 +81,13 @@ func HasRun(ctx context.Context, log store.Reader, start *engine.Start) (bool, e
 		}
 		return false, err
 	}
+	if err := CheckBegun(ctx, log, name, ""); err != nil {
+		return false, err
+	}
 	last, err := journal.In(log, name).LastRun(ctx)
 	switch {
 	case err != nil:
 		return false, err
-	case last.Tick == 0:
-		return false, &OtherRunError{name, "messages, before any run"}
 	case last.Event.First > 1:
 		return false, &OtherRunError{name, "another run"}
 	case last.Plan != request.Name:

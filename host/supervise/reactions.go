@@ -157,7 +157,7 @@ func (c *reactor) start(end *runEnd) error {
 	}
 	name := "on-" + end.occasion + "-" + once.Digest(end.id)
 	if _, err := c.log.Head(c.ctx, name); !errors.Is(err, store.ErrNoContext) {
-		return err
+		return cmp.Or(err, once.CheckBegun(c.ctx, c.log, name, file))
 	}
 	run, err := c.startRun(c.ctx, Start{
 		Start: engine.Start{Context: name, Once: true}, patient: true,
@@ -175,7 +175,10 @@ func (c *reactor) start(end *runEnd) error {
 			_, err = run.Wait(c.ctx)
 		}
 	}
-	if isTaken(err) || errors.Is(err, ErrStopping) {
+	if isTaken(err) {
+		return once.CheckBegun(c.ctx, c.log, name, file)
+	}
+	if errors.Is(err, ErrStopping) {
 		return nil
 	}
 	return err

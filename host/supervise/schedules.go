@@ -11,6 +11,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/host"
+	"obelus/host/once"
 	"obelus/host/schedule"
 	"obelus/host/schedule/ledger"
 	"obelus/store"
@@ -263,6 +264,9 @@ func (c *scheduler) begin(name string, s host.Schedule, due time.Time) error {
 	case <-run.Ended():
 	}
 	outcome, err := run.Wait(c.ctx)
+	if errors.Is(err, store.ErrExists) {
+		err = cmp.Or(once.CheckBegun(c.ctx, c.log, name, ""), err)
+	}
 	if err == nil && !run.isRecorded() && outcome.Status == journal.RunCancelled {
 		err = errCancelled
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,9 @@ func hookInput(h host.Hook, r *http.Request, body []byte) (map[string]any, error
 // again is answered with the run that it has started.
 func (d *delivery) start(w http.ResponseWriter, r *http.Request) error {
 	s := d.server
+	begun := func() error { return once.CheckBegun(r.Context(), s.log, d.name, d.hook.Plan) }
 	if _, err := s.log.Head(r.Context(), d.name); !errors.Is(err, store.ErrNoContext) {
-		return d.answerAgain(w, r, d.name, err)
+		return d.answerAgain(w, r, d.name, cmp.Or(err, begun()))
 	}
 	run, err := s.supervisor.Start(r.Context(), supervise.Start{
 		Start: engine.Start{Context: d.name, Once: true, Begun: func() { release(r) }},
@@ -140,7 +142,7 @@ func (d *delivery) start(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, store.ErrExists), is[*engine.BusyError](err):
-		return d.answerAgain(w, r, d.name, nil)
+		return d.answerAgain(w, r, d.name, begun())
 	case is[*plan.PlanError](err), isScript(err): // which is not the sender's affair
 		s.logger.Error("the plan of a hook is refused", "hook", d.hook.Name, "plan", d.hook.Plan, "error", err)
 		return errHookPlan

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"obelus/engine/journal"
+	"obelus/host/once"
 	"obelus/host/schedule"
 	"obelus/store"
 )
@@ -155,27 +157,37 @@ func decode(entry store.Entry, into any, times func() error) error {
 
 // contexts is a log that lists contexts by the beginning of their names.
 type contexts interface {
+	store.Reader
 	Contexts(ctx context.Context, f store.ContextFilter) iter.Seq2[store.ContextInfo, error]
 }
 
 // windows are the layouts of the beginnings of due times, from an hour to all.
 var windows = []string{"20060102T15", "20060102", "200601", "2006", ""}
 
+// ahead is how far the clock of another server may be ahead. What is due later has not been run.
+const ahead = 24 * time.Hour
+
 // newestRun returns the context of the newest run of a schedule; empty for none. It looks among the
-// runs of the present hour first, then of the day, and so on: a schedule may have very many.
-func newestRun(ctx context.Context, log contexts, name string, now time.Time) (newest string, err error) {
+// runs of the present hour first, then of the day, and so on: a schedule may have very many. A
+// context that no run has begun is none of them, whatever its name is.
+func newestRun(ctx context.Context, log contexts, name string, now time.Time) (string, error) {
 	for _, window := range windows {
-		var last time.Time
+		var found []time.Time
 		for info, err := range log.Contexts(ctx, store.ContextFilter{Prefix: schedule.RunPrefix(name) + now.UTC().Format(window)}) {
 			if err != nil {
 				return "", err
 			}
-			if due, ok := schedule.DueOf(name, info.Context); ok && due.After(last) {
-				newest, last = info.Context, due
+			if due, ok := schedule.DueOf(name, info.Context); ok && due.Sub(now) <= ahead {
+				found = append(found, due)
 			}
 		}
-		if newest != "" {
-			return newest, nil
+		slices.SortFunc(found, func(a, b time.Time) int { return b.Compare(a) })
+		for _, due := range found {
+			run := schedule.RunName(name, due)
+			err := once.CheckBegun(ctx, log, run, "")
+			if !errors.As(err, new(*once.OtherRunError)) {
+				return run, err
+			}
 		}
 	}
 	return "", nil

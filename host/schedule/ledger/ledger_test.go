@@ -30,7 +30,7 @@ func TestRead_NewestRun(t *testing.T) {
 	names = append(names, "a-b-20270101T000000Z", "a-20261126T040000Z.1.1", "a", "ab-20270101T000000Z")
 	slices.Reverse(names)
 	for _, name := range names {
-		_, err := log.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, Journal: []store.Entry{{Event: "append", Data: "{}"}}})
+		_, err := log.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, Journal: []store.Entry{{Event: "plan", Data: "{}"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
