@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,16 +112,19 @@ type Hook struct {
 	Plan    string       // the file of the plan that a request starts; empty with To
 	To      *hook.Target // the context to which a request is appended as input; nil with Plan
 	Verify  string       // one of [hook.Verifications]
+	Scheme  hook.Scheme  // of Verify, with what the settings say otherwise
 	Secret  string       // the environment variable with the secret
-	Header  string       // has the signature
 	Once    string       // the header with the id of a delivery; empty for none
 	Headers []string     // that are part of the input
+	Raw     bool         // the text of the body is part of the input
 	Replay  bool         // Once counts though the signature does not cover it
 }
 
-// HasID reports whether a header names a delivery. A signature covers the body alone, so a copy of
-// a request with another id is signed too: unless Replay allows that, the body itself is the id.
-func (h *Hook) HasID() bool { return h.Once != "" && (h.Replay || h.Verify == hook.None) }
+// HasID reports whether a header names a delivery. Where a signature does not cover it, a copy of a
+// request with another id is signed too: unless Replay allows that, the body itself is the id.
+func (h *Hook) HasID() bool {
+	return h.Once != "" && (h.Replay || h.Verify == hook.None || h.Scheme.SignsID())
+}
 
 // readHooks reads the hooks by their names.
 func readHooks(s *Serving, v any) error {
@@ -136,49 +140,89 @@ func readHooks(s *Serving, v any) error {
 
 func readHook(name, place string, v any) (h Hook, err error) {
 	h = Hook{Name: name}
-	fields := []string{"header", "headers", "once", "plan", "replay", "secret", "to", "verify"}
+	var given hook.Scheme
+	var encodings [2]string
+	fields := []string{"encoding", "header", "headers", "key", "once", "plan", "prefix", "raw", "replay", "secret", "signed", "time", "to", "tolerance", "verify"}
 	err = readTable(v, place, fields, func(field string) string { return "setting " + place + "." + field }, func(i int, v any) (err error) {
 		switch fields[i] {
+		case "encoding":
+			encodings[0], err = readChoice(v, "hex", "base64")
 		case "header":
-			h.Header, err = readHeaderName(v)
+			given.Header, err = readHeaderName(v)
 		case "headers":
 			h.Headers, err = readInputHeaders(v)
+		case "key":
+			encodings[1], err = readChoice(v, "text", "base64")
 		case "once":
 			h.Once, err = readHeaderName(v)
 		case "plan":
 			h.Plan, err = readPlanName(v)
+		case "prefix":
+			given.Prefix, err = setting.Text(v)
+		case "raw":
+			h.Raw, err = readBool(v)
 		case "replay":
 			h.Replay, err = readBool(v)
 		case "secret":
 			h.Secret, err = readSecretName(v)
+		case "signed":
+			given.Signed, err = setting.Text(v)
+		case "time":
+			if text, _ := v.(string); len(text) > 1 && strings.HasSuffix(text, "=") {
+				given.Time = text
+				return nil
+			}
+			given.Time, err = readHeaderName(v)
 		case "to":
 			h.To, err = readTarget(v)
+		case "tolerance":
+			given.Tolerance, err = setting.PositiveDuration(v)
 		default:
-			h.Verify, err = readVerify(v)
+			h.Verify, err = readChoice(v, hook.Verifications()...)
 		}
 		return err
 	})
 	if err != nil {
 		return h, err
 	}
-	if wrong := h.check(); wrong != "" {
+	if wrong := h.check(given, encodings); wrong != "" {
 		return h, &settingError{nil, place + " " + wrong}
 	}
-	if h.Verify == hook.HMACSHA256 {
-		h.Header = cmp.Or(h.Header, hook.DefaultHeader)
+	if err := h.setScheme(given, encodings); err != nil {
+		return h, &settingError{nil, place + " " + err.Error()}
 	}
 	return h, nil
 }
 
+// setScheme makes the scheme of a hook of the one that verify names and of what is said beside it.
+func (h *Hook) setScheme(given hook.Scheme, encodings [2]string) error {
+	s, ok := hook.SchemeOf(h.Verify)
+	if !ok {
+		return nil
+	}
+	s.Header, s.Prefix, s.Signed = cmp.Or(given.Header, s.Header), cmp.Or(given.Prefix, s.Prefix), cmp.Or(given.Signed, s.Signed)
+	s.Time, s.Tolerance = cmp.Or(given.Time, s.Time), cmp.Or(given.Tolerance, hook.DefaultTolerance)
+	s.ID = cmp.Or(h.Once, s.ID)
+	if encodings[0] != "" {
+		s.Base64 = encodings[0] == "base64"
+	}
+	if encodings[1] != "" {
+		s.KeyBase64 = encodings[1] == "base64"
+	}
+	h.Scheme, h.Once = s, s.ID
+	return s.Check()
+}
+
 // check returns an error for fields that do not go together, or "".
-func (h *Hook) check() string {
-	signed := h.Verify == hook.HMACSHA256
+func (h *Hook) check(given hook.Scheme, encodings [2]string) string {
+	_, signed := hook.SchemeOf(h.Verify)
+	saysHow := given.Header != "" || given.Prefix != "" || given.Signed != "" || given.Time != "" || given.Tolerance != 0 || encodings != [2]string{}
 	switch {
 	case h.Verify == "":
 		return `needs verify = "hmac-sha256", with the secret, or verify = "none", with which anyone may use it`
 	case signed && h.Secret == "":
 		return `needs the name of the environment variable that has the secret: secret = "GITHUB_SECRET"`
-	case !signed && (h.Secret != "" || h.Header != ""):
+	case !signed && (h.Secret != "" || saysHow):
 		return `has a secret or a header that nothing is verified by: verify = "hmac-sha256" does that`
 	case h.Plan == "" && h.To == nil:
 		return `needs a plan that a request starts, plan = "plans/push.lua", or a context that it is appended to, to = "order-{body.order}"`
@@ -188,10 +232,16 @@ func (h *Hook) check() string {
 	return ""
 }
 
-func readVerify(v any) (string, error) {
+// readChoice reads one of some texts.
+func readChoice(v any, all ...string) (string, error) {
 	text, _ := v.(string)
-	if all := hook.Verifications(); !slices.Contains(all, text) {
-		return "", fmt.Errorf("%w%s", setting.WrongType(`"hmac-sha256" or "none"`, v), luaerr.DidYouMean(text, all))
+	if !slices.Contains(all, text) {
+		quoted := make([]string, len(all))
+		for i, one := range all {
+			quoted[i] = strconv.Quote(one)
+		}
+		last := len(quoted) - 1
+		return "", fmt.Errorf("%w%s", setting.WrongType(strings.Join(quoted[:last], ", ")+" or "+quoted[last], v), luaerr.DidYouMean(text, all))
 	}
 	return text, nil
 }
@@ -265,12 +315,8 @@ func readScheduleInput(v any) (map[string]any, error) {
 }
 
 func readOverlap(v any) (schedule.Overlap, error) {
-	text, _ := v.(string)
-	overlaps := schedule.Overlaps()
-	if !slices.Contains(overlaps, text) {
-		return "", fmt.Errorf(`%w%s`, setting.WrongType(`"skip", "queue" or "all"`, v), luaerr.DidYouMean(text, overlaps))
-	}
-	return schedule.Overlap(text), nil
+	text, err := readChoice(v, schedule.Overlaps()...)
+	return schedule.Overlap(text), err
 }
 
 // readPlanName reads the file of a plan that a server starts.

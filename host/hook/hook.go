@@ -4,10 +4,10 @@
 package hook
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -15,18 +15,6 @@ import (
 	"obelus/host/once"
 	"obelus/store"
 )
-
-// Ways to verify a request.
-const (
-	HMACSHA256 = "hmac-sha256" // a header has the HMAC of the body by a shared secret, in hex
-	None       = "none"        // anyone may send one
-)
-
-// Verifications lists the ways to verify a request.
-func Verifications() []string { return []string{HMACSHA256, None} }
-
-// DefaultHeader is the header with the signature unless a hook names one.
-const DefaultHeader = "X-Hub-Signature-256"
 
 // maxName is the length of a name with which the names of its runs are names of contexts.
 const maxName = 64 - len("hook--") - 32
@@ -41,18 +29,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// IsSigned reports whether a signature, in hex with or without "sha256=" before it, is the HMAC of
-// a body by a secret. It takes as long for a wrong one. An empty secret signs nothing.
-func IsSigned(body []byte, secret, signature string) bool {
-	given, err := hex.DecodeString(strings.TrimPrefix(strings.TrimSpace(signature), "sha256="))
-	if err != nil || secret == "" {
-		return false
-	}
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write(body)
-	return hmac.Equal(mac.Sum(nil), given)
-}
-
 // BodyID returns the id of a delivery whose sender gives it none, or none that is signed.
 func BodyID(body []byte) string {
 	sum := sha256.Sum256(body)
@@ -62,11 +38,20 @@ func BodyID(body []byte) string {
 // ContextName names the context of the run that a delivery to a hook starts.
 func ContextName(name, id string) string { return "hook-" + name + "-" + once.Digest(id) }
 
-// DecodeBody returns the value of a body: what its JSON denotes, null for an empty one, and else
-// its text. It is an error if it has neither, or if it is said to be JSON and is not.
-func DecodeBody(body []byte, isJSON bool) (any, error) {
-	if len(body) == 0 {
+// DecodeBody returns the value of a body of a media type: the fields of a form, what its JSON
+// denotes, null for an empty one, and else its text. It is an error if it has none of them, or is
+// said to be JSON or a form and is not.
+func DecodeBody(body []byte, mediaType string) (any, error) {
+	isJSON := mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+	switch {
+	case len(body) == 0:
 		return nil, nil
+	case mediaType == "application/x-www-form-urlencoded":
+		fields, err := DecodeQuery(string(body))
+		if err != nil {
+			return nil, err
+		}
+		return fields, nil
 	}
 	v, err := store.DecodeJSON(body)
 	switch {
@@ -78,6 +63,27 @@ func DecodeBody(body []byte, isJSON bool) (any, error) {
 		return nil, fmt.Errorf("the body is neither JSON nor UTF-8")
 	}
 	return string(body), nil
+}
+
+// DecodeQuery returns the values of a query or a form by their names: a text each, and an array of
+// texts for a name that comes several times.
+func DecodeQuery(text string) (map[string]any, error) {
+	fields, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, fmt.Errorf("a query or a form is not encoded as one: %w", err)
+	}
+	all := map[string]any{}
+	for name, values := range fields {
+		var texts []any
+		for _, v := range values {
+			texts = append(texts, strings.ToValidUTF8(v, "\ufffd"))
+		}
+		all[strings.ToValidUTF8(name, "\ufffd")] = texts
+		if len(texts) == 1 {
+			all[strings.ToValidUTF8(name, "\ufffd")] = texts[0]
+		}
+	}
+	return all, nil
 }
 
 // Target is the name of a context with values of a request in it, such as "order-{body.order}".

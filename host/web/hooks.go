@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -21,9 +23,8 @@ import (
 )
 
 var (
-	errSignature = &problem{status: http.StatusForbidden, code: "signature", message: "the request is not signed, or not with the secret of this hook"}
-	errNoSecret  = &problem{status: http.StatusServiceUnavailable, code: "hook", message: "the server has no secret to verify this hook with; its log says which", retry: 60}
-	errHookPlan  = &problem{status: http.StatusInternalServerError, code: "internal", message: internalText, retry: 60}
+	errNoSecret = &problem{status: http.StatusServiceUnavailable, code: "hook", message: "the server has no secret to verify this hook with; its log says which", retry: 60}
+	errHookPlan = &problem{status: http.StatusInternalServerError, code: "internal", message: internalText, retry: 60}
 )
 
 // hookOf returns the hook that a request is for, as the newest scripts have it.
@@ -71,13 +72,13 @@ func readDelivery(s *Server, h host.Hook, r *http.Request) (*delivery, error) {
 		return nil, err
 	}
 	if h.Verify != hook.None {
-		secret := s.config.Secret(h.Secret)
+		secret := strings.TrimRight(s.config.Secret(h.Secret), "\r\n") // as of keys and tokens
 		if secret == "" {
 			s.logger.Error("a hook can't be verified: the variable with its secret is not set", "hook", h.Name, "variable", h.Secret)
 			return nil, errNoSecret
 		}
-		if !hook.IsSigned(body, secret, r.Header.Get(h.Header)) {
-			return nil, errSignature
+		if err := h.Scheme.Verify(body, secret, r.Header.Get, time.Now()); err != nil {
+			return nil, &problem{status: http.StatusForbidden, code: "signature", message: err.Error()}
 		}
 	}
 	id := hook.BodyID(body)
@@ -93,20 +94,28 @@ func readDelivery(s *Server, h host.Hook, r *http.Request) (*delivery, error) {
 // hookInput returns the input of a run that a request starts.
 func hookInput(h host.Hook, r *http.Request, body []byte) (map[string]any, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // none is no JSON
-	v, err := hook.DecodeBody(body, kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	v, err := hook.DecodeBody(body, kind)
 	if err != nil {
 		return nil, wrong("%s", err)
 	}
-	headers, query := map[string]any{}, map[string]any{}
+	query, err := hook.DecodeQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, wrong("%s", err)
+	}
+	headers := map[string]any{}
 	for _, name := range h.Headers {
 		if values := r.Header.Values(name); len(values) > 0 {
 			headers[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\ufffd")
 		}
 	}
-	for name, values := range r.URL.Query() {
-		query[strings.ToValidUTF8(name, "\ufffd")] = strings.ToValidUTF8(values[0], "\ufffd")
+	input := map[string]any{"body": v, "headers": headers, "query": query}
+	if h.Raw {
+		if !utf8.Valid(body) {
+			return nil, wrong("the body is not UTF-8, and so can't be handed on as raw")
+		}
+		input["raw"] = string(body)
 	}
-	return map[string]any{"body": v, "headers": headers, "query": query}, nil
+	return input, nil
 }
 
 // start starts the run of a delivery, and answers once it is in the log. A delivery that comes

@@ -3,14 +3,17 @@ package web
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"obelus/engine/journal"
 )
@@ -24,6 +27,9 @@ var hookFiles = func() map[string]string {
 		replayed = { plan = "plans/echo.json", verify = "hmac-sha256", secret = "HOOK_SECRET", header = "X-Signature", once = "X-Delivery", replay = true },
 		unset = { plan = "plans/echo.json", verify = "hmac-sha256", secret = "NO_SECRET" },
 		bare = { plan = "plans/echo.json", verify = "none", once = "X-Delivery" },
+		slack = { plan = "plans/echo.json", verify = "slack", secret = "LINE_SECRET" },
+		standard = { plan = "plans/echo.json", verify = "standard", secret = "KEY_SECRET" },
+		raw = { plan = "plans/echo.json", verify = "none", raw = true, headers = { "X-Signature" } },
 		bad = { plan = "plans/bad.lua", verify = "none" },
 		strict = { plan = "plans/strict.lua", verify = "none" },
 		answer = { to = "order-{body.order}", verify = "none" },
@@ -37,7 +43,9 @@ const hookSecret = "it's a secret to everybody"
 
 func withSecret(c *Config) {
 	c.Token = "a-token"
-	c.Secret = func(name string) string { return map[string]string{"HOOK_SECRET": hookSecret}[name] }
+	c.Secret = func(name string) string {
+		return map[string]string{"HOOK_SECRET": hookSecret, "LINE_SECRET": "geheim\r\n", "KEY_SECRET": "whsec_" + base64.StdEncoding.EncodeToString([]byte("geheim")) + "\n"}[name]
+	}
 }
 
 func signature(body, secret string) string {
@@ -84,7 +92,7 @@ func TestHooks_Signed(t *testing.T) {
 	name := contextOfHook("signed", bodyID(body))
 	signed := []string{"X-Hub-Signature-256", "sha256=" + signature(body, hookSecret), "Host", "example.org", "Origin", "https://example.org", "X-Event", "push", "X-Other", "no", "X-Delivery", "1"}
 	s.deliver("signed?a=1&a=2&b=", body, 202, name, signed...)
-	if got, want := s.outputOf(name), `{"body":{"n":1.50,"text":"ä"},"headers":{"X-Event":"push"},"query":{"a":"1","b":""}}`; got != want {
+	if got, want := s.outputOf(name), `{"body":{"n":1.50,"text":"ä"},"headers":{"X-Event":"push"},"query":{"a":["1","2"],"b":""}}`; got != want {
 		t.Errorf("the input is %s, and not %s", got, want)
 	}
 	// The same again, though it is under another id, which nothing signs.
@@ -118,6 +126,86 @@ func TestHooks_Replay(t *testing.T) {
 	s.deliver("replayed", body, 200, contextOfHook("replayed", "2"), append(sign, "2")...)
 	s.refused("POST", "/v1/hooks/replayed", body, 400, "request", sign[:2]...)
 	s.refused("POST", "/v1/hooks/replayed", body, 403, "signature", "X-Hub-Signature-256", signature(body, hookSecret), "X-Delivery", "3")
+}
+
+// TestHooks_Times holds that a signature covers the time, that of a sender's second try the body is
+// still the id, and that an id counts where the signature covers it. The secrets have a line end.
+func TestHooks_Times(t *testing.T) {
+	s := serve(t, hookFiles, nil, withSecret)
+	slack := func(body string, age time.Duration) []string {
+		at := strconv.FormatInt(time.Now().Add(-age).Unix(), 10)
+		return []string{"X-Slack-Request-Timestamp", at, "X-Slack-Signature", "v0=" + signature("v0:"+at+":"+body, "geheim"), "Host", "example.org"}
+	}
+	body := `{"n":1}`
+	s.deliver("slack", body, 202, contextOfHook("slack", bodyID(body)), slack(body, 0)...)
+	s.deliver("slack", body, 200, contextOfHook("slack", bodyID(body)), slack(body, 10*time.Second)...)
+	if text := s.refused("POST", "/v1/hooks/slack", body, 403, "signature", slack(body, time.Hour)...); !strings.Contains(text, "too long ago") {
+		t.Error(text)
+	}
+	s.refused("POST", "/v1/hooks/slack", body+" ", 403, "signature", slack(body, 0)...)
+	for _, id := range []string{"1", "2"} {
+		at := strconv.FormatInt(time.Now().Unix(), 10)
+		sum, err := hex.DecodeString(signature(id+"."+at+"."+body, "geheim"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := []string{"webhook-id", id, "webhook-timestamp", at, "webhook-signature", "v1," + base64.StdEncoding.EncodeToString(sum)}
+		s.deliver("standard", body, 202, contextOfHook("standard", id), headers...)
+		s.refused("POST", "/v1/hooks/standard", body, 403, "signature", append(headers, "webhook-id", "3")...)
+	}
+}
+
+// TestHooks_Raw holds that a hook can hand on the body as it came, for a plan that verifies it by
+// itself, and that forms are read as forms.
+func TestHooks_Raw(t *testing.T) {
+	s := serve(t, hookFiles, nil, withSecret)
+	for _, c := range []struct{ body, kind, want string }{
+		{` {"a": 1.50}`, "application/json", `{"body":{"a":1.50},"headers":{"X-Signature":"x"},"query":{},"raw":" {\"a\": 1.50}"}`},
+		{`payload=%7B%7D&a=1&a=2`, "application/x-www-form-urlencoded; charset=utf-8", `{"body":{"a":["1","2"],"payload":"{}"},"headers":{"X-Signature":"x"},"query":{},"raw":"payload=%7B%7D&a=1&a=2"}`},
+	} {
+		name := contextOfHook("raw", bodyID(c.body))
+		s.deliver("raw", c.body, 202, name, "X-Signature", "x", "Content-Type", c.kind)
+		if got := s.outputOf(name); got != c.want {
+			t.Errorf("the input is %s, and not %s", got, c.want)
+		}
+	}
+	s.refused("POST", "/v1/hooks/raw", "a=%zz", 400, "request", "Content-Type", "application/x-www-form-urlencoded")
+	s.refused("POST", "/v1/hooks/raw?a=%zz", "{}", 400, "request")
+}
+
+// TestHooks_NamesTaken holds that a delivery whose name was taken beforehand is refused and not
+// answered as one that has come before, and that so is a key.
+func TestHooks_NamesTaken(t *testing.T) {
+	s := serve(t, hookFiles, nil, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"finished","wait":true}`, 200, `{"context":"finished","error":null,"output":2,"status":"done"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/waits.lua","context":"waits","wait":true}`, 200, `{"context":"waits","error":null,"output":null,"status":"waiting"}`)
+	for way, take := range map[string]func(name string) (method, path, body string){
+		"messages": func(name string) (string, string, string) {
+			return "POST", "/v1/contexts/" + name + "/messages", `{"type":"state","x":1}`
+		},
+		"a fork": func(name string) (string, string, string) {
+			return "POST", "/v1/contexts/finished/fork", `{"context":"` + name + `"}`
+		},
+		"a fork of a run that waits": func(name string) (string, string, string) {
+			return "POST", "/v1/contexts/waits/fork", `{"context":"` + name + `"}`
+		},
+		"a run": func(name string) (string, string, string) {
+			return "POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"` + name + `","wait":true}`
+		},
+	} {
+		names := map[string]string{"hook": contextOfHook("bare", way), "key": "key-" + digest("a key "+way)}
+		for of, name := range names {
+			method, path, body := take(name)
+			if status, text := s.ask(method, path, body); status >= 300 {
+				t.Fatal(way, of, status, text)
+			}
+		}
+		if text := s.refused("POST", "/v1/hooks/bare", `{}`, 409, "exists", "X-Delivery", way); !strings.Contains(text, "was begun with") {
+			t.Error(way, text)
+		}
+		s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":3}}`, 409, "exists", "Idempotency-Key", "a key "+way)
+		s.deliver("bare", `{}`, 202, contextOfHook("bare", way+" not taken"), "X-Delivery", way+" not taken")
+	}
 }
 
 // TestHooks_NotVerified holds that a hook that verifies nothing needs no token, but is refused to
