@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"obelus/host/once":                 {"obelus/engine", "obelus/engine/journal", "obelus/engine/plan", "obelus/store"},
 	"obelus/host/prompts":              {"obelus/engine/...", "obelus/host", "obelus/host/model", "obelus/store", "obelus/store/memory"},
 	"obelus/host/schedule":             {"obelus/engine/lazyregexp", "obelus/engine/spell", "github.com/robfig/cron"},
-	"obelus/host/schedule/ledger":      {"obelus/engine/journal", "obelus/host/schedule", "obelus/store"},
+	"obelus/host/schedule/ledger":      {"obelus/engine/journal", "obelus/host/once", "obelus/host/schedule", "obelus/store"},
 	"obelus/host/supervise":            {"obelus/engine/...", "obelus/host", "obelus/host/keep", "obelus/host/once", "obelus/host/schedule/...", "obelus/store"},
 	"obelus/host/trace":                {"obelus/engine/journal", "obelus/engine/plan", "obelus/store"},
 	"obelus/host/web/internal/api":     {"obelus/engine/schema"},

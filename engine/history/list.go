@@ -207,3 +207,40 @@ func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextI
 	}
 	return err
 }
+
+// CountHeld returns how many decisions wait for a person in all contexts, and since when the oldest
+// does; the zero time for none. It reads the calls of few contexts: none waits for longer than its
+// context exists.
+func CountHeld(ctx context.Context, log store.Reader) (n int, oldest time.Time, err error) {
+	var waiting []store.ContextInfo
+	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
+		if err != nil {
+			return 0, oldest, err
+		}
+		n += info.Standing.Held
+		waiting = append(waiting, info)
+	}
+	slices.SortFunc(waiting, func(a, b store.ContextInfo) int { return a.Created.Compare(b.Created) })
+	for _, info := range waiting {
+		if !oldest.IsZero() && oldest.Before(info.Created) {
+			break
+		}
+		in := Inbox{}
+		if err := in.read(ctx, log, info); err != nil && !errors.As(err, new(*journal.DamagedError)) {
+			return 0, oldest, err
+		}
+		var since []string
+		for _, r := range in.Calls {
+			since = append(since, r.Hold.Since)
+		}
+		for _, p := range in.Plans {
+			since = append(since, p.Since)
+		}
+		for _, text := range since {
+			if at, err := time.Parse(time.RFC3339, text); err == nil && (oldest.IsZero() || at.Before(oldest)) {
+				oldest = at
+			}
+		}
+	}
+	return n, oldest, nil
+}

@@ -49,8 +49,8 @@ var (
 	step     = lazyregexp.New(`/([0-9]+)`)
 )
 
-// anyValue is the bit of a field that is *. Such a field does not restrict the days by itself: a day
-// is one of both fields, and else one of either.
+// anyValue is the bit of a field that is *. Such a field does not restrict the days by itself: a
+// day is one of both fields, and else one of either.
 const anyValue = 1 << 63
 
 // Parse reads a cron expression, of five fields or a word such as @daily, for the time zone of a

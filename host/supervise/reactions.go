@@ -3,8 +3,11 @@ package supervise
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +29,7 @@ type reactor struct {
 	generation func() *host.Generation
 	startRun   func(ctx context.Context, s Start) (*Run, error)
 	tasks      *sync.WaitGroup // goroutines of the supervisor
+	holding    sync.Mutex      // held while a plan for held calls is started
 }
 
 // reactionName matches the names of the contexts of plans that were started so. They start no
@@ -155,12 +159,19 @@ func (c *reactor) start(end *runEnd) error {
 	if file == "" {
 		return nil
 	}
+	if end.occasion == "held" {
+		c.holding.Lock()
+		defer c.holding.Unlock()
+		if err := c.omitTold(end); err != nil || len(end.holds) == 0 {
+			return err
+		}
+	}
 	name := "on-" + end.occasion + "-" + once.Digest(end.id)
 	if _, err := c.log.Head(c.ctx, name); !errors.Is(err, store.ErrNoContext) {
 		return cmp.Or(err, once.CheckBegun(c.ctx, c.log, name, file))
 	}
 	run, err := c.startRun(c.ctx, Start{
-		Start: engine.Start{Context: name, Once: true}, patient: true,
+		Start: engine.Start{Context: name, Once: true, Labels: map[string]string{onLabel: end.context}}, patient: true,
 		Prepare: func(_ context.Context, start *Start) (err error) {
 			start.Request, start.Registry, err = c.generation().Plan(file)
 			start.Input = store.Some(end.input())
@@ -194,6 +205,53 @@ type runEnd struct {
 	error    string // why it has failed; empty for no error
 	call     string // the first call that has failed or is held; empty for none
 	labels   map[string]string
+	holds    []hold // all that waits for a person; of held
+}
+
+// hold is a call or a lazy plan that waits for a person's decision. One that is decided and held
+// again is another.
+type hold struct {
+	list  string         // of the input in which it stands: calls or plans
+	call  string         // its name; empty for a plan
+	shown map[string]any // as it stands there
+}
+
+func (h hold) key() string { return h.list + " " + string(store.EncodeJSON(h.shown)) }
+
+// onLabel is the label of a plan that was started for an end: the context of the run.
+const onLabel = "on"
+
+// omitTold leaves in an end the calls and plans that no plan was started for yet, and names the end
+// by them.
+func (c *reactor) omitTold(end *runEnd) error {
+	told := map[string]bool{}
+	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: "on-held-", Labels: map[string]string{onLabel: end.context}}) {
+		if err != nil {
+			return err
+		}
+		for m, err := range c.log.Messages(c.ctx, store.Filter{Context: info.Context, Kind: "input"}) {
+			if err != nil {
+				return err
+			}
+			for _, list := range []string{"calls", "plans"} {
+				input, _ := m.Data.Value.(map[string]any)
+				all, _ := input[list].([]any)
+				for _, v := range all {
+					shown, _ := v.(map[string]any)
+					told[hold{list: list, shown: shown}.key()] = true
+				}
+			}
+		}
+	}
+	end.holds = slices.DeleteFunc(end.holds, func(h hold) bool { return told[h.key()] })
+	id := []string{end.context}
+	end.call = ""
+	for _, h := range end.holds {
+		id = append(id, h.key())
+		end.call = cmp.Or(end.call, h.call)
+	}
+	end.id = strings.Join(id, "\n")
+	return nil
 }
 
 // input returns the input of the plan that is started.
@@ -208,9 +266,17 @@ func (e *runEnd) input() map[string]any {
 	for name, value := range e.labels {
 		labels[name] = value
 	}
-	return map[string]any{
+	input := map[string]any{
 		"context": e.context, "plan": orNull(e.plan), "status": e.occasion, "error": orNull(e.error), "call": orNull(e.call), "labels": labels,
 	}
+	if e.occasion == "held" {
+		lists := map[string][]any{"calls": {}, "plans": {}}
+		for _, h := range e.holds {
+			lists[h.list] = append(lists[h.list], h.shown)
+		}
+		input["calls"], input["plans"] = lists["calls"], lists["plans"]
+	}
+	return input
 }
 
 // readEnd reads how the run of a root context has ended or halted. It returns nil for a delegate's,
@@ -266,7 +332,7 @@ func (e *runEnd) describeFailure(outcome *journal.Outcome) {
 }
 
 // readHeld completes the end of a run that waits for a person to decide about calls, or to release
-// a plan; nil if it does not. It is the same end as long as it waits for the same.
+// a plan; nil if it does not.
 func (c *reactor) readHeld(at journal.Context, end *runEnd) (*runEnd, error) {
 	held, err := at.Holds(c.ctx)
 	if err != nil {
@@ -276,14 +342,16 @@ func (c *reactor) readHeld(at journal.Context, end *runEnd) (*runEnd, error) {
 	if err != nil || len(held)+len(lazy) == 0 {
 		return nil, err
 	}
-	id := []string{at.Name}
 	for _, r := range held {
-		id = append(id, r.Context+" "+r.Call)
-		end.call = cmp.Or(end.call, r.Call)
+		since := ""
+		if r.Hold != nil {
+			since = r.Hold.Since
+		}
+		end.holds = append(end.holds, hold{"calls", r.Call, map[string]any{"context": r.Context, "call": r.Call, "tool": r.Tool, "since": since}})
 	}
 	for _, p := range lazy {
-		id = append(id, fmt.Sprintf("%s %d", p.Context, p.Tick))
+		end.holds = append(end.holds, hold{"plans", "", map[string]any{"context": p.Context, "tick": json.Number(strconv.Itoa(p.Tick)), "since": p.Since}})
 	}
-	end.occasion, end.id = "held", strings.Join(id, "\n")
+	end.occasion = "held"
 	return end, nil
 }

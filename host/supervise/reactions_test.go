@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,8 +11,9 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
 	"obelus/engine/journal"
@@ -61,7 +63,7 @@ func reactions(t *testing.T, log store.Log) (all []string) {
 
 func expectReactions(t *testing.T, log store.Log, want ...string) {
 	t.Helper()
-	if d := cmp.Diff(want, reactions(t, log)); d != "" {
+	if d := diff.Diff(want, reactions(t, log)); d != "" {
 		t.Errorf("reactions (-want +got):\n%s", d)
 	}
 }
@@ -115,7 +117,7 @@ func TestReactions_Held(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const held = `held: {"call":"1.1","context":"a","error":null,"labels":{},"plan":null,"status":"held"}`
+		const held = `held: {"call":"1.1","calls":[{"call":"1.1","context":"a","since":"2000-01-01T00:00:00.000Z","tool":"double"}],"context":"a","error":null,"labels":{},"plan":null,"plans":[],"status":"held"}`
 		expectReactions(t, w.log, held)
 		if _, err := w.Append(t.Context(), "a", unrelated()); err != nil {
 			t.Fatal(err)
@@ -127,6 +129,91 @@ func TestReactions_Held(t *testing.T) {
 		}
 		sleepUntil("00:02")
 		expectReactions(t, w.log, `done: {"call":null,"context":"a","error":null,"labels":{},"plan":null,"status":"done"}`, held)
+	})
+}
+
+// TestReactions_HeldSince holds that a plan is started for the calls that none was started for yet,
+// those of delegates and lazy plans too, and that a call that is held once more counts anew.
+func TestReactions_HeldSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		w := newWorkerOf(t, reacting(`held = "plans/note.lua"`), log, nil)
+		newWorkerOf(t, reacting(`held = "plans/note.lua"`), log, nil)
+		always, err := plan.ParsePolicy("always")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := func(tool, n, to string) plan.Source {
+			return plan.Source{Call: map[string]any{"_tool": tool, "n": n, "_outputPath": to}}
+		}
+		several := &plan.Request{Calls: []plan.Source{
+			call("double", "†input.n", "†state.a"), call("double", "†input.n", "†state.b"), call("double", "†state.a", "†state.c"), call("fail", "†state.b", "†state.d"),
+		}}
+		run, err := w.Start(t.Context(), Start{Start: engine.Start{Context: "a", Request: several, Input: store.Some(map[string]any{"n": 1}), Approve: always}})
+		w.expect(run, journal.RunWaiting, "null")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		// expect holds that the plans that were started since are for these calls.
+		expect := func(want ...string) {
+			t.Helper()
+			sleepUntil(time.Now().Add(time.Minute).Format("15:04"))
+			for info, err := range log.Contexts(t.Context(), store.ContextFilter{Prefix: "on-held-"}) {
+				outcome, err2 := engine.ReadOutcome(t.Context(), log, info.Context)
+				if err := cmp.Or(err, err2); err != nil {
+					t.Fatal(err)
+				}
+				if slices.Contains(told, info.Context) {
+					continue
+				}
+				told = append(told, info.Context)
+				input := outcome.Output.(map[string]any)
+				var calls []string
+				for _, v := range input["calls"].([]any) {
+					calls = append(calls, v.(map[string]any)["call"].(string))
+				}
+				if len(want) == 0 || want[0] != strings.Join(calls, " ") || input["call"] != calls[0] {
+					t.Errorf("a plan was started with %s, and not for %q", store.EncodeJSON(input), want)
+				} else {
+					want = want[1:]
+				}
+			}
+			if len(want) > 0 {
+				t.Errorf("no plan was started for %q", want)
+			}
+		}
+		decide := func(call string) {
+			t.Helper()
+			if err := w.Decide(t.Context(), journal.Decision{Context: "a", Call: call, Who: journal.Who{By: "me"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect("1.1 1.2")
+		decide("1.1")
+		expect("1.3") // 1.2 is held as before
+		decide("1.2")
+		expect("1.4")
+		decide("1.4") // which fails
+		expect()
+		decide("1.3")
+		expect()
+		if _, err := w.Resume(t.Context(), engine.Resume{Context: "a", Retry: []string{"1.4"}}); err != nil {
+			t.Fatal(err)
+		}
+		expect("1.4")
+
+		lazy := &plan.Request{Calls: several.Calls, Mode: plan.ModeLazy}
+		run, err = w.Start(t.Context(), Start{Start: engine.Start{Context: "lazy", Request: lazy, Input: store.Some(map[string]any{"n": 1})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(run, journal.RunWaiting, "null")
+		sleepUntil("01:00")
+		all := reactions(t, log)
+		if n := len(all); n != 5 || !strings.Contains(all[n-1], `"plans":[{"context":"lazy","since":"2000-01-01T`) {
+			t.Errorf("%d plans, the last is %s", n, all[n-1])
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host/schedule"
@@ -51,6 +53,8 @@ func newMetrics(s *Server) *metrics {
 	m.skips = m.add("obelus_schedule_skipped_total", "counter", "Runs of schedules that this server has recorded as skipped, by schedule and reason (missed, overlapping, refused, cancelled).", nil)
 	m.gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { active, _ := s.supervisor.Load(); return float64(active) })
 	m.gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { _, queued := s.supervisor.Load(); return float64(queued) })
+	m.gauge("obelus_held", "Decisions that wait for a person, in all contexts of the log.", func() float64 { n, _ := s.held(); return n })
+	m.gauge("obelus_held_oldest_seconds", "How long the oldest of them has waited; 0 for none.", func() float64 { _, age := s.held(); return age })
 	m.gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) })
 	m.gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) })
 	m.gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
@@ -60,6 +64,19 @@ func newMetrics(s *Server) *metrics {
 		return 0
 	})
 	return m
+}
+
+// held returns how many decisions wait for a person, and for how many seconds the oldest does; NaN
+// where the log can't be read.
+func (s *Server) held() (n, age float64) {
+	count, oldest, err := history.CountHeld(context.Background(), s.log)
+	switch {
+	case err != nil:
+		return math.NaN(), math.NaN()
+	case !oldest.IsZero():
+		age = max(time.Since(oldest).Seconds(), 0)
+	}
+	return float64(count), age
 }
 
 // add adds a metric, a histogram with the upper bounds of its buckets.

@@ -672,3 +672,31 @@ func TestRetries_RestOverHTTP(t *testing.T) {
 	s.until("a", journal.RunDone)
 	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `{"attempt":3,"key":"a/1.1"}`)
 }
+
+// TestMetrics_Held holds that the decisions that wait for a person are counted, plans to be released
+// and calls of delegates among them, and for how long the oldest waits.
+func TestMetrics_Held(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	expect := func(n int, waits bool) {
+		t.Helper()
+		_, text := s.ask("GET", "/metrics", "")
+		if !strings.Contains(text, fmt.Sprintf("\nobelus_held %d\n", n)) || strings.Contains(text, "\nobelus_held_oldest_seconds 0\n") == waits || strings.Contains(text, "NaN") {
+			t.Errorf("not %d:\n%s", n, text)
+		}
+	}
+	expect(0, false)
+	for i, more := range []string{`"approve":"always"`, `"mode":"lazy"`, `"approve":"always"`} {
+		if status, text := s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/double.lua","input":{"n":1},"context":"h%d",%s,"wait":true}`, i, more)); status != 200 || !strings.Contains(text, "waiting") {
+			t.Fatal(status, text)
+		}
+		expect(i+1, true)
+	}
+	for i, path := range []string{"h0/calls/1.1/approve", "h1/approve", "h2/calls/1.1/approve"} {
+		if status, text := s.ask("POST", "/v1/contexts/"+path, ""); status != 200 {
+			t.Fatal(status, text)
+		}
+		name, _, _ := strings.Cut(path, "/")
+		s.outputOf(name)
+		expect(2-i, i < 2)
+	}
+}
