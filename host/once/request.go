@@ -37,8 +37,8 @@ func (e *OtherRunError) Error() string {
 func (e *OtherRunError) Class() store.Class { return store.Refused }
 
 // CheckBegun returns an [*OtherRunError] for a context that exists and that no run has begun: a
-// fork, or one that was begun with messages. With the name of a plan, the run that has begun it must
-// be of that plan. So a name that a server is going to make can't be taken by others unnoticed.
+// fork, or one that was begun with messages. With the name of a plan, the run must be of that
+// plan. So a name that a server is going to make can't be taken by others unnoticed.
 func CheckBegun(ctx context.Context, log store.Reader, name, plan string) error {
 	if _, err := log.Head(ctx, name); err != nil {
 		if errors.Is(err, store.ErrNoContext) {
