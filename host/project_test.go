@@ -82,7 +82,7 @@ func TestOpen_Errors(t *testing.T) {
 		{"hook that signs an id from nowhere", hooks("push = { plan = 'plans/a.lua', secret = 'S', verify = 'hmac-sha256', signed = '{id}.{body}' }"), `obelus.lua:2: serve.hooks.push signs an {id}, and does not say where it is: once = "X-Delivery"`},
 		{"hook with a token that signs", hooks("push = { plan = 'plans/a.lua', secret = 'S', verify = 'token', time = 't=' }"), `obelus.lua:2: serve.hooks.push has a token in its header, which signs nothing: signed and time go with a signature`},
 		{"hook that verifies nothing in some way", hooks("push = { plan = 'plans/a.lua', verify = 'none', prefix = 'v1=' }"), `obelus.lua:2: serve.hooks.push has a secret or a header that nothing is verified by: verify = "hmac-sha256" does that`},
-		{"hook with its tolerance", hooks("push = {\n tolerance = 0 }"), `obelus.lua:3: serve.hooks.push.tolerance must be`},
+		{"hook with its tolerance", hooks("push = {\n tolerance = 0 }"), `obelus.lua:3: serve.hooks.push.tolerance must be a duration above 0, not 0`},
 		{"hook without a secret", hooks("push = { plan = 'plans/a.lua', verify = 'hmac-sha256' }"), `obelus.lua:2: serve.hooks.push needs the name of the environment variable that has the secret: secret = "GITHUB_SECRET"`},
 		{"hook with its secret", hooks("push = {\n secret = 'c0ffee' }"), `obelus.lua:3: serve.hooks.push.secret must be the name of the environment variable that has the secret, such as "GITHUB_SECRET": a secret does not belong into this file`},
 		{"hook with a secret for nothing", hooks("push = { plan = 'plans/a.lua', verify = 'none', secret = 'S' }"), `obelus.lua:2: serve.hooks.push has a secret or a header that nothing is verified by: verify = "hmac-sha256" does that`},

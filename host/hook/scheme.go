@@ -11,11 +11,12 @@ import (
 	"fmt"
 	"hash"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"obelus/engine/lazyregexp"
 )
 
 // Scheme is a way in which senders show that they know a shared secret.
@@ -69,11 +70,11 @@ func SchemeOf(verification string) (Scheme, bool) {
 	return s, ok
 }
 
-var signedPart = regexp.MustCompile(`\{[^{}]*\}`)
+var signedPart = lazyregexp.New(`\{[^{}]*\}`)
 
 // Check refuses a scheme that can't verify what it says.
 func (s *Scheme) Check() error {
-	parts := signedPart.FindAllString(s.Signed, -1)
+	parts := signedPart().FindAllString(s.Signed, -1)
 	for _, part := range parts {
 		if part != bodyAlone && part != "{time}" && part != "{id}" {
 			return fmt.Errorf("signs %s, which is none of {body}, {time} and {id}", part)
@@ -128,7 +129,7 @@ func (s *Scheme) Verify(body []byte, secret string, header func(name string) str
 	at := s.timeOf(given, header)
 	mac := hmac.New(s.Hash, key)
 	rest := s.Signed
-	for _, m := range signedPart.FindAllString(s.Signed, -1) {
+	for _, m := range signedPart().FindAllString(s.Signed, -1) {
 		before, after, _ := strings.Cut(rest, m)
 		mac.Write([]byte(before))
 		mac.Write(map[string][]byte{bodyAlone: body, "{time}": []byte(at), "{id}": []byte(header(s.ID))}[m])
