@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"time"
 
 	"obelus/store"
 )
@@ -125,13 +126,15 @@ func (r Record) withoutRerun() Record {
 	return r
 }
 
-// heldAs returns the record of a call that was decided about as it was held before. Its attempts
-// and its delegate's context stay known.
+// heldAs returns the record of a call that was decided about as it was held before, from now on.
+// Its attempts and its delegate's context stay known.
 func (r Record) heldAs(held *Record) Record {
-	if held == nil { // the journal lacks it
+	if held == nil || held.Hold == nil { // the journal lacks it
 		return r.withoutRerun()
 	}
-	again := *held
+	again, hold := *held, *held.Hold
+	hold.Since = store.FormatDate(time.Now())
+	again.Hold = &hold
 	again.Attempts, again.Child, again.Model = r.Attempts, r.Child, r.Model
 	return again
 }
