@@ -37,9 +37,6 @@ func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, found)
 	defer s.Run.Stop()
-	if ask.Rehearsal {
-		s.use(p.gen.rehearsal)
-	}
 	s.Run.Lines = map[*lua.LTable]int{}
 	var solution *plan.Solution
 	err := sandbox.Guard(p.reader.file, func() (err error) {
@@ -64,6 +61,9 @@ func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Sol
 	fn := plannerFunction(v)
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
+	}
+	if ask.Rehearsal { // the top level can do nothing to the world
+		s.use(p.gen.rehearsal)
 	}
 	// See luacall.ReferenceFuncs.
 	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds)))
