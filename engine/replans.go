@@ -7,9 +7,9 @@ import (
 	"obelus/engine/internal/bounds"
 )
 
-// replans counts how often planners of a run and of its delegates are asked again, at any depth: the
-// first plan of each is free. Of a run that is resumed, delegates that have ended do not count. It
-// is safe for concurrent use.
+// replans counts how often planners of a run and of its delegates are asked again, at any depth:
+// the first plan of each is free. Of a run that is resumed, delegates that have ended do not count.
+// It is safe for concurrent use.
 type replans struct {
 	mu  sync.Mutex
 	sum int

@@ -15,8 +15,8 @@ type tokens struct {
 	cost                                            *amount
 }
 
-// amount is a number as a provider gives it, also as text: of tokens, or of US dollars. It is -1 for
-// what is no number, or a negative one.
+// amount is a number as a provider gives it, also as text: of tokens, or of US dollars. It is -1
+// for what is no number, or a negative one.
 type amount float64
 
 // UnmarshalJSON implements [json.Unmarshaler]. It fails with nothing.
