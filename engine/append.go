@@ -19,44 +19,49 @@ func Append(ctx context.Context, log store.ReadAppender, name string, messages [
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err
 	}
-	newest, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
-	if err != nil {
-		return store.Appended{}, err
-	}
 	for range journal.MaxConflicts {
-		view, err := store.OpenView(ctx, log, name)
-		if err == nil {
-			err = journal.EndsAfter(newest, view.Committed())
-		}
-		var superseded journal.Superseded
-		if err == nil {
-			superseded, err = journal.In(log, name).Superseded(ctx)
-		}
-		if err != nil {
-			return store.Appended{}, err
-		}
-		superseded.HideFrom(view)
-		if err := validate.Stage(ctx, view, messages, options); err != nil {
-			return store.Appended{}, err
-		}
-		origin := store.Origin{}
-		if view.Absent() {
-			if origin, err = journal.ExpectedOrigin(ctx, journal.In(log, name)); err != nil {
-				return store.Appended{}, err
-			}
-		}
-		appended, err := log.Append(ctx, store.Batch{
-			Context:   name,
-			ExpectSeq: view.Committed(),
-			Create:    &origin,
-			Messages:  view.Staged(),
-			Wake:      true,
-			Journal:   []store.Entry{{Event: journal.EventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
-		})
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) {
+		appended, err := tryAppend(ctx, journal.In(log, name), log, messages, options)
+		pruned := errors.Is(err, store.ErrNoContext) // while it was read: the append begins it anew
+		if !pruned && !errors.As(err, new(*store.ConflictError)) {
 			return appended, err
 		}
 	}
 	return store.Appended{}, journal.TooManyConflicts(name)
+}
+
+// tryAppend is [Append] to a context as it is now.
+func tryAppend(ctx context.Context, c journal.Context, log store.Appender, messages []store.Message, options []schema.Option) (store.Appended, error) {
+	newest, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name})
+	if err != nil {
+		return store.Appended{}, err
+	}
+	view, err := store.OpenView(ctx, c.Log, c.Name)
+	if err == nil {
+		err = c.EndsAfter(ctx, newest, view.Committed())
+	}
+	var superseded journal.Superseded
+	if err == nil {
+		superseded, err = c.Superseded(ctx)
+	}
+	if err != nil {
+		return store.Appended{}, err
+	}
+	superseded.HideFrom(view)
+	if err := validate.Stage(ctx, view, messages, options); err != nil {
+		return store.Appended{}, err
+	}
+	origin := store.Origin{}
+	if view.Absent() {
+		if origin, err = journal.ExpectedOrigin(ctx, c); err != nil {
+			return store.Appended{}, err
+		}
+	}
+	return log.Append(ctx, store.Batch{
+		Context:   c.Name,
+		ExpectSeq: view.Committed(),
+		Create:    &origin,
+		Messages:  view.Staged(),
+		Wake:      true,
+		Journal:   []store.Entry{{Event: journal.EventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
+	})
 }

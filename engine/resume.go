@@ -178,7 +178,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool)
 	}
 	head, err := l.runner.Log.Head(ctx, l.context)
 	if err == nil {
-		err = journal.EndsAfter(newest, head)
+		err = journal.In(l.runner.Log, l.context).EndsAfter(ctx, newest, head)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,13 +40,25 @@ func unread(entry store.Entry, err error) error {
 	return damaged(entry, "can't be read: %s", err)
 }
 
-// EndsAfter returns an error if the last messages of a log are missing: new ones would take their
-// seqs.
-func EndsAfter(newest store.Entry, head int64) error {
+// EndsAfter returns an error if the last messages of the context are missing: new ones would take
+// their seqs. Its newest entry was read before its head.
+func (c Context) EndsAfter(ctx context.Context, newest store.Entry, head int64) error {
 	if newest.Seq > head {
-		return damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)
+		return c.unlessPruned(ctx, newest.N, damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head))
 	}
 	return nil
+}
+
+// unlessPruned returns the damage that several reads show together, if an entry of the context that
+// was read first is still there. Else the context was pruned in between, and perhaps made anew, which
+// gives [store.ErrNoContext]: no other entry ever has the position of one that was pruned.
+func (c Context) unlessPruned(ctx context.Context, n int64, damage error) error {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: n - 1, At: n}) {
+		if err != nil || entry.N == n {
+			return cmp.Or(err, damage)
+		}
+	}
+	return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, c.Name)
 }
 
 // NoSuchCallError names a call that does not exist, or whose status does not allow the request.

@@ -300,18 +300,37 @@ func ReadRecord(entry store.Entry) (r Record, err error) {
 // CallID returns the name of a call, as in "1.2": the second call of tick 1.
 func CallID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
 
-// PlanMessage reads the calls of the plan message at a seq.
+// PlanMessage reads the calls of the plan message at a seq, of which a plan event has told.
 func (c Context) PlanMessage(ctx context.Context, seq int64) ([]any, error) {
-	m, err := c.MessageAt(ctx, seq)
-	if err != nil {
-		return nil, err
+	if calls, ok, err := c.planAt(ctx, seq); ok || err != nil {
+		return calls, err
 	}
-	if m != nil && m.Type == store.TypePlan {
-		if calls, ok := m.Data.Value.([]any); ok {
-			return calls, nil
+	told := int64(0)
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan}) {
+		if err != nil {
+			return nil, err
+		}
+		if event, err := ReadPlanEvent(entry); err == nil && event.Seq == seq {
+			told = entry.N
+			break
 		}
 	}
-	return nil, &DamagedError{c.Name, fmt.Sprintf("message %d of its log is not the plan that it tells of", seq)}
+	calls, ok, err := c.planAt(ctx, seq)
+	if !ok && err == nil {
+		what := fmt.Sprintf("message %d of its log is not the plan that it tells of", seq)
+		err = c.unlessPruned(ctx, told, &DamagedError{c.Name, what})
+	}
+	return calls, err
+}
+
+// planAt reads the calls of the message at a seq; ok is false if that is no plan.
+func (c Context) planAt(ctx context.Context, seq int64) (calls []any, ok bool, err error) {
+	m, err := c.MessageAt(ctx, seq)
+	if m == nil || err != nil || m.Type != store.TypePlan {
+		return nil, false, err
+	}
+	calls, ok = m.Data.Value.([]any)
+	return calls, ok, nil
 }
 
 // MessageAt reads the message at a seq, nil where there is none.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"iter"
+
+	"obelus/store"
 )
 
 // A list is read in pages, each by a query of its own, so that no connection is taken while the
@@ -61,5 +64,45 @@ func pages[T any](l *Log, ctx context.Context, size int, read func(c *conn, p *p
 				return
 			}
 		}
+	}
+}
+
+// birth tells a context from another that has its name after it was pruned.
+type birth struct {
+	created string
+	first   int64 // position in the journal of its first entry, 0 while it has none
+}
+
+const selectBirth = `SELECT (SELECT created FROM contexts WHERE context = ?1), (SELECT min(n) FROM journal WHERE context = ?1)`
+
+// isOf reports whether a context that was seen now is the one that was seen before.
+func (b birth) isOf(before birth) bool {
+	return b.created == before.created && (before.first == 0 || b.first == before.first)
+}
+
+// ofOne returns a function that reads the pages of a list as read does, and has all of them be of
+// one context: it gives [store.ErrNoContext] if that was pruned after the first page.
+func ofOne[T any](ctx context.Context, name string, read func(c *conn, p *page[T]) error) func(c *conn, p *page[T]) error {
+	born := birth{}
+	return func(c *conn, p *page[T]) error {
+		begun := born != birth{}
+		if !begun {
+			if err := read(c, p); err != nil || !p.full() {
+				return err
+			}
+		}
+		row, err := c.one(ctx, selectBirth, name)
+		if err != nil {
+			return err
+		}
+		now := birth{text(row[0]), integer(row[1])}
+		switch {
+		case !begun:
+			born = now
+			return nil
+		case !now.isOf(born):
+			return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, name)
+		}
+		return read(c, p)
 	}
 }

@@ -252,8 +252,8 @@ func (p *pool) close() {
 	p.settle()
 }
 
-// read lends a connection for one function, and takes it back even if a loop's
-// body panics.
+// read lends a connection for one function, which sees the log as of one moment, and takes it back
+// even if a loop's body panics.
 func (p *pool) read(use func(*conn) error) error {
 	c, err := p.get()
 	if err != nil {
@@ -261,9 +261,21 @@ func (p *pool) read(use func(*conn) error) error {
 	}
 	failed := true
 	defer func() { p.put(c, failed) }()
-	err = c.fingerprint.check(use(c))
+	err = c.fingerprint.check(c.atOnce(use))
 	failed = err != nil
 	return err
+}
+
+// atOnce has all that a function reads be as of one moment. After an error the connection is of no
+// more use.
+func (c *conn) atOnce(use func(*conn) error) error {
+	if err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	if err := use(c); err != nil {
+		return err
+	}
+	return c.exec(commit)
 }
 
 // each hands the rows of a query to a function, until it wants no more.

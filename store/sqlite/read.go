@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -155,7 +154,7 @@ func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Mes
 	return func(yield func(*store.Message, error) bool) {
 		r := &messageReader{ctx: ctx, filter: f}
 		few := f.Newest || f.Type != "" || f.Kind != "" || !f.Since.IsZero() || f.Schema
-		pages(l, ctx, firstOf(few), r.read, r.goOn)(yield)
+		pages(l, ctx, firstOf(few), ofOne(ctx, f.Context, r.read), r.goOn)(yield)
 	}
 }
 
@@ -232,11 +231,7 @@ func (r *messageReader) read(c *conn, p *page[*store.Message]) error {
 	case p.full(), next == 0, next > r.end:
 		return nil
 	}
-	row, err := c.one(r.ctx, selectHeadOf, f.Context)
-	if err == nil && row[0] == nil {
-		return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, f.Context)
-	}
-	return cmp.Or(err, missing())
+	return missing()
 }
 
 // readPart reads the next messages of one context, and reports whether there is room for more.
@@ -446,6 +441,9 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 			}
 			f.Seq, f.After, f.At = 0, e.N, max(f.At, end) // the entries after one are not older than Seq
 			return f.After < f.At
+		}
+		if f.Context != "" {
+			read = ofOne(ctx, f.Context, read)
 		}
 		pages(l, ctx, firstOf(f.Newest || f.Call != "" || f.Seq > 0), read, goOn)(yield)
 	}
