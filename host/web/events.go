@@ -24,6 +24,7 @@ var errFollowed = &problem{status: http.StatusTooManyRequests, code: "full", mes
 type stream struct {
 	server *Server
 	w      http.ResponseWriter
+	r      *http.Request
 	news   <-chan struct{} // holds a token when there may be more
 	pieces <-chan delta    // what models are writing
 	name   string
@@ -59,7 +60,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	pieces, stop := s.written.follow(name)
 	defer stop()
-	st := &stream{server: s, w: w, news: news, pieces: pieces, name: name, after: after}
+	st := &stream{server: s, w: w, r: r, news: news, pieces: pieces, name: name, after: after}
 	if err := st.findPosition(r.Context()); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return st.run(r.Context())
+	return endStream(st.run(r.Context()))
 }
 
 // lastEvent reads the id of the last event that the client of a stream has, if it gives one. 0 is
@@ -92,6 +93,7 @@ func (st *stream) run(ctx context.Context) error {
 	defer ticker.Stop()
 	st.preface = ": the events of context " + st.name + "\n\n"
 	for {
+		reloaded := st.server.config.Host.NextReload()
 		if err := st.send(ctx); err != nil {
 			return err
 		}
@@ -102,6 +104,8 @@ func (st *stream) run(ctx context.Context) error {
 				return err
 			}
 		case <-ticker.C:
+			st.preface = ": here\n\n"
+		case <-reloaded: // perhaps without the token of the request
 			st.preface = ": here\n\n"
 		case <-st.server.supervisor.Done():
 			return st.send(ctx) // the last events of its run
@@ -253,14 +257,31 @@ func (st *stream) event(kind string, id int64, data any) {
 
 // flush sends a portion at once.
 func (st *stream) flush(portion []byte) (err error) {
-	st.begun, err = sendPiece(st.w, portion, st.begun)
+	st.begun, err = st.server.sendPiece(st.w, st.r, portion, st.begun)
 	return err
 }
 
-// sendPiece sends a piece of a stream at once. It reports whether the stream has begun.
-func sendPiece(w http.ResponseWriter, piece []byte, begun bool) (bool, error) {
+// errEnded is the error of a stream whose request would not be answered any more.
+var errEnded = errors.New("the request would not be answered any more")
+
+// endStream returns the error of a stream, nil for errEnded.
+func endStream(err error) error {
+	if err == errEnded {
+		return nil
+	}
+	return err
+}
+
+// sendPiece sends a piece of a stream at once, unless its request would not be answered any more. It
+// reports whether the stream has begun.
+func (s *Server) sendPiece(w http.ResponseWriter, r *http.Request, piece []byte, begun bool) (bool, error) {
 	if len(piece) == 0 {
 		return begun, nil
+	}
+	if err := s.recheck(r); begun && err != nil {
+		return begun, errEnded
+	} else if err != nil {
+		return begun, err
 	}
 	controller := http.NewResponseController(w)
 	if !begun { // another answer is still possible

@@ -24,6 +24,7 @@ const (
 type feed struct {
 	server *Server
 	w      http.ResponseWriter
+	r      *http.Request
 	inbox  bool  // it gets only the number of decisions that wait for a person
 	seen   int64 // the journal's position up to which changes have been sent
 	known  feedState
@@ -50,7 +51,7 @@ func (s lists) getFeed(w http.ResponseWriter, r *http.Request) error {
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
-	f := &feed{server: s.Server, w: w, inbox: inbox, known: feedState{waiting: -1}}
+	f := &feed{server: s.Server, w: w, r: r, inbox: inbox, known: feedState{waiting: -1}}
 	if err := f.findPosition(r.Context(), after, given); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (s lists) getFeed(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return f.run(r.Context())
+	return endStream(f.run(r.Context()))
 }
 
 // findPosition sets the position from which the client gets changes: the one that it gives, or now.
@@ -126,6 +127,14 @@ func (f *feed) await(ctx context.Context) (changed bool, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	reloaded := f.server.config.Host.NextReload() // perhaps without the token of the request
+	go func() {
+		select {
+		case <-reloaded:
+			cancel()
+		case <-limited.Done():
+		}
+	}()
 	newest, err := f.server.log.Await(limited, f.seen)
 	if limited.Err() != nil {
 		changed, f.busy = f.busy, false
@@ -179,7 +188,7 @@ func (f *feed) send(ctx context.Context, preface string) error {
 	}
 	defer leave()
 	f.seen, f.known = seen, known
-	begun, err := sendPiece(f.w, piece, f.begun)
+	begun, err := f.server.sendPiece(f.w, f.r, piece, f.begun)
 	f.begun = begun
 	return err
 }

@@ -19,6 +19,9 @@ import (
 	"obelus/host/hook"
 )
 
+// openBody is the size that a body of a request may have that needs no token, as of a login.
+const openBody = 16 << 10
+
 // largeBody is the size of a body from which memory is given back to the system after its request.
 const largeBody = 32 << 20
 
@@ -149,7 +152,7 @@ func (s *Server) guard(next http.Handler, refuses func(http.ResponseWriter, *htt
 		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.timeouts.body))
-			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, total: &s.bodies, limit: s.config.Bodies}
+			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.bodyLimit(r)), controller: w.controller, total: &s.bodies, limit: s.config.Bodies}
 			defer func() {
 				if body.held.Load() > largeBody {
 					host.ReturnMemory()
@@ -160,6 +163,14 @@ func (s *Server) guard(next http.Handler, refuses func(http.ResponseWriter, *htt
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// bodyLimit returns the size that the body of a request may have.
+func (s *Server) bodyLimit(r *http.Request) int64 {
+	if s.access.open[r.URL.Path] {
+		return min(s.config.Body, openBody)
+	}
+	return s.config.Body
 }
 
 // checkRequest returns the author of a request, or an error for one that must not be answered: by
@@ -191,6 +202,16 @@ func (s *Server) checkRequest(r *http.Request) (author caller, err error) {
 		author.may = min(author.may, host.MayRead)
 	}
 	return author, err
+}
+
+// recheck returns an error if the author of a request is another one by now, or none: what is sent
+// in pieces ends then.
+func (s *Server) recheck(r *http.Request) error {
+	author, err := s.checkRequest(r)
+	if err == nil && author != callerOf(r) {
+		err = errToken
+	}
+	return err
 }
 
 // isAsset reports whether a request is for a style sheet or script of the pages.

@@ -48,6 +48,7 @@ func (p *pages) postLogout(w http.ResponseWriter, r *http.Request) error {
 	if err := page.CheckForm(r); err != nil {
 		return err
 	}
+	p.access.endSession(r)
 	http.SetCookie(w, p.cookie(r, "", -1))
 	http.Redirect(w, r, mount.Prefix(r)+"/login", http.StatusSeeOther)
 	return nil

@@ -63,6 +63,7 @@ func TestOnce_ByKey(t *testing.T) {
 			t.Errorf("%s: %s, and not %s", test.key, contexts[0], want)
 		}
 		s.refused("POST", "/v1/runs", `{"plan":"plans/echo.json","input":{"n":2}`+test.more+"}", 409, "exists", "Idempotency-Key", test.key)
+		s.refused("POST", "/v1/runs", `{"plan":"plans/echo.json"}`, 400, "request", "Idempotency-Key", " ")
 	}
 }
 

@@ -63,15 +63,6 @@ func (p *pages) explain(r *http.Request, err error) (status int, message string)
 	return own.status, own.message
 }
 
-// recheck returns an error if the author of a request is another one by now, or none.
-func (p *pages) recheck(r *http.Request) error {
-	author, err := p.checkRequest(r)
-	if err == nil && author != callerOf(r) {
-		err = errToken
-	}
-	return err
-}
-
 // follow takes a place for a page that follows the log.
 func (p *pages) follow() (leave func(), err error) {
 	if p.streams.Add(1) > mostStreams {

@@ -43,7 +43,11 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err := readHeld(r, &asked); err != nil {
 		return err
 	}
-	if err := asked.nameByKey(r.Header.Get("Idempotency-Key")); err != nil {
+	key := r.Header.Get("Idempotency-Key")
+	if _, given := r.Header["Idempotency-Key"]; given && strings.TrimSpace(key) == "" {
+		return wrong("the header Idempotency-Key is empty: give a key that is of this request alone, or leave the header out")
+	}
+	if err := asked.nameByKey(key); err != nil {
 		return err
 	}
 	start, err := asked.start()

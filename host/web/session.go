@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"obelus/host"
@@ -44,6 +46,40 @@ func signatureOf(body, token string) string {
 	return base64.RawURLEncoding.EncodeToString(signed.Sum(nil))
 }
 
+// endedSessions are sessions that people have ended before their time, by the signature of the
+// cookie. A copy of the cookie counts no more, until the server is started again.
+type endedSessions struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// end ends a session that would end at a time, and forgets those that have ended by themselves.
+func (e *endedSessions) end(signature string, until, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.until, func(_ string, t time.Time) bool { return now.After(t) })
+	if e.until == nil {
+		e.until = map[string]time.Time{}
+	}
+	e.until[signature] = until
+}
+
+func (e *endedSessions) has(signature string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ended := e.until[signature]
+	return ended
+}
+
+// endSession ends the session of a request, if it has one.
+func (a *access) endSession(r *http.Request) {
+	now := time.Now()
+	cookie, err := r.Cookie(cookieName(r))
+	if _, ok := a.identifySession(r, now); err == nil && ok {
+		a.ended.end(cookie.Value[strings.LastIndexByte(cookie.Value, '.')+1:], now.Add(sessionTime), now)
+	}
+}
+
 // isPage reports whether a request is for a page, and not for the API.
 func (a *access) isPage(r *http.Request) bool { return a.pages[firstSegment(r.URL.Path)] }
 
@@ -69,7 +105,7 @@ func (a *access) identifySession(r *http.Request, now time.Time) (found caller, 
 	encoded, end, _ := strings.Cut(body, ".")
 	name, err := base64.RawURLEncoding.DecodeString(encoded)
 	until, wrong := strconv.ParseInt(end, 10, 64)
-	if err != nil || wrong != nil || now.After(time.Unix(until, 0)) {
+	if err != nil || wrong != nil || now.After(time.Unix(until, 0)) || a.ended.has(signature) {
 		return caller{}, false
 	}
 	try := func(token string, c caller) {

@@ -47,6 +47,7 @@ type access struct {
 	closed bool
 	open   map[string]bool // paths that need no token
 	pages  map[string]bool // first segments of the paths of pages
+	ended  endedSessions
 }
 
 func newAccess(c *Config) *access {

@@ -64,7 +64,30 @@ func TestSession(t *testing.T) {
 	if a := s.get("/v1/runs"); a.status != http.StatusOK {
 		t.Errorf("GET /v1/runs with a session: status %d", a.status)
 	}
+	taken, _, _ := strings.Cut(cookie, ";") // as somebody who has copied it
+	copied := func() int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http.URL+"/v1/runs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Cookie", taken)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode
+	}
+	if status := copied(); status != http.StatusOK {
+		t.Errorf("the cookie before the logout: status %d", status)
+	}
+	if a := s.post("/login", "token", strings.Repeat("x", 20<<10)); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a login of 20 KB: status %d", a.status)
+	}
 	a = s.post("/logout")
+	if status := copied(); status != http.StatusUnauthorized {
+		t.Errorf("a copy of the cookie after the logout: status %d", status)
+	}
 	if a.status != http.StatusSeeOther || s.get("/runs").status != http.StatusSeeOther {
 		t.Errorf("after the logout the pages are still there")
 	}
