@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"obelus/cmd/internal/usage"
 	"obelus/engine"
 	"obelus/engine/plan"
+	"obelus/engine/visible"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -105,7 +105,7 @@ func replacedList(ctx context.Context, log store.Reader, name string, input any)
 
 // giveList is how a list of the input is given as a whole.
 func giveList(list store.Path) string {
-	return fmt.Sprintf("-i '%s:=[…]'", strings.TrimPrefix(list.String(), "†input."))
+	return "-i " + visible.Word(strings.TrimPrefix(list.String(), "†input.")+":=[…]")
 }
 
 // appendMessages appends messages, or input by -i.

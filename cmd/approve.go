@@ -15,6 +15,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/visible"
 	"obelus/store/sqlite"
 )
 
@@ -132,7 +133,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return exit.Usage("reject: give a --reason; the call fails with it")
 			}
-			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+cli.Quote(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
+			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+visible.Word(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
 				return journal.Decision{Reject: true, Reason: reason}, nil
 			})
 		},

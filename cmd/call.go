@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/visible"
 	"obelus/store"
 )
 
@@ -88,7 +90,7 @@ func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, err
 // newCallRequest returns a plan of one call, with the call's result as its output.
 func newCallRequest(a *app, registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
 	if given, ok := call["_tool"]; ok {
-		return nil, exit.Usagef("_tool=%v: the tool is named first: obelus call %[1]v", given)
+		return nil, exit.Usagef("_tool=%v: the tool is named first: %s", given, visible.Command("obelus", "call", fmt.Sprint(given)))
 	}
 	call["_tool"] = tool
 	output, err := callOutput(registry, tool, call)

@@ -90,9 +90,9 @@ func printChange(a *app, c history.Change) error {
 	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
 	switch {
 	case !c.Old.Set:
-		line = a.term.Paint(human.Green, "+") + fmt.Sprintf(" %s: %s", path, now)
+		line = string(a.term.Paint(human.Green, "+")) + fmt.Sprintf(" %s: %s", path, now)
 	case !c.New.Set:
-		line = a.term.Paint(human.Red, "-") + fmt.Sprintf(" %s: %s", path, old)
+		line = string(a.term.Paint(human.Red, "-")) + fmt.Sprintf(" %s: %s", path, old)
 	}
 	if !a.verbose {
 		line = human.Cut(line, a.term.Width())

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/scaffold"
+	"obelus/engine/visible"
 )
 
 func initCommand(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ func initProject(a *app, dir string) error {
 		return nil
 	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
-	a.term.Infof("\nnow try:\n  obelus run %s", cli.Quote(plan))
+	a.term.Infof("\nnow try:\n  obelus run %s", visible.Word(plan))
 	return nil
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/term"
 	"obelus/engine/plan"
+	"obelus/engine/visible"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/store"
@@ -71,10 +71,10 @@ func (a *app) commandPrefix() string {
 	}
 	words := []string{"obelus"}
 	if dir != "" {
-		words = append(words, "-C", cli.Quote(dir))
+		words = append(words, "-C", visible.Word(dir))
 	}
 	if db != "" {
-		words = append(words, "--db", cli.Quote(db))
+		words = append(words, "--db", visible.Word(db))
 	}
 	return strings.Join(words, " ")
 }

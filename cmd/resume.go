@@ -17,6 +17,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/visible"
 )
 
 func resumeCommand(a *app) *cobra.Command {
@@ -78,7 +79,7 @@ elsewhere.`,
 func contextToResume(ctx context.Context, a *app, s engine.Resume, inputs []string) (string, error) {
 	words, call := []string{"resume"}, ""
 	for _, input := range inputs {
-		words = append(words, "-i", cli.Quote(input))
+		words = append(words, "-i", visible.Word(input))
 	}
 	mention := func(flag, named string) {
 		words, call = append(words, "--"+flag, named), cmp.Or(call, named)

@@ -1,4 +1,5 @@
-// Package visible shows people every character of a text, so that they read the same as a program.
+// Package visible shows people every character of a text, so that they read the same as a program,
+// and commands so that a shell reads what they read.
 package visible
 
 import (

@@ -272,8 +272,8 @@ func endStream(err error) error {
 	return err
 }
 
-// sendPiece sends a piece of a stream at once, unless its request would not be answered any more. It
-// reports whether the stream has begun.
+// sendPiece sends a piece of a stream at once, unless its request would not be answered any more.
+// It reports whether the stream has begun.
 func (s *Server) sendPiece(w http.ResponseWriter, r *http.Request, piece []byte, begun bool) (bool, error) {
 	if len(piece) == 0 {
 		return begun, nil

@@ -4,7 +4,6 @@ import (
 	"obelus/cmd/internal/exit"
 
 	"strings"
-	"unicode"
 )
 
 // Split splits a line at blanks, as a shell does: quotes keep blanks, and a backslash keeps the
@@ -43,15 +42,4 @@ func Split(line string) (words []string, err error) {
 		words = append(words, word.String())
 	}
 	return words, nil
-}
-
-// Quote returns a word as a shell takes it.
-func Quote(word string) string {
-	plain := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:=,@%+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

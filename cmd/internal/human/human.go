@@ -95,19 +95,34 @@ func Printable(line string) string {
 // colours matches the sequences that change only the colour of text.
 var colours = lazyregexp.New("\x1b\\[[0-9;]*m")
 
-// PrintableText is [Printable] for text of several lines, in which colours stay.
-func PrintableText(text string) string {
+// PrintableLines is [Printable] for text of several lines.
+func PrintableLines(text string) string { return eachLine(text, Printable) }
+
+// PrintableText is [PrintableLines] for text that has colours of its own, which end with each line.
+func PrintableText(text string) string { return eachLine(text, printableColoured) }
+
+func eachLine(text string, show func(line string) string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		var b strings.Builder
-		at := 0
-		for _, colour := range colours().FindAllStringIndex(line, -1) {
-			b.WriteString(Printable(line[at:colour[0]]) + line[colour[0]:colour[1]])
-			at = colour[1]
-		}
-		lines[i] = b.String() + Printable(line[at:])
+		lines[i] = show(line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func printableColoured(line string) string {
+	const plain = "\x1b[0m"
+	var b strings.Builder
+	at, last := 0, plain
+	for _, colour := range colours().FindAllStringIndex(line, -1) {
+		last = line[colour[0]:colour[1]]
+		b.WriteString(Printable(line[at:colour[0]]) + last)
+		at = colour[1]
+	}
+	b.WriteString(Printable(line[at:]))
+	if last != plain {
+		b.WriteString(plain)
+	}
+	return b.String()
 }
 
 // Widths measures texts as terminals show them, whatever the locale: a Chinese character takes two

@@ -247,7 +247,7 @@ func (q *Asker) describe(r journal.Record) string {
 		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name]))
 	}
 	if len(r.Hold.Scopes) > 0 {
-		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), human.JSON(map[string]any(r.Hold.Granted)))
+		fmt.Fprintf(&b, "  it may see %s: %s\n", human.Printable(strings.Join(r.Hold.Scopes, ", ")), human.JSON(map[string]any(r.Hold.Granted)))
 	}
 	return b.String()
 }

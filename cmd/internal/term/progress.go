@@ -31,7 +31,7 @@ type Progress struct {
 // liveLines holds the lines at the bottom of a terminal that are redrawn: the running calls.
 type liveLines struct {
 	running []liveCall
-	paint   func(colour, text string) string
+	paint   func(colour, text string) Painted
 	widths  []int // the columns of each line that is drawn
 	frame   int
 	hidden  bool // a question is shown
@@ -235,7 +235,7 @@ func (p *Progress) track(r journal.Record) {
 }
 
 // describe returns a line about a call: its status, its duration, and its outputs or its error.
-func (p *Progress) describe(r journal.Record) string {
+func (p *Progress) describe(r journal.Record) Painted {
 	mark := statusMarks[r.Status]
 	status := r.Outcome()
 	switch {
@@ -246,13 +246,15 @@ func (p *Progress) describe(r journal.Record) string {
 	case r.Status == journal.Running && r.MaxTries > 0:
 		status += fmt.Sprintf(" (attempt %d of %d)", r.Attempts+1, r.MaxTries)
 	}
-	parts := []string{p.term.Paint(mark.colour, mark.mark), r.Call, human.Printable(r.Tool), status}
+	parts := []string{r.Call, r.Tool, status}
 	if r.Instance != "" {
-		parts = slices.Insert(parts, 3, human.Printable(r.Instance))
+		parts = slices.Insert(parts, 2, r.Instance)
 	}
+	begins := p.term.Paint(mark.colour, mark.mark) + Painted(" "+human.Printable(strings.Join(parts, " ")))
 	if r.Status == journal.Done || r.Status == journal.Failed && r.Started != "" {
-		parts = append(parts, p.term.Paint(human.Grey, human.Duration(time.Duration(r.Duration*float64(time.Millisecond)))))
+		begins += " " + p.term.Paint(human.Grey, human.Duration(time.Duration(r.Duration*float64(time.Millisecond))))
 	}
+	parts = nil
 	if len(r.Writes) > 0 {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
@@ -271,7 +273,10 @@ func (p *Progress) describe(r journal.Record) string {
 	if r.Reason != "" {
 		parts = append(parts, "("+r.Reason+")")
 	}
-	return strings.Join(parts, " ")
+	for _, part := range parts {
+		begins += Painted(" " + human.Printable(part))
+	}
+	return begins
 }
 
 // statusMarks are the symbol and the colour of each status.

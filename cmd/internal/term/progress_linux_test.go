@@ -16,7 +16,7 @@ import (
 func TestProgress_FitsTheTerminal(t *testing.T) {
 	person, tty := termtest.Open(t)
 	defer tty.Close()
-	l := &liveLines{paint: func(_, text string) string { return text }}
+	l := &liveLines{paint: func(_, text string) Painted { return Painted(text) }}
 	for range 12 {
 		l.running = append(l.running, liveCall{"1.1", strings.Repeat("x", 80), time.Now()})
 	}
@@ -53,7 +53,7 @@ func TestProgress_FitsTheTerminal(t *testing.T) {
 // that move.
 func TestTerminal_UnendedLineAboveWhatMoves(t *testing.T) {
 	var shown strings.Builder
-	term := &Terminal{Err: &shown, live: &liveLines{running: []liveCall{{"1.1", "write", time.Now()}}, paint: func(_, text string) string { return text }}}
+	term := &Terminal{Err: &shown, live: &liveLines{running: []liveCall{{"1.1", "write", time.Now()}}, paint: func(_, text string) Painted { return Painted(text) }}}
 	term.live.draw(&shown)
 	term.Write([]byte("abc"))
 	term.Infof("done")

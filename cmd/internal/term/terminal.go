@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -108,9 +109,29 @@ func (t *Terminal) Infof(format string, args ...any) {
 	}
 }
 
-// Noticef prints a message for a person, even if quiet.
+// Noticef prints a message for a person, even if quiet. Of its arguments only a [Painted] can have
+// a colour: all else may be a text of others.
 func (t *Terminal) Noticef(format string, args ...any) {
-	t.writeLine(human.PrintableText(fmt.Sprintf(format, args...)))
+	shown := make([]any, len(args))
+	for i, arg := range args {
+		shown[i] = printable(arg)
+	}
+	t.writeLine(fmt.Sprintf(format, shown...))
+}
+
+// printable returns an argument of a message without anything that steers a terminal.
+func printable(arg any) any {
+	switch text := arg.(type) {
+	case Painted:
+		return string(text)
+	case []byte:
+		return human.PrintableLines(string(text))
+	}
+	switch reflect.ValueOf(arg).Kind() {
+	case reflect.Bool, reflect.Float64, reflect.Int, reflect.Int64, reflect.Uint8:
+		return arg
+	}
+	return human.PrintableLines(fmt.Sprint(arg))
 }
 
 // endLine ends the line that a script has left without its end.
@@ -143,7 +164,7 @@ func (t *Terminal) Error(err error) {
 		for i, line := range lines {
 			lines[i] = human.Printable(strings.TrimSuffix(line, "\r"))
 		}
-		t.writeLine(t.Paint(human.Red, "obelus: ") + strings.Join(lines, "\n"))
+		t.writeLine(string(t.Paint(human.Red, "obelus: ")) + strings.Join(lines, "\n"))
 	}
 }
 
@@ -282,12 +303,16 @@ func (t *Terminal) Interrupted(by os.Signal) {
 	}
 }
 
+// Painted is a text in colours of the program's own, in which all texts of others are escaped.
+type Painted string
+
 // Paint colours a text, if the terminal shows colours.
-func (t *Terminal) Paint(colour, text string) string {
+func (t *Terminal) Paint(colour, text string) Painted {
+	text = human.PrintableLines(text)
 	if !t.colour {
-		return text
+		return Painted(text)
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return Painted("\x1b[" + colour + "m" + text + "\x1b[0m")
 }
 
 // Table prints rows in columns on stdout, the last one cut at the terminal's width.

@@ -3,10 +3,12 @@ package term
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"obelus/cmd/internal/human"
+	"obelus/engine/journal"
 	"obelus/engine/plan"
 )
 
@@ -62,5 +64,35 @@ func TestFit_WideCharacters(t *testing.T) {
 	}
 	if got := human.Cut("中文字符", 4); got != "中…" {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestNoticef_EscapesOthers: nothing that a message of others has steers a terminal or colours it,
+// whatever its type and wherever the message goes; the program's own colours stay.
+func TestNoticef_EscapesOthers(t *testing.T) {
+	type named string
+	const hostile = "a\x1b[8m\x1b[2Jb\u202ec"
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 500 {
+		var shown strings.Builder
+		term := &Terminal{Err: &shown, colour: r.IntN(2) == 0}
+		record := journal.Record{
+			Call: "1.1", Tool: hostile, Instance: hostile, Reason: hostile, Writes: []string{hostile}, WaitingOn: []string{hostile},
+			Status: []journal.Status{journal.Failed, journal.Waiting, journal.Skipped, journal.Held, journal.Running, journal.InDoubt}[r.IntN(6)],
+			Error:  plan.Values{"message": hostile, "code": hostile}, Handled: plan.Values{"message": hostile, "code": hostile},
+		}
+		arg := []any{hostile, named(hostile), errors.New(hostile), []string{hostile}, term.Paint(human.Red, hostile), (&Progress{term: term}).describe(record)}[r.IntN(6)]
+		term.Noticef("%v", arg)
+		for _, bad := range []string{"\x1b[8m", "\x1b[2J", "\u202e"} {
+			if strings.Contains(shown.String(), bad) {
+				t.Fatalf("%T has %q: %q", arg, bad, shown.String())
+			}
+		}
+		if !term.colour && strings.Contains(shown.String(), "\x1b") {
+			t.Fatalf("%T has a colour: %q", arg, shown.String())
+		}
+	}
+	if got := human.PrintableText("\x1b[8mhidden\nnot"); got != "\x1b[8mhidden\x1b[0m\nnot" {
+		t.Errorf("a colour goes on: %q", got)
 	}
 }

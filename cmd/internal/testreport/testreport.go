@@ -89,7 +89,7 @@ func (r *Report) report(line testLine, err error) {
 		r.file = line.File
 		out.Infof("%s", line.File)
 	}
-	mark := map[string]string{"passed": out.Paint(human.Green, "✓"), "failed": out.Paint(human.Red, "✗"), "pending": out.Paint(human.Yellow, "…")}[line.Status]
+	mark := map[string]term.Painted{"passed": out.Paint(human.Green, "✓"), "failed": out.Paint(human.Red, "✗"), "pending": out.Paint(human.Yellow, "…")}[line.Status]
 	if line.Status == "pending" {
 		out.Infof("  %s %s", mark, line.Name)
 		return
@@ -107,15 +107,16 @@ func (r *Report) showMore(line testLine, failure *luatest.Failure) {
 	out := r.Terminal
 	for text := range strings.Lines(line.Diff) {
 		text = strings.TrimRight(text, "\n")
+		var shown any = text
 		switch {
 		case strings.HasPrefix(text, "@@"):
 			continue
 		case strings.HasPrefix(text, "-"):
-			text = out.Paint(human.Green, text)
+			shown = out.Paint(human.Green, text)
 		case strings.HasPrefix(text, "+"):
-			text = out.Paint(human.Red, text)
+			shown = out.Paint(human.Red, text)
 		}
-		out.Noticef("        %s", text)
+		out.Noticef("        %s", shown)
 	}
 	if line.Diff != "" {
 		out.Noticef("        %s", out.Paint(human.Grey, "(- expected, + got)"))

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"obelus/engine/visible"
 	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
@@ -45,9 +46,9 @@ func (c caller) curl(a act) string {
 		line += " -X " + a.Method
 	}
 	if a.Body != nil {
-		line += " -d " + shellWord(encode(a.Body))
+		line += " -d " + visible.Word(encode(a.Body))
 	}
-	return line + " " + shellWord(c.server+a.Path)
+	return line + " " + visible.Word(c.server+a.Path)
 }
 
 // equivalent is an act as a command, and as a request of the API.
@@ -77,7 +78,7 @@ func equivalentsOf(v *runView, message map[string]any, c caller) (all []equivale
 		add("release", "", "approve")
 	}
 	if v.Acts.Append {
-		all = append(all, equivalent{"append", "echo " + shellWord(encode(message)) + " | " + commandOf("append", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "messages"), message})})
+		all = append(all, equivalent{"append", "echo " + visible.Word(encode(message)) + " | " + commandOf("append", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "messages"), message})})
 	}
 	if v.Acts.Resume {
 		add("resume", "", "resume")

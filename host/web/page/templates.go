@@ -64,6 +64,7 @@ func funcs(base string) template.FuncMap {
 		"add":       func(a, b int) int { return a + b },
 		"shape":     shape,
 		"visible":   visible.Text,
+		"command":   commandOf,
 		"usage":     usageText,
 		"join":      strings.Join,
 	}

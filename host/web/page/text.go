@@ -105,22 +105,7 @@ func containsFold(text, part string) bool {
 
 // commandOf returns a command line that can be pasted into a shell.
 func commandOf(words ...string) string {
-	line := "obelus"
-	for _, word := range words {
-		line += " " + shellWord(word)
-	}
-	return line
-}
-
-// shellWord quotes a word for a shell, where that is needed.
-func shellWord(word string) string {
-	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-", r)
-	}) < 0
-	if plain {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return visible.Command(append([]string{"obelus"}, words...)...)
 }
 
 // usageText describes the usage of a model; empty for none.
