@@ -30,7 +30,7 @@ import (
 // working directory.
 func (a *app) dbPath() (string, error) {
 	if a.dbFlag != "" {
-		return a.dbFlag, nil
+		return a.dbFlag, sqlite.CheckPath(a.dbFlag)
 	}
 	if a.host == nil {
 		if err := a.openSettings(); err != nil {
@@ -38,6 +38,9 @@ func (a *app) dbPath() (string, error) {
 		}
 	}
 	db := cmp.Or(a.host.Generation().Settings().DB, host.DefaultLog)
+	if err := sqlite.CheckPath(db); err != nil {
+		return "", fmt.Errorf("the setting db: %w", err)
+	}
 	if a.found {
 		return filepath.Join(a.dir, filepath.FromSlash(db)), nil
 	}

@@ -48,8 +48,8 @@ type OpReader interface {
 // Iterators yield at most one error, last. While the body of a loop over messages, entries or
 // contexts is at work, nothing of the log is held for it, however long that takes: they are read in
 // pages, as the log was when the first was read, or as it grows; where the context was pruned in
-// between, and perhaps made anew, they end with [ErrNoContext]. That of Touching holds its resources
-// until the loop ends.
+// between, and perhaps made anew, they end with [ErrNoContext]. That of Touching holds its
+// resources until the loop ends.
 type Reader interface {
 	OpReader
 

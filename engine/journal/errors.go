@@ -50,8 +50,8 @@ func (c Context) EndsAfter(ctx context.Context, newest store.Entry, head int64) 
 }
 
 // unlessPruned returns the damage that several reads show together, if an entry of the context that
-// was read first is still there. Else the context was pruned in between, and perhaps made anew, which
-// gives [store.ErrNoContext]: no other entry ever has the position of one that was pruned.
+// was read first is still there. Else the context was pruned in between, and perhaps made anew,
+// which gives [store.ErrNoContext]: no other entry ever has the position of one that was pruned.
 func (c Context) unlessPruned(ctx context.Context, n int64, damage error) error {
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: n - 1, At: n}) {
 		if err != nil || entry.N == n {

@@ -26,6 +26,9 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := CheckPath(path); err != nil {
+		return err
+	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -25,6 +26,9 @@ var ErrNotEmpty = store.NewError(store.Refused, "the log is not empty")
 // if that log holds contexts ([ErrNotEmpty]) or is damaged. A file that is no log of obelus is
 // never moved ([ErrNotOurs]).
 func Restore(ctx context.Context, from, path string, replace bool) (aside string, err error) {
+	if err := cmp.Or(CheckPath(from), CheckPath(path)); err != nil {
+		return "", err
+	}
 	source, err := filepath.Abs(from)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", from, err)

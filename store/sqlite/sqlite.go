@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -94,10 +95,11 @@ var _ store.Log = (*Log)(nil)
 // that is not a log of obelus is refused and left as it is ([ErrNotOurs]); so is one that a newer
 // obelus made ([ErrNewer]). A file that an older obelus made is migrated.
 //
-// SQLite's :memory: is refused too: a log in memory is a [obelus/store/memory.Log].
+// SQLite's :memory: is refused too: a log in memory is a [obelus/store/memory.Log]. So is what
+// [CheckPath] takes for an address.
 func Open(path string, o Options) (*Log, error) {
-	if path == ":memory:" {
-		return nil, explain(path, &problem{ErrNotOurs, "is no file, and a log of obelus is one (./:memory: is a file of that name)"})
+	if err := CheckPath(path); err != nil {
+		return nil, err
 	}
 	o, err := o.complete()
 	if err != nil {
@@ -118,6 +120,22 @@ func Open(path string, o Options) (*Log, error) {
 	}
 	return l, nil
 }
+
+// CheckPath returns an error for what can't be the path of a log or of a copy of one: SQLite's
+// :memory:, and an address such as that of a database server. Of an address the error names no more
+// than its scheme, since a password may follow.
+func CheckPath(path string) error {
+	if path == ":memory:" {
+		return explain(path, &problem{ErrNotOurs, "is no file, and a log of obelus is one (./:memory: is a file of that name)"})
+	}
+	if scheme := addressScheme.FindString(path); scheme != "" {
+		return explain(scheme+"…", &problem{ErrNotOurs, "is an address, and a log of obelus is always a file, a database of SQLite: name its path, as in .obelus/log.db"})
+	}
+	return nil
+}
+
+// addressScheme is how an address begins. A single letter is a drive.
+var addressScheme = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]+:[/\\]{2}`)
 
 // start opens the writer's connection, which brings the file up to date; of a log that is only
 // read, the first reader's.
