@@ -110,7 +110,7 @@ func FlagError(c *cobra.Command, err error) error {
 			return emptyFlag(bad.GetFlag())
 		}
 		name := bad.GetFlag().Name
-		return exit.Usagef("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))
+		return exit.Usagef("%s--%s %s: expected %s", where, name, bad.GetValue(), expected(bad.GetFlag().Value.Type()))
 	}
 	near := ""
 	var unknown *pflag.NotExistError
@@ -165,9 +165,15 @@ func Hint(word string, known []string, otherwise string) string {
 	return otherwise
 }
 
-func article(flagType string) string {
-	if strings.HasPrefix(flagType, "int") {
+// expected describes what a flag of a type takes.
+func expected(flagType string) string {
+	switch {
+	case strings.HasPrefix(flagType, "int"):
 		return "a whole number"
+	case flagType == "stringSlice":
+		return `words with commas between them, and no quotes within a word`
+	case flagType == "bool":
+		return "true or false"
 	}
 	return "a " + flagType
 }
