@@ -162,7 +162,7 @@ func (c *reactor) start(end *runEnd) error {
 	if end.occasion == "held" {
 		c.holding.Lock()
 		defer c.holding.Unlock()
-		if err := c.omitTold(end); err != nil || len(end.holds) == 0 {
+		if err := c.omitTold(end, file); err != nil || len(end.holds) == 0 {
 			return err
 		}
 	}
@@ -221,11 +221,11 @@ func (h hold) key() string { return h.list + " " + string(store.EncodeJSON(h.sho
 // onLabel is the label of a plan that was started for an end: the context of the run.
 const onLabel = "on"
 
-// omitTold leaves in an end the calls and plans that no plan was started for yet, and names the end
-// by them.
-func (c *reactor) omitTold(end *runEnd) error {
+// omitTold leaves in an end the calls and plans that the plan in a file was not started for yet, and
+// names the end by them. Runs of another plan tell nobody, whatever their labels say.
+func (c *reactor) omitTold(end *runEnd, file string) error {
 	told := map[string]bool{}
-	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: "on-held-", Labels: map[string]string{onLabel: end.context}}) {
+	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: "on-held-", Plan: file, Labels: map[string]string{onLabel: end.context}}) {
 		if err != nil {
 			return err
 		}

@@ -217,6 +217,39 @@ func TestReactions_HeldSince(t *testing.T) {
 	})
 }
 
+// TestReactions_HeldForged holds that a run of another plan, which says by its name and its label that
+// it is for calls that are held, keeps no plan from being started for them.
+func TestReactions_HeldForged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		before := newWorkerOf(t, reacting(``), log, nil)
+		start := engine.Start{Context: "a", Request: request("double", 2), Approve: plan.Policy{Always: true}}
+		run, err := before.Start(t.Context(), Start{Start: start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.expect(run, journal.RunWaiting, "null")
+		held, err := journal.In(log, "a").Holds(t.Context())
+		if err != nil || len(held) != 1 {
+			t.Fatal(held, err)
+		}
+		call := map[string]any{"context": "a", "call": "1.1", "tool": "double", "since": held[0].Hold.Since}
+		forged := engine.Start{
+			Context: "on-held-0", Request: &plan.Request{Name: "plans/mine.lua", Output: store.Some(1)}, Labels: map[string]string{onLabel: "a"},
+			Input: store.Some(map[string]any{"calls": []any{call}, "plans": []any{}}),
+		}
+		if run, err = before.Start(t.Context(), Start{Start: forged}); err != nil {
+			t.Fatal(err)
+		}
+		before.expect(run, journal.RunDone, "1")
+		newWorkerOf(t, reacting(`held = "plans/note.lua"`), log, nil)
+		sleepUntil("01:00")
+		if all := reactions(t, log); len(all) != 2 {
+			t.Errorf("started were %v", all)
+		}
+	})
+}
+
 // TestReactions_OfItself holds that a plan that was started so starts no other when it fails.
 func TestReactions_OfItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
