@@ -221,8 +221,8 @@ func (h hold) key() string { return h.list + " " + string(store.EncodeJSON(h.sho
 // onLabel is the label of a plan that was started for an end: the context of the run.
 const onLabel = "on"
 
-// omitTold leaves in an end the calls and plans that the plan in a file was not started for yet, and
-// names the end by them. Runs of another plan tell nobody, whatever their labels say.
+// omitTold leaves in an end the calls and plans that the plan in a file was not started for yet,
+// and names the end by them. Runs of another plan do not count, whatever their labels say.
 func (c *reactor) omitTold(end *runEnd, file string) error {
 	told := map[string]bool{}
 	for info, err := range c.log.Contexts(c.ctx, store.ContextFilter{Prefix: "on-held-", Plan: file, Labels: map[string]string{onLabel: end.context}}) {
