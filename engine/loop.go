@@ -320,6 +320,12 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 		switch {
 		case !t.begun && errors.As(err, &conflict):
 			t, l.current = nil, before
+			if l.begun {
+				continue
+			}
+			if err := l.reopenView(ctx); err != nil {
+				return nil, err
+			}
 			continue
 		case err != nil || outcome != nil:
 			return outcome, err
@@ -330,6 +336,17 @@ func (l *loop) ticks(ctx context.Context, t *tickRun) (*journal.Outcome, error) 
 		t, conflicts = nil, 0
 	}
 	return nil, journal.TooManyConflicts(l.context)
+}
+
+// reopenView reads the context anew for a run that has not begun: it may have been pruned, and made
+// anew, since it was read.
+func (l *loop) reopenView(ctx context.Context) (err error) {
+	if l.view, err = store.OpenView(ctx, l.runner.Log, l.context); err != nil {
+		return err
+	}
+	l.declared = &declared.Schemas{View: l.view, Options: l.declared.Options}
+	l.fresh = true
+	return nil
 }
 
 // beginTick stages the append of the next tick: the initial messages of the run, and the plan.
