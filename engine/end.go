@@ -163,8 +163,8 @@ func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEven
 	}
 	asked := e.event.Tick - e.event.First + 1
 	var spent error
-	if limit > 0 {
-		spent = e.runner.replans.spent(e.runner.Ticks, asked, problem)
+	if asked < limit && !e.repeated {
+		spent = e.runner.replans.take(e.context, e.runner.Ticks, asked, problem)
 	}
 	if spent != nil {
 		limit, problem = 0, spent

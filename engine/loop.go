@@ -369,7 +369,6 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		}
 	}
 	number := l.tick + 1
-	l.runner.replans.count(l.context, number-l.first)
 	request, problem, err := solver{l}.nextSolution(ctx, number)
 	if err != nil {
 		return nil, err

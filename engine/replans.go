@@ -32,25 +32,27 @@ func (r *replans) nest(depth int) bool {
 func (r *replans) count(context string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if more := n - r.of[context]; more > 0 {
-		r.sum += more
-		r.of[context] = n
-	}
+	r.sum += n - r.of[context]
+	r.of[context] = n
 }
 
-// spent returns an error if no planner of the run may be asked again; nil if the planner that has
-// been asked some times is the only one, since the bound on its ticks is the same. ticks is
-// [Runner].Ticks, and problem, which may be nil, is what was wrong with the last plan.
-func (r *replans) spent(ticks, asked int, problem error) error {
+// take counts that the planner of a context is asked once more, after it was asked some times, or
+// returns an error if no planner of the run may be: one that alone is asked again has the bound on
+// its own ticks. ticks is [Runner].Ticks, and problem, which may be nil, is what was wrong with the
+// last plan.
+func (r *replans) take(context string, ticks, asked int, problem error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alone := r.sum < asked
-	if alone || r.sum+1 < positive(ticks, DefaultTicks) {
-		return nil
+	taken := r.of[context]
+	alone := r.sum == taken
+	if !alone && taken < asked && r.sum+1 >= positive(ticks, DefaultTicks) {
+		bound := fmt.Errorf("the planners of the run and of its delegates have been asked again %d times in all: the setting ticks allows no more", r.sum)
+		if problem != nil {
+			bound = fmt.Errorf("%w; the last time: %s", bound, problem)
+		}
+		return bound
 	}
-	bound := fmt.Errorf("the planners of the run and of its delegates have been asked again %d times in all: the setting ticks allows no more", r.sum)
-	if problem != nil {
-		bound = fmt.Errorf("%w; the last time: %s", bound, problem)
-	}
-	return bound
+	r.sum += max(0, asked-taken)
+	r.of[context] = max(taken, asked)
+	return nil
 }
