@@ -171,21 +171,76 @@ type Inbox struct {
 // ReadInbox reads what waits for a person in all contexts, the one that was appended to last first.
 func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
 	in := &Inbox{}
-	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
-		if err != nil {
-			return nil, err
-		}
-		switch err := in.read(ctx, log, info); {
-		case errors.As(err, new(*journal.DamagedError)):
-			in.Damaged = errors.Join(in.Damaged, err)
-		case err != nil:
-			return nil, err
-		}
+	waiting, _, err := ListHeld(ctx, log)
+	for i := 0; i < len(waiting) && err == nil; i++ {
+		err = in.Add(ctx, log, waiting[i])
 	}
-	return in, nil
+	return in, err
 }
 
-// read adds what waits in one context, unless the call that made it for its delegate has ended.
+// ListHeld lists the contexts in which decisions wait for a person, the one that was appended to
+// last first, and counts the decisions.
+func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInfo, n int, err error) {
+	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		waiting = append(waiting, info)
+		n += info.Standing.Held
+	}
+	return waiting, n, nil
+}
+
+// ReadOldest reads the decisions that have waited the longest in some contexts: at least so many of
+// them. rest is the number of those in the contexts that it did not read: none waits for longer than
+// its context exists.
+func ReadOldest(ctx context.Context, log store.Reader, waiting []store.ContextInfo, most int) (in *Inbox, rest int, err error) {
+	in = &Inbox{}
+	var oldest []time.Time // of those that were read, sorted
+	waiting = slices.SortedFunc(slices.Values(waiting), func(a, b store.ContextInfo) int { return a.Created.Compare(b.Created) })
+	for i, info := range waiting {
+		if len(oldest) == most && oldest[most-1].Before(info.Created) {
+			for _, unread := range waiting[i:] {
+				rest += unread.Standing.Held
+			}
+			break
+		}
+		calls, plans := len(in.Calls), len(in.Plans)
+		if err := in.Add(ctx, log, info); err != nil {
+			return nil, 0, err
+		}
+		oldest = append(oldest, sinceOf(in.Calls[calls:], in.Plans[plans:])...)
+		slices.SortFunc(oldest, time.Time.Compare)
+		oldest = oldest[:min(len(oldest), most)]
+	}
+	return in, rest, nil
+}
+
+// sinceOf lists since when calls and plans wait.
+func sinceOf(calls []journal.Record, plans []journal.LazyPlan) (since []time.Time) {
+	add := func(text string) {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			since = append(since, at)
+		}
+	}
+	for _, r := range calls {
+		add(r.Hold.Since)
+	}
+	for _, p := range plans {
+		add(p.Since)
+	}
+	return since
+}
+
+// Add adds what waits in one context, unless the call that made it for its delegate has ended.
+func (in *Inbox) Add(ctx context.Context, log store.Reader, info store.ContextInfo) error {
+	err := in.read(ctx, log, info)
+	if errors.As(err, new(*journal.DamagedError)) {
+		in.Damaged, err = errors.Join(in.Damaged, err), nil
+	}
+	return err
+}
+
 func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextInfo) error {
 	c := journal.In(log, info.Context)
 	last, err := c.LastRun(ctx)
@@ -209,38 +264,18 @@ func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextI
 }
 
 // CountHeld returns how many decisions wait for a person in all contexts, and since when the oldest
-// does; the zero time for none. It reads the calls of few contexts: none waits for longer than its
-// context exists.
+// does; the zero time for none.
 func CountHeld(ctx context.Context, log store.Reader) (n int, oldest time.Time, err error) {
-	var waiting []store.ContextInfo
-	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
-		if err != nil {
-			return 0, oldest, err
-		}
-		n += info.Standing.Held
-		waiting = append(waiting, info)
+	waiting, n, err := ListHeld(ctx, log)
+	if err != nil {
+		return 0, oldest, err
 	}
-	slices.SortFunc(waiting, func(a, b store.ContextInfo) int { return a.Created.Compare(b.Created) })
-	for _, info := range waiting {
-		if !oldest.IsZero() && oldest.Before(info.Created) {
-			break
-		}
-		in := Inbox{}
-		if err := in.read(ctx, log, info); err != nil && !errors.As(err, new(*journal.DamagedError)) {
-			return 0, oldest, err
-		}
-		var since []string
-		for _, r := range in.Calls {
-			since = append(since, r.Hold.Since)
-		}
-		for _, p := range in.Plans {
-			since = append(since, p.Since)
-		}
-		for _, text := range since {
-			if at, err := time.Parse(time.RFC3339, text); err == nil && (oldest.IsZero() || at.Before(oldest)) {
-				oldest = at
-			}
-		}
+	in, _, err := ReadOldest(ctx, log, waiting, 1)
+	if err != nil {
+		return 0, oldest, err
+	}
+	if since := sinceOf(in.Calls, in.Plans); len(since) > 0 {
+		oldest = slices.MinFunc(since, time.Time.Compare)
 	}
 	return n, oldest, nil
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -21,9 +22,9 @@ func (s lists) listContexts(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
 		var infos []store.ContextInfo
-		for info, err := range s.log.Contexts(r.Context(), filter) {
+		for info, err := range s.log.Contexts(ctx, filter) {
 			if err != nil {
 				return nil, err
 			}
@@ -50,10 +51,10 @@ func (s lists) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if f.After = q.cursor(); q.err != nil {
 		return q.err
 	}
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
 		page := runPage{Runs: []history.Summary{}}
 		var last store.ContextMark
-		for info, err := range history.List(r.Context(), s.log, f, statuses) {
+		for info, err := range history.List(ctx, s.log, f, statuses) {
 			if err != nil {
 				return nil, err
 			}
@@ -73,8 +74,8 @@ func (s lists) countRuns(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	return s.respond(w, r, func() (any, error) {
-		all, err := history.Count(r.Context(), s.log, f)
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
+		all, err := history.Count(ctx, s.log, f)
 		counts, total := map[string]int64{}, int64(0)
 		for status, n := range all {
 			if len(statuses) == 0 || slices.Contains(statuses, status) {
@@ -88,25 +89,36 @@ func (s lists) countRuns(w http.ResponseWriter, r *http.Request) error {
 
 // getInbox lists what waits for a person in all contexts.
 func (s lists) getInbox(w http.ResponseWriter, r *http.Request) error {
-	return s.respondText(w, r, func() ([]byte, error) {
-		in, err := history.ReadInbox(r.Context(), s.log)
-		if err != nil {
-			return nil, err
+	held, err := s.waiting.Look(r.Context())
+	if err != nil {
+		return err
+	}
+	waiting, begun := held.Contexts, false
+	return s.respondInPieces(w, r, func(ctx context.Context) (text []byte, sent func() bool, err error) {
+		l, rest := list{begun: begun}, waiting
+		for ; len(rest) > 0 && len(l.text) < portion; rest = rest[1:] {
+			var in history.Inbox
+			if err := in.Add(ctx, s.log, rest[0]); err != nil {
+				return nil, nil, err
+			}
+			l.addWaiting(&in)
 		}
-		return approvals(in)
+		if text = l.text; len(rest) == 0 {
+			text = l.end()
+		}
+		more := len(rest) > 0
+		return text, func() bool { waiting, begun = rest, l.begun; return more }, nil
 	})
 }
 
-// approvals is the answer with what waits for a person.
-func approvals(in *history.Inbox) ([]byte, error) {
-	var all []any
+// addWaiting adds what waits for a person.
+func (l *list) addWaiting(in *history.Inbox) {
 	for _, plan := range in.Plans {
-		all = append(all, plan)
+		l.add(plan)
 	}
-	for _, call := range in.Calls {
-		all = append(all, call.Approval())
+	for i := range in.Calls {
+		l.add(in.Calls[i].Approval())
 	}
-	return listOf(all, func(v any) (any, error) { return v, nil })
 }
 
 // contextDetail is one context: its summary, and the outcome of its newest run.
@@ -118,15 +130,15 @@ type contextDetail struct {
 }
 
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
-	return s.respond(w, r, func() (any, error) { return s.contextDetail(r) })
+	return s.respond(w, r, func(ctx context.Context) (any, error) { return s.contextDetail(ctx, r.PathValue("context")) })
 }
 
-func (s *Server) contextDetail(r *http.Request) (any, error) {
-	info, err := s.log.Info(r.Context(), r.PathValue("context"))
+func (s *Server) contextDetail(ctx context.Context, name string) (any, error) {
+	info, err := s.log.Info(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := engine.ReadOutcome(r.Context(), s.log, info.Context)
+	outcome, err := engine.ReadOutcome(ctx, s.log, info.Context)
 	body := contextDetail{Summary: history.Summarize(info)}
 	var damaged *journal.DamagedError
 	switch {
@@ -155,15 +167,17 @@ func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
 		var in history.Inbox
-		if in.Plans, err = journal.In(s.log, name).Lazy(r.Context()); err != nil {
+		if in.Plans, err = journal.In(s.log, name).Lazy(ctx); err != nil {
 			return nil, err
 		}
-		if in.Calls, err = journal.In(s.log, name).Holds(r.Context()); err != nil {
+		if in.Calls, err = journal.In(s.log, name).Holds(ctx); err != nil {
 			return nil, err
 		}
-		return approvals(&in)
+		var l list
+		l.addWaiting(&in)
+		return l.end(), nil
 	})
 }
 

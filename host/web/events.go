@@ -129,7 +129,7 @@ func (st *stream) send(ctx context.Context) error {
 // sendPortion sends some of the new events. It holds none of them in memory while there is no room.
 func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	from := st.position
-	read := func() ([]byte, error) {
+	read := func(context.Context) ([]byte, error) {
 		st.position, st.unsent = from, []byte(st.preface)
 		more, err = st.read(ctx)
 		return st.unsent, err
@@ -137,7 +137,7 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 	var portion []byte
 	var leave func()
 	if st.begun { // no other answer is possible any more, so it waits without a limit
-		portion, leave, err = st.server.streaming.reserve(ctx, st.server.reading, read)
+		portion, leave, err = st.server.streaming.reserve(ctx, read)
 	} else {
 		portion, leave, err = st.server.reserve(ctx, st.server.streaming, read)
 	}
@@ -158,8 +158,8 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 
 // findPosition sets the position at which the client's events begin.
 func (st *stream) findPosition(ctx context.Context) (err error) {
-	st.server.reading <- struct{}{}
-	defer func() { <-st.server.reading }()
+	st.server.streaming.places <- struct{}{}
+	defer func() { <-st.server.streaming.places }()
 	info, err := st.server.log.Info(ctx, st.name)
 	if st.created = info.Created; err != nil || st.after == 0 {
 		return err

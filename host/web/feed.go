@@ -155,7 +155,7 @@ func (f *feed) await(ctx context.Context) (changed bool, err error) {
 func (f *feed) send(ctx context.Context, preface string) error {
 	var seen int64
 	var known feedState
-	read := func() ([]byte, error) {
+	read := func(context.Context) ([]byte, error) {
 		newest, _, err := store.Newest(ctx, f.server.log, store.JournalFilter{})
 		if err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func (f *feed) send(ctx context.Context, preface string) error {
 	var leave func()
 	var err error
 	if f.begun { // no other answer is possible any more, so it waits without a limit
-		piece, leave, err = f.server.streaming.reserve(ctx, f.server.reading, read)
+		piece, leave, err = f.server.streaming.reserve(ctx, read)
 	} else {
 		piece, leave, err = f.server.reserve(ctx, f.server.streaming, read)
 	}
@@ -196,11 +196,11 @@ func (f *feed) send(ctx context.Context, preface string) error {
 // changes returns the data of the events that the client lacks, and its state once it has them.
 func (f *feed) changes(ctx context.Context) (events []string, after feedState, err error) {
 	if after = f.known; f.inbox {
-		in, err := history.ReadInbox(ctx, f.server.log)
+		waiting, err := f.server.waiting.Look(ctx)
 		if err != nil {
 			return nil, after, err
 		}
-		if after.waiting = len(in.Calls) + len(in.Plans); after.waiting != f.known.waiting {
+		if after.waiting = waiting.Number; after.waiting != f.known.waiting {
 			events = append(events, string(store.EncodeJSON(inboxEvent{after.waiting})))
 		}
 		return events, after, nil

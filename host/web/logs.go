@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -40,9 +41,9 @@ func (s reading) getLogs(w http.ResponseWriter, r *http.Request) error {
 	if f.Context, err = s.existingContext(r); err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
 		page := linePage{Lines: []store.LogLine{}}
-		for line, err := range s.log.Logs(r.Context(), f) {
+		for line, err := range s.log.Logs(ctx, f) {
 			if err != nil {
 				return nil, err
 			}

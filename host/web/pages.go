@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -24,9 +25,14 @@ func newPages(s *Server, api http.Handler) *pages {
 	}
 	p := &pages{Server: s}
 	s.access.pages = map[string]bool{"": true, "login": true, "logout": true}
+	views := s.room.forViews()
 	p.page = page.New(page.Config{
 		Title: s.config.Title, Host: s.config.Host, Log: s.log, API: api, Ended: s.supervisor.Done(), Stuck: s.supervisor.Stuck,
 		Author: p.author, Explain: p.explain, Follow: p.follow, Recheck: p.recheck, NewName: newName,
+		Waiting: s.waiting,
+		Reserve: func(ctx context.Context, produce func(context.Context) ([]byte, error)) ([]byte, func(), error) {
+			return s.reserve(ctx, views, produce)
+		},
 	})
 	for _, route := range p.page.Routes() {
 		_, path, _ := strings.Cut(route.Pattern, " ")

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (s project) getPlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) { return checked.describe(file), nil })
+	return s.respond(w, r, func(context.Context) (any, error) { return checked.describe(file), nil })
 }
 
 // describe returns the answer about a plan.
@@ -194,7 +195,7 @@ func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func(context.Context) ([]byte, error) {
 		return listOf(problems, func(p plan.Problem) (any, error) { return p, nil })
 	})
 }
@@ -283,7 +284,7 @@ type activityAnswer struct {
 
 func (s project) listTools(w http.ResponseWriter, r *http.Request) error {
 	registry := s.config.Host.Generation().Registry()
-	return s.respondText(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func(context.Context) ([]byte, error) {
 		return listOf(registry.Names(), func(name string) (any, error) {
 			t := toolAnswer{Name: name, Schema: map[string]any{}}
 			if tool, ok := registry.Tool(name); ok {
@@ -352,7 +353,7 @@ func (s project) postCall(w http.ResponseWriter, r *http.Request) error {
 	} else if answer.Result, err = resultOf(result); err != nil {
 		answer = callAnswer{Status: "failed", Error: failureBody(err)}
 	}
-	return s.respond(w, r, func() (any, error) { return answer, nil })
+	return s.respond(w, r, func(context.Context) (any, error) { return answer, nil })
 }
 
 // resultOf returns the value of a result, or the message that it is.
@@ -404,11 +405,11 @@ type scriptAnswer struct {
 // since calls ran it, or the one that is loaded.
 func (s project) getCode(w http.ResponseWriter, r *http.Request) error {
 	digest, name := r.PathValue("generation"), r.PathValue("path")
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
 		var scripts []store.Script
 		if g := s.config.Host.Generation(); g.Digest == digest {
 			scripts = g.Files()
-		} else if code, err := s.log.Code(r.Context(), digest); err == nil {
+		} else if code, err := s.log.Code(ctx, digest); err == nil {
 			scripts = code.Scripts
 		} else if errors.Is(err, store.ErrNoCode) {
 			return nil, &problem{status: http.StatusNotFound, code: "no-code", message: fmt.Sprintf("no scripts of generation %s are kept: a call's record has it as generation", quoted(digest))}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -43,23 +44,10 @@ func (s reading) getLog(w http.ResponseWriter, r *http.Request) error {
 		p.filter.At = head // the answer ends here, though the log goes on
 	}
 	p.over = head == 0
-	w.Header().Set("Content-Type", "application/json")
-	for more := true; more; {
-		var rest logPage
-		piece, leave, err := s.reserve(r.Context(), s.room, func() (text []byte, err error) {
-			text, rest, err = s.readLog(r, p)
-			return text, err
-		})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(piece)
-		if leave(); err != nil {
-			return err
-		}
-		p, more = rest, !rest.over
-	}
-	return nil
+	return s.respondInPieces(w, r, func(context.Context) (text []byte, sent func() (more bool), err error) {
+		text, rest, err := s.readLog(r, p)
+		return text, func() bool { p = rest; return !p.over }, err
+	})
 }
 
 // readLog returns the text of a portion of a log, and the rest. No read of the log is open while
@@ -120,8 +108,8 @@ func (s reading) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
-		records, err := journal.In(s.log, name).CurrentRecords(r.Context(), at)
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
+		records, err := journal.In(s.log, name).CurrentRecords(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -171,11 +159,11 @@ func (s reading) getValue(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	}
 	c := journal.In(s.log, r.PathValue("context"))
-	return s.respond(w, r, func() (value any, err error) {
+	return s.respond(w, r, func(ctx context.Context) (value any, err error) {
 		if expr == nil {
-			value, err = s.lookup().Values(r.Context(), r.PathValue("context"), at, instance)
+			value, err = s.lookup().Values(ctx, r.PathValue("context"), at, instance)
 		} else {
-			value, err = history.Get(r.Context(), c, expr, at, instance)
+			value, err = history.Get(ctx, c, expr, at, instance)
 		}
 		return toDepth(value, depth), err
 	})
@@ -189,7 +177,7 @@ func (s reading) getWhy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) {
-		return history.Explain(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
+		return history.Explain(ctx, journal.In(s.log, r.PathValue("context")), expr, at, instance)
 	})
 }

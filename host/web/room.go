@@ -15,22 +15,28 @@ import (
 // is in memory until its client has read it. Small pieces have room of their own, so that large
 // ones do not delay them.
 type answerRoom struct {
-	total int64 // bytes for large pieces, and again for small ones
-	large *semaphore.Weighted
-	small *semaphore.Weighted
+	total  int64 // bytes for large pieces, and again for small ones
+	large  *semaphore.Weighted
+	small  *semaphore.Weighted
+	places chan struct{} // bounds how many pieces are produced at once
 }
 
 // forStreams returns a room that shares the large pieces of another one and has small ones of its
 // own: streams are many, and other answers do not wait for them.
 func (o *answerRoom) forStreams() *answerRoom {
-	return &answerRoom{o.total, o.large, semaphore.NewWeighted(o.total)}
+	return &answerRoom{o.total, o.large, semaphore.NewWeighted(o.total), o.places}
+}
+
+// forViews returns the room for views of the page, which has places of its own.
+func (o *answerRoom) forViews() *answerRoom {
+	return &answerRoom{o.total, o.large, o.small, make(chan struct{}, readers)}
 }
 
 // smallPiece is the largest size of a small piece.
 const smallPiece = 2 * portion
 
 func newRoom(total int64) *answerRoom {
-	return &answerRoom{total, semaphore.NewWeighted(total), semaphore.NewWeighted(total)}
+	return &answerRoom{total, semaphore.NewWeighted(total), semaphore.NewWeighted(total), make(chan struct{}, readers)}
 }
 
 // of returns the room for a piece, and the part of it that the piece takes. A piece that is larger
@@ -42,10 +48,10 @@ func (o *answerRoom) of(size int) (*semaphore.Weighted, int64) {
 	return o.large, min(int64(size), o.total)
 }
 
-// reserve produces a piece of an answer and holds room for it until leave is called. While there is
-// no room, the piece is dropped and produced again later: produce may be called several times.
-// places bounds how many pieces are produced at once.
-func (o *answerRoom) reserve(ctx context.Context, places chan struct{}, produce func() ([]byte, error)) (piece []byte, leave func(), err error) {
+// reserve produces a piece of an answer and holds room for it until leave is called. What produce
+// reads of the log with its context takes room as it is read. While there is no room, the piece is
+// dropped and produced again later: produce may be called several times.
+func (o *answerRoom) reserve(ctx context.Context, produce func(context.Context) ([]byte, error)) (piece []byte, leave func(), err error) {
 	var reserved *semaphore.Weighted
 	var taken int64
 	drop := func() {
@@ -58,16 +64,31 @@ func (o *answerRoom) reserve(ctx context.Context, places chan struct{}, produce 
 		reserved, taken = nil, 0
 	}
 	for {
-		if piece, err = withPlace(ctx, places, produce); err != nil {
+		in := &intake{room: o}
+		if reserved == o.large {
+			in.taken = taken
+		}
+		piece, err = o.inPlace(context.WithValue(ctx, intakeKey{}, in), produce)
+		if reserved == o.large || in.taken == 0 {
+			taken = max(taken, in.taken)
+		} else {
 			drop()
-			return nil, nil, err
+			reserved, taken = o.large, in.taken
 		}
 		from, need := o.of(len(piece))
-		if reserved == from && need <= taken { // it still fits into the room that it has
+		switch {
+		case in.full:
+			from, need = o.large, o.total
+		case err != nil:
+			drop()
+			return nil, nil, err
+		case reserved == from && need <= taken: // it still fits into the room that it has
+			from.Release(taken - need)
+			taken = need
 			return piece, drop, nil
 		}
 		drop()
-		if from.TryAcquire(need) {
+		if !in.full && from.TryAcquire(need) {
 			reserved, taken = from, need
 			return piece, drop, nil
 		}
@@ -79,12 +100,12 @@ func (o *answerRoom) reserve(ctx context.Context, places chan struct{}, produce 
 	}
 }
 
-// withPlace calls do once there is a place.
-func withPlace(ctx context.Context, places chan struct{}, do func() ([]byte, error)) ([]byte, error) {
+// inPlace calls produce once there is a place.
+func (o *answerRoom) inPlace(ctx context.Context, produce func(context.Context) ([]byte, error)) ([]byte, error) {
 	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-		return do()
+	case o.places <- struct{}{}:
+		defer func() { <-o.places }()
+		return produce(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -94,9 +115,9 @@ func withPlace(ctx context.Context, places chan struct{}, do func() ([]byte, err
 var errNoRoom = &problem{status: http.StatusTooManyRequests, code: "full", message: "the answers that are being sent are too large together", retry: 5}
 
 // respond answers with a value that is read from the log, as JSON.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (any, error)) error {
-	return s.respondText(w, r, func() ([]byte, error) {
-		v, err := value()
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func(context.Context) (any, error)) error {
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
+		v, err := value(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +126,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (a
 }
 
 // respondText answers with JSON that is read from the log.
-func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
+func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce func(context.Context) ([]byte, error)) error {
 	text, leave, err := s.reserve(r.Context(), s.room, produce)
 	if err != nil {
 		return err
@@ -114,16 +135,35 @@ func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce fun
 	return writeJSON(w, http.StatusOK, text)
 }
 
+// respondInPieces answers with JSON in pieces, each of which is in memory only while it is sent. next
+// produces one, and returns what is to be done once it was sent, which reports whether there is
+// another.
+func (s *Server) respondInPieces(w http.ResponseWriter, r *http.Request, next func(context.Context) (piece []byte, sent func() (more bool), err error)) error {
+	w.Header().Set("Content-Type", "application/json")
+	for more := true; more; {
+		var sent func() bool
+		piece, leave, err := s.reserve(r.Context(), s.room, func(ctx context.Context) (piece []byte, err error) {
+			piece, sent, err = next(ctx)
+			return piece, err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(piece)
+		if leave(); err != nil {
+			return err
+		}
+		more = sent()
+	}
+	return nil
+}
+
 // reserve is [answerRoom.reserve] for an answer that has not begun: it gives up after some time.
-func (s *Server) reserve(ctx context.Context, from *answerRoom, produce func() ([]byte, error)) ([]byte, func(), error) {
+func (s *Server) reserve(ctx context.Context, from *answerRoom, produce func(context.Context) ([]byte, error)) ([]byte, func(), error) {
 	within, cancel := context.WithTimeoutCause(ctx, s.timeouts.room, errNoRoom)
 	defer cancel()
-	piece, leave, err := from.reserve(within, s.reading, func() ([]byte, error) {
-		piece, err := produce()
-		if err == nil {
-			err = ctx.Err()
-		}
-		return piece, err
+	piece, leave, err := from.reserve(within, func(within context.Context) ([]byte, error) {
+		return produce(context.WithValue(ctx, intakeKey{}, within.Value(intakeKey{})))
 	})
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = errNoRoom

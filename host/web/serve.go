@@ -13,6 +13,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/supervise"
+	"obelus/host/web/internal/lookup"
 )
 
 // Bounds of connections.
@@ -39,7 +40,7 @@ func New(config Config) *Server {
 	}
 	s := &Server{
 		config: config, access: newAccess(&config), logger: config.Logger, timeouts: defaultClientTimeouts,
-		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
+		room:   newRoom(config.Answers),
 		trials: semaphore.NewWeighted(int64(cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns))),
 	}
 	s.streaming = s.room.forStreams()
@@ -50,7 +51,8 @@ func New(config Config) *Server {
 		NoResume: config.NoResume, Poll: config.poll, Rest: config.rest, Logger: config.Logger, Observe: s.metrics.call, Spent: s.metrics.spent, Watch: s.written.publish, Ended: s.ended,
 		Skipped: s.metrics.skip,
 	})
-	s.log = s.supervisor.Log()
+	s.log = countedLog{s.supervisor.Log()}
+	s.waiting = &lookup.Waiting{Log: s.log}
 	var routes http.Handler
 	pages := newPages(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		routes.ServeHTTP(&response{ResponseWriter: w, controller: http.NewResponseController(w), timeout: s.timeouts.write}, r)

@@ -11,6 +11,7 @@ import (
 	"obelus/host"
 	"obelus/host/supervise"
 	"obelus/host/trace"
+	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
 
@@ -83,11 +84,11 @@ type Server struct {
 	access     *access
 	trials     *semaphore.Weighted // places for work that is no run
 	supervisor *supervise.Supervisor
-	bodies     atomic.Int64  // bytes of the bodies being worked on, and of the values made of them
-	streams    atomic.Int64  // clients that follow a context
-	reading    chan struct{} // places for answers that are read from the log
-	room       *answerRoom   // for answers that are being sent
-	streaming  *answerRoom   // the same for streams
+	bodies     atomic.Int64    // bytes of the bodies being worked on, and of the values made of them
+	streams    atomic.Int64    // clients that follow a context
+	room       *answerRoom     // for answers that are being sent
+	streaming  *answerRoom     // the same for streams
+	waiting    *lookup.Waiting // for decisions
 	metrics    *metrics
 	written    writing         // by models at this moment
 	exporter   *trace.Exporter // of runs; nil for none

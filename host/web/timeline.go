@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,8 +34,8 @@ func (s timeline) getGraph(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	}
 	name := r.PathValue("context")
-	return s.respond(w, r, func() (any, error) {
-		rounds, err := s.lookup().Rounds(r.Context(), name, at)
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
+		rounds, err := s.lookup().Rounds(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
@@ -71,9 +72,9 @@ func (s timeline) getTicks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
 		var l list
-		for entry, err := range s.log.Journal(r.Context(), store.JournalFilter{Context: name, Event: journal.EventPlan}) {
+		for entry, err := range s.log.Journal(ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {
 			if err != nil {
 				return nil, err
 			}
@@ -106,8 +107,8 @@ func (s timeline) getKinds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
-		kinds, err := s.lookup().Kinds(r.Context(), name, at)
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
+		kinds, err := s.lookup().Kinds(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
@@ -143,9 +144,9 @@ func (s timeline) getSteps(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
 		page := stepPage{Steps: []step{}}
-		for e, err := range s.log.Journal(r.Context(), store.JournalFilter{Context: name, After: after}) {
+		for e, err := range s.log.Journal(ctx, store.JournalFilter{Context: name, After: after}) {
 			if err != nil {
 				return nil, err
 			}
@@ -171,8 +172,8 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 		return wrong("say of which call: ?call=1.2")
 	}
 	name := r.PathValue("context")
-	return s.respond(w, r, func() (any, error) {
-		rounds, err := s.lookup().Rounds(r.Context(), name, 0)
+	return s.respond(w, r, func(ctx context.Context) (any, error) {
+		rounds, err := s.lookup().Rounds(ctx, name, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +184,7 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 		if last.Refused != nil {
 			return nil, last.Refused
 		}
-		calls, err := history.Downstream(r.Context(), journal.In(s.log, name), last.Plan, last.Calls, call)
+		calls, err := history.Downstream(ctx, journal.In(s.log, name), last.Plan, last.Calls, call)
 		return downstreamAnswer{Call: call, Calls: calls}, err
 	})
 }
@@ -205,7 +206,7 @@ func (s timeline) getPrompt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) { return p, nil })
+	return s.respond(w, r, func(context.Context) (any, error) { return p, nil })
 }
 
 func (s timeline) getDiff(w http.ResponseWriter, r *http.Request) error {
@@ -228,8 +229,8 @@ func (s timeline) getDiff(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return s.respondText(w, r, func() ([]byte, error) {
-		changes, err := history.Diff(r.Context(), s.log, a, b)
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
+		changes, err := history.Diff(ctx, s.log, a, b)
 		if err != nil {
 			return nil, err
 		}
@@ -245,8 +246,8 @@ func (s timeline) getChildren(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	}
 	name := r.PathValue("context")
-	return s.respondText(w, r, func() ([]byte, error) {
-		children, err := s.lookup().Children(r.Context(), name, limit)
+	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
+		children, err := s.lookup().Children(ctx, name, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +293,7 @@ func (s timeline) postReplay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respond(w, r, func() (any, error) {
+	return s.respond(w, r, func(context.Context) (any, error) {
 		return replayAnswer{
 			Calls: replayed.Calls, Context: name, Same: len(replayed.Differences) == 0,
 			Differences: append([]replay.Difference{}, replayed.Differences...),

@@ -3,11 +3,14 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 
+	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -61,18 +64,27 @@ func (p *Page) inbox(r *http.Request) (*content, error) {
 
 func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	ctx := r.Context()
-	in, err := history.ReadInbox(ctx, p.config.Log)
+	waiting, err := p.config.Waiting.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	most, tool := mostHeld, r.URL.Query().Get("tool")
+	if tool != "" { // any of them may be of the tool
+		most = math.MaxInt
+	}
+	in, rest, err := history.ReadOldest(ctx, p.config.Log, waiting.Contexts, most)
 	if err != nil {
 		return nil, err
 	}
 	author := p.config.Author(r)
-	v := &inboxView{Tool: r.URL.Query().Get("tool"), Decides: author.Role >= host.MayDecide, Name: claimedName(r)}
+	v := &inboxView{Tool: tool, More: rest, Decides: author.Role >= host.MayDecide, Name: claimedName(r)}
 	if author.Signed {
 		v.By = author.Name
 	}
 	if in.Damaged != nil {
 		v.Damaged = in.Damaged.Error()
 	}
+	definitions := definitions{reader: p.read}
 	slices.SortStableFunc(in.Calls, func(a, b journal.Record) int { return strings.Compare(sinceOf(a), sinceOf(b)) })
 	for _, record := range in.Calls {
 		if !slices.Contains(v.Tools, record.Tool) {
@@ -83,7 +95,7 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 		case len(v.Calls) == mostHeld:
 			v.More++
 		default:
-			held, err := p.read.heldCallOf(ctx, record, p.callerOf(r))
+			held, err := definitions.heldCallOf(ctx, record, p.callerOf(r))
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +117,7 @@ func sinceOf(r journal.Record) string {
 	return r.Hold.Since
 }
 
-func (l reader) heldCallOf(ctx context.Context, record journal.Record, c caller) (heldCall, error) {
+func (l *definitions) heldCallOf(ctx context.Context, record journal.Record, c caller) (heldCall, error) {
 	held := heldCall{Record: record, ID: "held-" + record.Context + "-" + record.Call}
 	held.Approve = equivalentOf(c, record.Context, "approve", record.Call, "approve", record.Call)
 	held.Reject = equivalentOf(c, record.Context, "reject", record.Call, "reject", record.Call, "--reason", "…")
@@ -126,7 +138,7 @@ func (l reader) heldCallOf(ctx context.Context, record journal.Record, c caller)
 }
 
 // argumentFields returns the inputs for the arguments of a held call, as it is held.
-func (l reader) argumentFields(ctx context.Context, record journal.Record) ([]field, error) {
+func (l *definitions) argumentFields(ctx context.Context, record journal.Record) ([]field, error) {
 	var schema any
 	if tool, ok := l.toolOf(ctx, record); ok {
 		schema = tool.Schema
@@ -135,19 +147,33 @@ func (l reader) argumentFields(ctx context.Context, record journal.Record) ([]fi
 	return withUnknown(fieldsOf(schema, any(arguments)), arguments), nil
 }
 
+// definitions finds the definitions of calls' tools. It keeps what it read of the newest context.
+type definitions struct {
+	reader
+	context string
+	rounds  []engine.Round
+}
+
 // toolOf returns the definition of a call's tool, from its plan or from the scripts.
-func (l reader) toolOf(ctx context.Context, record journal.Record) (*plan.Tool, bool) {
-	rounds, err := l.Rounds(ctx, record.Context, 0)
-	if err == nil {
-		for _, round := range rounds {
-			if round.Tick == record.Tick && record.Position >= 1 && record.Position <= len(round.Plan.Calls) {
-				if tool := round.Plan.Calls[record.Position-1].Definition; tool != nil {
-					return tool, true
-				}
+func (l *definitions) toolOf(ctx context.Context, record journal.Record) (*plan.Tool, bool) {
+	if l.context != record.Context {
+		l.context = record.Context
+		l.rounds, _ = l.Rounds(ctx, record.Context, 0) // of a run that can't be read the scripts know
+	}
+	for _, round := range l.rounds {
+		if round.Tick == record.Tick && record.Position >= 1 && record.Position <= len(round.Plan.Calls) {
+			if tool := round.Plan.Calls[record.Position-1].Definition; tool != nil {
+				return tool, true
 			}
 		}
 	}
 	return l.Host.Generation().Registry().Tool(record.Tool)
+}
+
+// inboxMark tells states of the inbox apart, without reading the calls.
+func (p *Page) inboxMark(r *http.Request) (string, error) {
+	waiting, err := p.config.Waiting.Look(r.Context())
+	return fmt.Sprint(waiting.Version, p.config.Host.Generation().Number, p.config.Host.LastReload().Err), err
 }
 
 // addCorrections adds to an approval the arguments that a form has with other values than the call.
@@ -156,7 +182,7 @@ func (p *Page) addCorrections(r *http.Request, name string, body map[string]any)
 	if err != nil || record.Hold == nil {
 		return err
 	}
-	fields, err := p.read.argumentFields(r.Context(), record)
+	fields, err := (&definitions{reader: p.read}).argumentFields(r.Context(), record)
 	if err != nil {
 		return err
 	}

@@ -34,17 +34,19 @@ type stream struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	make  func(*http.Request) (*content, error)
-	known *rendered // the view as the browser has it; nil for unknown
-	seen  int64     // the position of the log up to which it has it
-	ended time.Time // when the newest look ended
-	busy  bool      // a list may be behind
+	mark  func(*http.Request) (string, error) // of the state that the view shows; nil for none
+	known *rendered                           // the view as the browser has it; nil for unknown
+	seen  int64                               // the position of the log up to which it has it
+	ended time.Time                           // when the newest look ended
+	busy  bool                                // a list may be behind
 	took  time.Duration
 
+	marked   string          // the mark of the newest look
 	reloaded <-chan struct{} // closed when scripts are loaded after the newest look
 }
 
 // stream sends the changes of a view, from the position that the browser has seen.
-func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Request) (*content, error)) error {
+func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Request) (*content, error), mark func(*http.Request) (string, error)) error {
 	leave, err := p.config.Follow()
 	if err != nil {
 		return err
@@ -59,7 +61,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, make func(*http.Re
 		case <-ctx.Done():
 		}
 	}()
-	s := &stream{page: p, w: w, r: r.WithContext(ctx), make: make, busy: true}
+	s := &stream{page: p, w: w, r: r.WithContext(ctx), make: make, mark: mark, busy: true}
 	had := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("seen"))
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -112,6 +114,16 @@ func (s *stream) look(had string) error {
 	if err != nil {
 		return err
 	}
+	if s.mark != nil {
+		had := s.marked
+		if s.marked, err = s.mark(s.r); err != nil {
+			return err
+		}
+		if s.known != nil && s.marked == had {
+			s.seen, s.ended = newest.N, time.Now()
+			return nil
+		}
+	}
 	v, err := s.page.renderPieces(s.r, s.make)
 	if err != nil {
 		return err
@@ -133,29 +145,31 @@ func (s *stream) look(had string) error {
 }
 
 // renderPieces renders a view with the pieces of its frame.
-func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error)) (*rendered, error) {
-	leave, err := p.enter(r.Context())
+func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error)) (v *rendered, err error) {
+	_, leave, err := p.config.Reserve(r.Context(), func(ctx context.Context) ([]byte, error) {
+		r := r.WithContext(ctx)
+		c, err := make(r)
+		if err != nil {
+			return nil, err
+		}
+		if c.Still {
+			return nil, errStill
+		}
+		if v, err = p.render(r, c); err != nil {
+			return nil, err
+		}
+		f, err := p.frame(r, c)
+		if err != nil {
+			return nil, err
+		}
+		v.text = nil // the pieces are enough
+		return nil, p.addFramePieces(r, v, f)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	c, err := make(r)
-	if err != nil {
-		return nil, err
-	}
-	if c.Still {
-		return nil, errStill
-	}
-	v, err := p.render(r, c)
-	if err != nil {
-		return nil, err
-	}
-	f, err := p.frame(r, c)
-	if err != nil {
-		return nil, err
-	}
-	v.text = nil // the pieces are enough
-	return v, p.addFramePieces(r, v, f)
+	leave()
+	return v, nil
 }
 
 // addFramePieces adds the pieces of the frame to the view's pieces.

@@ -49,6 +49,13 @@ type Config struct {
 	// Follow takes a place for a stream, or returns an error if there are too many.
 	Follow func() (leave func(), err error)
 
+	// Waiting knows where decisions wait.
+	Waiting *lookup.Waiting
+
+	// Reserve produces the text of a view, with a context for what is read of the log, and holds room
+	// for it until leave is called. It may call produce several times, until there is room.
+	Reserve func(ctx context.Context, produce func(context.Context) ([]byte, error)) (text []byte, leave func(), err error)
+
 	// Ended is closed when the server ends.
 	Ended <-chan struct{}
 }
@@ -66,7 +73,6 @@ type Page struct {
 	config Config
 	read   reader
 	assets map[string]asset
-	places chan struct{} // of views that are made
 
 	figures *lookup.Figures
 }
@@ -76,7 +82,7 @@ func New(config Config) *Page {
 	runs := &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}
 	return &Page{
 		config: config, read: reader{runs, config.Stuck}, figures: &lookup.Figures{Log: config.Log},
-		places: make(chan struct{}, mostViews), assets: readAssets(),
+		assets: readAssets(),
 	}
 }
 
@@ -100,7 +106,7 @@ func (p *Page) Routes() []Route {
 		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},
 		{"POST /runs/{context}/{act}", host.MayRun, p.postAct},
 		{"GET /diff", host.MayRead, p.view(p.diff)},
-		{"GET /inbox", host.MayRead, p.view(p.inbox)},
+		{"GET /inbox", host.MayRead, p.marked(p.inbox, p.inboxMark)},
 		{"GET /plans", host.MayRead, p.view(starts.plans)},
 		{"GET /plans/{file...}", host.MayRead, p.view(starts.start)},
 		{"POST /plans/{file...}", host.MayRun, starts.postStart},
@@ -140,20 +146,16 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 
 // view returns the handler of a page. A browser's EventSource gets it as a stream.
 func (p *Page) view(make func(*http.Request) (*content, error)) func(http.ResponseWriter, *http.Request) error {
+	return p.marked(make, nil)
+}
+
+// marked is view for one that need not be made again while its mark is the same.
+func (p *Page) marked(make func(*http.Request) (*content, error), mark func(*http.Request) (string, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if wantsStream(r) {
-			return p.stream(w, r, make)
+			return p.stream(w, r, make, mark)
 		}
-		leave, err := p.enter(r.Context())
-		if err != nil {
-			return err
-		}
-		defer leave()
-		c, err := make(r)
-		if err != nil {
-			return p.Fail(w, r, err)
-		}
-		return p.send(w, r, c)
+		return p.answer(w, r, make)
 	}
 }
 
@@ -168,62 +170,60 @@ func slowView(p *Page, make func(*http.Request) (*content, error)) func(http.Res
 		if err != nil {
 			return p.Fail(w, r, err)
 		}
-		leave, err := p.enter(r.Context())
-		if err != nil {
-			return err
-		}
-		defer leave()
 		return p.send(w, r, c)
 	}
 }
 
-// mostViews bounds how many views are made at once.
-const mostViews = 4
-
-// enter waits for a place among those who make views.
-func (p *Page) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case p.places <- struct{}{}:
-		return func() { <-p.places }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// send answers with a view that is made.
+func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
+	return p.answer(w, r, func(*http.Request) (*content, error) { return c, nil })
 }
 
-// send renders a view in its frame.
-func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
-	body, err := p.render(r, c)
+// answer makes a view, and answers with it in its frame.
+func (p *Page) answer(w http.ResponseWriter, r *http.Request, make func(*http.Request) (*content, error)) error {
+	status := 0
+	text, leave, err := p.config.Reserve(r.Context(), func(ctx context.Context) ([]byte, error) {
+		r := r.WithContext(ctx)
+		c, err := make(r)
+		if err != nil {
+			return nil, err
+		}
+		status = c.Status
+		return p.renderWhole(r, c)
+	})
 	if err != nil {
 		return p.Fail(w, r, err)
+	}
+	defer leave()
+	return writePage(w, status, text)
+}
+
+// renderWhole renders a view in its frame.
+func (p *Page) renderWhole(r *http.Request, c *content) ([]byte, error) {
+	body, err := p.render(r, c)
+	if err != nil {
+		return nil, err
 	}
 	f, err := p.frame(r, c)
 	if err == nil {
 		err = p.addFramePieces(r, body, f)
 	}
 	if err != nil {
-		return p.Fail(w, r, err)
+		return nil, err
 	}
 	f.Body, f.Seen = body.whole(), body.digest()
 	text, err := execute(p.template(r), "frame", f)
-	if err != nil {
-		return p.Fail(w, r, err)
-	}
-	return writePage(w, c.Status, unmarked(text))
+	return unmarked(text), err
 }
 
 // frame returns the frame of a view.
 func (p *Page) frame(r *http.Request, c *content) (*frame, error) {
-	held := 0
-	for info, err := range p.config.Log.Contexts(r.Context(), store.ContextFilter{Held: true}) {
-		if err != nil {
-			return nil, err
-		}
-		if held += info.Standing.Held; held > mostBadge {
-			break
-		}
+	waiting, err := p.config.Waiting.Look(r.Context())
+	if err != nil {
+		return nil, err
 	}
 	return &frame{
-		content: *c, Project: p.config.Title, Held: min(held, mostBadge),
+		content: *c, Project: p.config.Title, Held: min(waiting.Number, mostBadge),
 		Broken: p.config.Host.LastReload().Err != nil, Author: p.config.Author(r), Assets: p.assets,
 	}, nil
 }
