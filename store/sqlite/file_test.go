@@ -681,6 +681,42 @@ func TestWAL_Longer(t *testing.T) {
 	}
 }
 
+// TestWAL_CutAfterLongRead: a read that goes on for long makes the write-ahead log longer than it
+// may be; the appends after it make it short again, while the log stays open.
+func TestWAL_CutAfterLongRead(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	size := func() int64 {
+		info, err := os.Stat(l.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	big := written("†s", strings.Repeat("x", 4<<20))
+	add(t, l, big)
+	reader := plain(t, l.path)
+	if err := reader.script("BEGIN; SELECT count(*) FROM messages"); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		add(t, l, big)
+	}
+	if err := reader.rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if size() <= longestWAL {
+		t.Fatalf("the write-ahead log has %d bytes: no read was in the way", size())
+	}
+	add(t, l, written("†s", "x")) // after it the write-ahead log can be begun anew
+	add(t, l, written("†s", "x"))
+	if size() > longestWAL {
+		t.Errorf("the write-ahead log has %d bytes, and may have %d", size(), longestWAL)
+	}
+	if n := seqs(t, l, "c"); n != 9 {
+		t.Errorf("%d messages", n)
+	}
+}
+
 // writeAheadLogs tells how many pages the write-ahead log has at first, and after
 // many rows.
 func writeAheadLogs(t *testing.T, synchronous string) (first, last int64) {

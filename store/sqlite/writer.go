@@ -46,8 +46,13 @@ type writer struct {
 }
 
 // writing has the settings of the writer's connection: it does not wait for locks by itself, and
-// has a larger cache, since it writes the same pages again and again.
-var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000"}
+// has a larger cache, since it writes the same pages again and again. A write-ahead log that a long
+// read or a large append has made longer than longestWAL is cut to that when it is begun anew.
+var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", longestWAL)}
+
+// longestWAL is a length in bytes: four times what writingLonger lets the write-ahead log have, so
+// that its file is cut, and grows again, only after an exception.
+const longestWAL = 16 << 20
 
 // Flushing the write-ahead log takes longer while its file grows than when it is overwritten. If
 // every commit flushes it, a writer begins with frequent checkpoints (writingShort), after which
