@@ -77,7 +77,7 @@ func (c *conn) version(list []migration) (int, error) {
 }
 
 func checkVersion(have, ours int) error {
-	if have <= ours {
+	if have >= 0 && have <= ours {
 		return nil
 	}
 	return &problem{ErrNewer, fmt.Sprintf("was made by a newer obelus: its schema is version %d, this obelus knows up to version %d; use the newer obelus", have, ours)}

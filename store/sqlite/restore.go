@@ -14,57 +14,68 @@ import (
 	"obelus/store"
 )
 
-// ErrNotEmpty: the log that a copy is to replace holds contexts.
-var ErrNotEmpty = store.NewError(store.Refused, "the log is not empty")
+// Reasons why a copy is restored only if Restore is told to replace, for errors.Is.
+var (
+	// ErrNotEmpty: the log that a copy is to replace holds contexts.
+	ErrNotEmpty = store.NewError(store.Refused, "the log is not empty")
+	// ErrEmptyCopy: the copy holds no contexts.
+	ErrEmptyCopy = store.NewError(store.Refused, "the copy is empty")
+)
 
 // Restore puts a copy of a log, as [Log.Backup] makes it, in the place of the log in a file. The
 // copy is only read, and is checked, and brought up to date if an older obelus made it, before
-// anything else changes. The log that was in the file is moved aside with all that it holds:
-// Restore returns its new name, or "" if there was none.
+// anything else changes. The log that was in the file is moved aside with all that it holds.
 //
 // It is refused while another process has that log open ([ErrLocked]), and, unless replace is set,
-// if that log holds contexts ([ErrNotEmpty]) or is damaged. A file that is no log of obelus is
-// never moved ([ErrNotOurs]).
-func Restore(ctx context.Context, from, path string, replace bool) (aside string, err error) {
+// if that log holds contexts ([ErrNotEmpty]) or is damaged, or the copy holds none ([ErrEmptyCopy]).
+// A file that is no log of obelus is never moved, and a copy that has other tables, indexes, views
+// or triggers than a log of its version, or impossible numbers, is never restored ([ErrNotOurs]).
+func Restore(ctx context.Context, from, path string, replace bool) (restored Restored, err error) {
 	if err := cmp.Or(CheckPath(from), CheckPath(path)); err != nil {
-		return "", err
+		return restored, err
 	}
 	source, err := filepath.Abs(from)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", from, err)
+		return restored, fmt.Errorf("%s: %w", from, err)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return restored, fmt.Errorf("%s: %w", path, err)
 	}
 	if sameFile(source, absolute) {
-		return "", explain(from, &problem{ErrNotOurs, "is the log itself, and no copy of it"})
+		return restored, explain(from, &problem{ErrNotOurs, "is the log itself, and no copy of it"})
 	}
 	if err := os.MkdirAll(filepath.Dir(absolute), 0o777); err != nil {
-		return "", err
+		return restored, err
 	}
 	removeDrafts(absolute)
 	draft := draftName(absolute, self())
 	defer removeWithCompanions(draft)
-	if err := copyFile(ctx, source, draft); err != nil {
+	held, err := copyFile(ctx, source, draft)
+	if err != nil {
 		if err = explain(from, err); errors.Is(err, ErrDamaged) {
 			err = explain(from, &problem{ErrDamaged, "is damaged: restore an older copy, or save what can be read with sqlite3's .recover"})
 		}
-		return "", err
+		return restored, err
+	}
+	if held.Contexts == 0 && !replace {
+		return restored, explain(from, errEmptyCopy)
 	}
 	switch _, err := os.Lstat(absolute); {
 	case err == nil:
 		if err := checkReplaceable(ctx, absolute, replace); err != nil {
-			return "", explain(path, err)
+			return restored, explain(path, err)
 		}
-		if aside, err = moveAside(absolute); err != nil {
-			return "", err
+		if held.Aside, err = moveAside(absolute); err != nil {
+			return restored, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
+		return restored, err
 	}
-	return aside, explain(path, place(draft, absolute))
+	return held, explain(path, place(draft, absolute))
 }
+
+var errEmptyCopy = &problem{ErrEmptyCopy, "is empty: it holds no contexts; if it was copied by hand, what it held was perhaps in the -wal beside it, which was left behind: copy both, or have obelus backup make a copy, which is whole"}
 
 func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
@@ -81,15 +92,16 @@ func removeWithCompanions(path string) {
 	}
 }
 
-// copyFile copies a log to a new file, without its leases, and checks the copy.
-func copyFile(ctx context.Context, path, draft string) error {
+// copyFile copies a log to a new file, without its leases, and checks the copy. It returns what that
+// holds.
+func copyFile(ctx context.Context, path, draft string) (held Restored, err error) {
 	o, err := Options{ReadOnly: true}.complete()
 	if err != nil {
-		return err
+		return held, err
 	}
 	release, err := enter(path, o)
 	if err != nil {
-		return err
+		return held, err
 	}
 	readers := newPool(path, o, release)
 	from, done, err := readers.alone()
@@ -98,10 +110,16 @@ func copyFile(ctx context.Context, path, draft string) error {
 		done()
 	}
 	readers.close()
-	if err != nil {
-		return err
+	if err == nil {
+		err = checkObjects(ctx, draft, o)
 	}
-	return clearLeases(ctx, draft)
+	if err == nil {
+		err = clearLeases(ctx, draft)
+	}
+	if err != nil {
+		return held, err
+	}
+	return readContents(ctx, draft, o)
 }
 
 // checkReplaceable returns an error if the log in a file can't be moved aside. A log that can be is
