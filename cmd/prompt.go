@@ -164,7 +164,7 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	default:
 		a.term.Infof("%s", note)
 	}
-	return a.term.Line(human.PrintableText(strings.Join(parts, "\n\n")))
+	return a.term.Line(human.PrintableLines(strings.Join(parts, "\n\n")))
 }
 
 // answerTexts returns the answers for a person, with what each was asked beyond the first request.

@@ -29,7 +29,7 @@ func (a *app) printValue(v any) error {
 		return a.term.Value(v)
 	}
 	if a.term.OutTTY {
-		text = human.PrintableText(text)
+		text = human.PrintableLines(text)
 	}
 	return a.term.Line(strings.TrimSuffix(text, "\n"))
 }

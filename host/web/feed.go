@@ -98,13 +98,14 @@ func (f *feed) run(request context.Context) error {
 	}()
 	preface := ": changes of all contexts\n\n"
 	for {
+		reloaded := f.server.config.Host.NextReload() // perhaps without the token of the request
 		if err := f.send(request, preface); err != nil {
 			return err
 		}
 		if ctx.Err() != nil { // these were the last
 			return nil
 		}
-		changed, err := f.await(ctx)
+		changed, err := f.await(ctx, reloaded)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -120,14 +121,13 @@ func (f *feed) run(request context.Context) error {
 
 // await waits until the journal has grown, and then until more changes are gathered, or until rows
 // that may have been behind are to be read again. It reports false after a time without changes.
-func (f *feed) await(ctx context.Context) (changed bool, err error) {
+func (f *feed) await(ctx context.Context, reloaded <-chan struct{}) (changed bool, err error) {
 	limit := keepAlive
 	if f.busy {
 		limit = settleTime
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reloaded := f.server.config.Host.NextReload() // perhaps without the token of the request
 	go func() {
 		select {
 		case <-reloaded:

@@ -127,8 +127,7 @@ func printable(arg any) any {
 	case []byte:
 		return human.PrintableLines(string(text))
 	}
-	switch reflect.ValueOf(arg).Kind() {
-	case reflect.Bool, reflect.Float64, reflect.Int, reflect.Int64, reflect.Uint8:
+	if v := reflect.ValueOf(arg); v.Kind() == reflect.Bool || v.CanInt() || v.CanUint() || v.CanFloat() {
 		return arg
 	}
 	return human.PrintableLines(fmt.Sprint(arg))

@@ -55,10 +55,19 @@ func TestPages_CommandsAreQuoted(t *testing.T) {
 		if files, err := os.ReadDir(work); err != nil || len(files) > 0 {
 			t.Fatalf("%s has made %v, %v", line, files, err)
 		}
-		if given, err := os.ReadFile(words); err != nil || len(given) == 0 {
+		given, err := os.ReadFile(words)
+		if err != nil || len(given) == 0 {
 			t.Errorf("%s starts nothing: %v", line, err)
 		} else if strings.Contains(string(given), key) {
 			withKey++
+		}
+		behind := false
+		for _, word := range strings.Split(string(given), "\x00") {
+			behind = behind || word == "--"
+			isValue := strings.Contains(string(given), "-c\x00"+word+"\x00")
+			if (strings.HasPrefix(word, "-x") || strings.HasPrefix(word, "-input")) && !behind && !isValue {
+				t.Errorf("%s: %s is taken for a flag", line, word)
+			}
 		}
 		_ = os.Remove(words)
 	}
@@ -68,12 +77,15 @@ func TestPages_CommandsAreQuoted(t *testing.T) {
 		for i := range 150 {
 			members = append(members, fmt.Sprintf(`"m%d":%d`, i, i))
 		}
-		name := fmt.Sprintf("x%d", seed)
+		name := fmt.Sprintf("-x%d", seed)
 		s.api(http.MethodPost, "/v1/runs", `{"context":"`+name+`","plan":"plans/a.lua","input":{`+encode(key)+`:{`+strings.Join(members, ",")+`}}}`)
 		s.await(name, journal.RunWaiting)
-		path := "/runs/" + name
+		paths := []string{"/diff?a=" + name + "&a_at=1&b=" + name, "/runs/" + name + "/rerun?from=1.1", "/runs/" + name + "?tab=state&why=" + url.QueryEscape("-input.later")}
 		for _, query := range []string{"?tab=state&open=all", "?tab=state", "?tab=calls&sel=1.1", "?sel=1.2", "?sel=1.3", "?tab=log", "?tab=state&why=" + url.QueryEscape("†input["+encode(key)+"]")} {
-			for e := range elements(s.get(path + query).doc) {
+			paths = append(paths, "/runs/"+name+query)
+		}
+		for _, path := range paths {
+			for e := range elements(s.get(path).doc) {
 				if text := strings.TrimSpace(textOf(e)); (e.Data == "code" || e.Data == "pre") && (strings.HasPrefix(text, "obelus ") || strings.HasPrefix(text, "curl ")) {
 					paste(text, key)
 				}

@@ -73,7 +73,7 @@ func (p *Page) diff(r *http.Request) (*content, error) {
 	}
 	v.More = max(0, len(changes)-mostChanges)
 	v.Rows = rowsOfChanges(changes[:len(changes)-v.More])
-	v.Command = commandOf("diff", momentWord(v.A, v.AtA), momentWord(v.B, v.AtB))
+	v.Command = commandWith([]string{"diff"}, momentWord(v.A, v.AtA), momentWord(v.B, v.AtB))
 	if err := p.addCallChanges(r, &v); err != nil {
 		return nil, err
 	}

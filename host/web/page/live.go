@@ -184,7 +184,11 @@ func (p *Page) addFramePieces(r *http.Request, v *rendered, f *frame) error {
 	return nil
 }
 
+// write sends a text, if the request would still be answered.
 func (s *stream) write(text string) error {
+	if err := s.page.config.Recheck(s.r); err != nil {
+		return err
+	}
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}

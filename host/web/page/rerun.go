@@ -104,7 +104,7 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if v.Name == "" {
 		v.Name = p.read.freeName(r, name)
 	}
-	v.Commands = []string{commandOf("fork", "-c", name, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
+	v.Commands = []string{commandWith([]string{"fork", "-c", name}, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
 	c := p.callerOf(r)
 	v.Curls = []string{
 		c.curl(act{http.MethodPost, contextPath(name, "fork"), map[string]any{"context": v.Name}}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"obelus/engine/history"
 	"obelus/engine/journal"
@@ -122,12 +123,18 @@ func (l reader) whyOf(ctx context.Context, v address) (*whyView, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &whyView{Why: *why, Ref: v.Ref, Command: commandOf("why", v.Ref, "-c", v.Context)}
+	out := &whyView{Why: *why, Ref: v.Ref}
+	flags := []string{"-c", v.Context}
 	if v.At > 0 {
-		out.Command += " --at " + number(v.At)
+		flags = append(flags, "--at", number(v.At))
 	}
 	if v.Inside != "" {
-		out.Command += " " + commandOf("--instance", v.Inside)[len("obelus "):]
+		flags = append(flags, "--instance", v.Inside)
+	}
+	if strings.HasPrefix(v.Ref, "-") {
+		out.Command = commandWith(append([]string{"why"}, flags...), v.Ref)
+	} else {
+		out.Command = commandOf(append([]string{"why", v.Ref}, flags...)...)
 	}
 	path, err := store.ParsePath(store.Dagger + v.Ref)
 	if err != nil {

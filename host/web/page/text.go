@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,6 +107,14 @@ func containsFold(text, part string) bool {
 // commandOf returns a command line that can be pasted into a shell.
 func commandOf(words ...string) string {
 	return visible.Command(append([]string{"obelus"}, words...)...)
+}
+
+// commandWith is commandOf for arguments at the end, which may look like flags.
+func commandWith(words []string, arguments ...string) string {
+	if slices.ContainsFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "-") }) {
+		words = append(words, "--")
+	}
+	return commandOf(append(words, arguments...)...)
 }
 
 // usageText describes the usage of a model; empty for none.

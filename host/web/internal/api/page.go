@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"obelus/engine/visible"
 )
 
 //go:embed page.html
@@ -186,13 +188,13 @@ func curl(r *Route, base string) string {
 	case r.Method == http.MethodPost && r.Example == "":
 		b.WriteString(" -d '{}'")
 	case r.Method == http.MethodPost:
-		fmt.Fprintf(&b, " -d '%s'", r.Example)
+		b.WriteString(" -d " + visible.Word(r.Example))
 	case r.Method != http.MethodGet:
 		b.WriteString(" -X " + r.Method)
 	}
 	url := base + path
 	if r.Method == http.MethodGet && r.Example != "" {
-		url = "'" + url + r.Example + "'"
+		url = visible.Word(url + r.Example)
 	}
 	for _, a := range r.Operation.Answers {
 		if a.Type == "text/event-stream" {
