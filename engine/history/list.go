@@ -191,9 +191,9 @@ func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInf
 	return waiting, n, nil
 }
 
-// ReadOldest reads the decisions that have waited the longest in some contexts: at least so many of
-// them. rest is the number of those in the contexts that it did not read: none waits for longer than
-// its context exists.
+// ReadOldest reads the decisions that have waited the longest in some contexts: at least so many,
+// if there are. rest is the number of those in the contexts that it did not read: none waits for
+// longer than its context exists.
 func ReadOldest(ctx context.Context, log store.Reader, waiting []store.ContextInfo, most int) (in *Inbox, rest int, err error) {
 	in = &Inbox{}
 	var oldest []time.Time // of those that were read, sorted

@@ -8,9 +8,10 @@ import (
 	"obelus/store"
 )
 
-// intake takes room for what is read of the log for one piece of an answer, so that no more is read
-// at once for all clients together than there is room for. A piece for which there is no room now is
-// given up, and begins anew when it can have the whole room. It is for one goroutine at a time.
+// intake takes room for what is read of the log for one piece of an answer, so that no more is
+// read at once for all clients together than there is room for. A piece for which there is no room
+// now is given up, and begins anew when it can have the whole room. It is for one goroutine at a
+// time.
 type intake struct {
 	room  *answerRoom
 	read  int64           // bytes so far

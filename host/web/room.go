@@ -135,9 +135,9 @@ func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce fun
 	return writeJSON(w, http.StatusOK, text)
 }
 
-// respondInPieces answers with JSON in pieces, each of which is in memory only while it is sent. next
-// produces one, and returns what is to be done once it was sent, which reports whether there is
-// another.
+// respondInPieces answers with JSON in pieces, each of which is in memory only while it is sent.
+// next produces one, and returns what is to be done once it was sent, which reports whether there
+// is another.
 func (s *Server) respondInPieces(w http.ResponseWriter, r *http.Request, next func(context.Context) (piece []byte, sent func() (more bool), err error)) error {
 	w.Header().Set("Content-Type", "application/json")
 	for more := true; more; {

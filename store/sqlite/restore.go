@@ -27,7 +27,7 @@ var (
 // anything else changes. The log that was in the file is moved aside with all that it holds.
 //
 // It is refused while another process has that log open ([ErrLocked]), and, unless replace is set,
-// if that log holds contexts ([ErrNotEmpty]) or is damaged, or the copy holds none ([ErrEmptyCopy]).
+// if that log holds contexts ([ErrNotEmpty]) or is damaged, or the copy is empty ([ErrEmptyCopy]).
 // A file that is no log of obelus is never moved, and a copy that has other tables, indexes, views
 // or triggers than a log of its version, or impossible numbers, is never restored ([ErrNotOurs]).
 func Restore(ctx context.Context, from, path string, replace bool) (restored Restored, err error) {
@@ -92,8 +92,8 @@ func removeWithCompanions(path string) {
 	}
 }
 
-// copyFile copies a log to a new file, without its leases, and checks the copy. It returns what that
-// holds.
+// copyFile copies a log to a new file, without its leases, and checks the copy. It returns what
+// that holds.
 func copyFile(ctx context.Context, path, draft string) (held Restored, err error) {
 	o, err := Options{ReadOnly: true}.complete()
 	if err != nil {
