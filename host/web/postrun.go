@@ -312,12 +312,12 @@ func isClosed(c <-chan struct{}) bool {
 func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, outcome *journal.Outcome) error {
 	text := append(store.EncodeJSON(outcomeBody(outcome)), '\n')
 	if len(text) > smallPiece {
-		from, size := s.room.of(len(text))
-		if !from.TryAcquire(size) {
+		need := s.room.need(len(text))
+		if !need.tryAcquire() {
 			w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+outcome.Context)
 			return write(w, http.StatusAccepted, map[string]any{"context": outcome.Context, "status": outcome.Status})
 		}
-		defer from.Release(size)
+		defer need.release()
 	}
 	return writeJSON(w, http.StatusOK, text)
 }

@@ -39,64 +39,85 @@ func newRoom(total int64) *answerRoom {
 	return &answerRoom{total, semaphore.NewWeighted(total), semaphore.NewWeighted(total), make(chan struct{}, readers)}
 }
 
-// of returns the room for a piece, and the part of it that the piece takes. A piece that is larger
-// than the room is sent when there is no other.
-func (o *answerRoom) of(size int) (*semaphore.Weighted, int64) {
+// need returns the room that a piece takes. A piece that is larger than the room is sent when there
+// is no other.
+func (o *answerRoom) need(size int) reserved {
+	bytes := min(int64(size), o.total)
 	if size <= smallPiece {
-		return o.small, min(int64(size), o.total)
+		return reserved{room: o, small: bytes}
 	}
-	return o.large, min(int64(size), o.total)
+	return reserved{room: o, large: bytes}
+}
+
+// reserved is room that one answer holds.
+type reserved struct {
+	room         *answerRoom
+	small, large int64
+}
+
+// release gives it back.
+func (h reserved) release() {
+	h.room.small.Release(h.small)
+	h.room.large.Release(h.large)
+	if h.large > largeBody/4 { // there were several copies of it
+		host.ReturnMemory()
+	}
+}
+
+// covers reports whether it is enough for what another one holds.
+func (h reserved) covers(other reserved) bool {
+	return h.small >= other.small && h.large >= other.large
+}
+
+// tryAcquire takes it if it is free now.
+func (h reserved) tryAcquire() bool {
+	if !h.room.small.TryAcquire(h.small) {
+		return false
+	}
+	if h.room.large.TryAcquire(h.large) {
+		return true
+	}
+	h.room.small.Release(h.small)
+	return false
+}
+
+// acquire takes it once it is free. It is of small pieces, or of large ones.
+func (h reserved) acquire(ctx context.Context) error {
+	if h.small > 0 {
+		return h.room.small.Acquire(ctx, h.small)
+	}
+	return h.room.large.Acquire(ctx, h.large)
 }
 
 // reserve produces a piece of an answer and holds room for it until leave is called. What produce
 // reads of the log with its context takes room as it is read. While there is no room, the piece is
 // dropped and produced again later: produce may be called several times.
 func (o *answerRoom) reserve(ctx context.Context, produce func(context.Context) ([]byte, error)) (piece []byte, leave func(), err error) {
-	var reserved *semaphore.Weighted
-	var taken int64
-	drop := func() {
-		if reserved != nil {
-			reserved.Release(taken)
-		}
-		if taken > largeBody/4 { // there were several copies of it
-			host.ReturnMemory()
-		}
-		reserved, taken = nil, 0
-	}
+	held := reserved{room: o}
 	for {
-		in := &intake{room: o}
-		if reserved == o.large {
-			in.taken = taken
-		}
+		in := &intake{room: o, taken: held.large}
 		piece, err = o.inPlace(context.WithValue(ctx, intakeKey{}, in), produce)
-		if reserved == o.large || in.taken == 0 {
-			taken = max(taken, in.taken)
-		} else {
-			drop()
-			reserved, taken = o.large, in.taken
-		}
-		from, need := o.of(len(piece))
+		held.large = in.taken
+		need := o.need(len(piece))
 		switch {
 		case in.full:
-			from, need = o.large, o.total
+			need = reserved{room: o, large: o.total}
 		case err != nil:
-			drop()
+			held.release()
 			return nil, nil, err
-		case reserved == from && need <= taken: // it still fits into the room that it has
-			from.Release(taken - need)
-			taken = need
-			return piece, drop, nil
+		case held.covers(need):
+			reserved{o, held.small - need.small, held.large - need.large}.release()
+			return piece, need.release, nil
 		}
-		drop()
-		if !in.full && from.TryAcquire(need) {
-			reserved, taken = from, need
-			return piece, drop, nil
+		held.release()
+		if !in.full && need.tryAcquire() {
+			return piece, need.release, nil
 		}
 		piece = nil
-		if err := from.Acquire(ctx, need); err != nil {
+		if err := need.acquire(ctx); err != nil {
 			return nil, nil, err
 		}
-		reserved, taken = from, need
+		held = need
 	}
 }
 

@@ -209,15 +209,17 @@ func decoded(set map[string]json.RawMessage) (map[string]any, error) {
 
 // sendInbox answers with the inbox, and why a decision was not taken.
 func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, name, message string) error {
-	v, err := p.inboxOf(r)
-	if err != nil {
-		return p.Fail(w, r, err)
-	}
-	v.Refused, v.Of = message, name+" "+r.PostForm.Get("call")
-	for i := range v.Calls {
-		if c := &v.Calls[i]; c.Context == name && c.Call == r.PostForm.Get("call") {
-			refill(c.Fields, r.PostForm, message)
+	return p.answer(w, r, func(r *http.Request) (*content, error) {
+		v, err := p.inboxOf(r)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return p.send(w, r, &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v, Still: true, Status: status})
+		v.Refused, v.Of = message, name+" "+r.PostForm.Get("call")
+		for i := range v.Calls {
+			if c := &v.Calls[i]; c.Context == name && c.Call == r.PostForm.Get("call") {
+				refill(c.Fields, r.PostForm, message)
+			}
+		}
+		return &content{Title: "Inbox", Section: "inbox", Template: "inbox", Data: v, Still: true, Status: status}, nil
+	})
 }
