@@ -173,7 +173,10 @@ func (b *browser) await(expression string) {
 	ctx, cancel := context.WithTimeout(b.ctx, longest)
 	defer cancel()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](`Boolean(document.readyState === "complete" && (`+expression+`))`, chromedp.WithPollingTimeout(longest)))
+		// A poll of a page without scripts that goes to another one meanwhile may never end.
+		one, cancel := context.WithTimeout(ctx, longest/10)
+		_, err := chromedp.Run(one, chromedp.Poll[bool](`Boolean(document.readyState === "complete" && (`+expression+`))`, chromedp.WithPollingTimeout(longest)))
+		cancel()
 		if err == nil {
 			return
 		}
