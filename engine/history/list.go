@@ -108,22 +108,31 @@ func amongHeld(ctx context.Context, log store.Reader, f store.ContextFilter) (st
 		return f, nil
 	}
 	f.Held, f.Among = false, []string{}
+	err := eachHeld(ctx, log, func(_ store.ContextInfo, chain []string) { f.Among = append(f.Among, chain...) })
+	slices.Sort(f.Among)
+	f.Among = slices.Compact(f.Among)
+	return f, err
+}
+
+// eachHeld calls found for each context in which decisions wait for a person, with the contexts
+// whose calls wait for it.
+func eachHeld(ctx context.Context, log store.Reader, found func(info store.ContextInfo, chain []string)) error {
 	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
 		if err != nil {
-			return f, err
+			return err
 		}
 		if journal.RunStatus(info.Standing.Status).Finished() {
 			continue
 		}
 		chain, err := waitingChain(ctx, log, info)
 		if err != nil && !errors.As(err, new(*journal.DamagedError)) { // lists show what can't be read too
-			return f, err
+			return err
 		}
-		f.Among = append(f.Among, chain...)
+		if chain != nil {
+			found(info, chain)
+		}
 	}
-	slices.Sort(f.Among)
-	f.Among = slices.Compact(f.Among)
-	return f, nil
+	return nil
 }
 
 // waitingChain lists a context, whose run waits, and those whose calls wait for it, up to the root;
@@ -181,37 +190,40 @@ func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
 // ListHeld lists the contexts in which decisions wait for a person, the one that was appended to
 // last first, and counts the decisions.
 func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInfo, n int, err error) {
-	for info, err := range log.Contexts(ctx, store.ContextFilter{Held: true}) {
-		if err != nil {
-			return nil, 0, err
-		}
+	err = eachHeld(ctx, log, func(info store.ContextInfo, _ []string) {
 		waiting = append(waiting, info)
 		n += info.Standing.Held
-	}
-	return waiting, n, nil
+	})
+	return waiting, n, err
 }
 
-// ReadOldest reads the decisions that have waited the longest in some contexts: at least so many,
-// if there are. rest is the number of those in the contexts that it did not read: none waits for
-// longer than its context exists.
-func ReadOldest(ctx context.Context, log store.Reader, waiting []store.ContextInfo, most int) (in *Inbox, rest int, err error) {
+// ReadOldest reads the decisions of some contexts that have waited the longest, at least so many if
+// there are: about calls of a tool, or about all calls and plans if it is empty. Since none waits
+// for longer than its context exists, it need not read the youngest contexts; rest is the number of
+// decisions in those.
+func ReadOldest(ctx context.Context, log store.Reader, waiting []store.ContextInfo, atLeast int, tool string) (in *Inbox, rest int, err error) {
 	in = &Inbox{}
 	var oldest []time.Time // of those that were read, sorted
 	waiting = slices.SortedFunc(slices.Values(waiting), func(a, b store.ContextInfo) int { return a.Created.Compare(b.Created) })
 	for i, info := range waiting {
-		if len(oldest) == most && oldest[most-1].Before(info.Created) {
+		if len(oldest) == atLeast && oldest[atLeast-1].Before(info.Created) {
 			for _, unread := range waiting[i:] {
 				rest += unread.Standing.Held
 			}
 			break
 		}
-		calls, plans := len(in.Calls), len(in.Plans)
-		if err := in.Add(ctx, log, info); err != nil {
+		var here Inbox
+		if err := here.Add(ctx, log, info); err != nil {
 			return nil, 0, err
 		}
-		oldest = append(oldest, sinceOf(in.Calls[calls:], in.Plans[plans:])...)
+		if tool != "" {
+			here.Plans = nil
+			here.Calls = slices.DeleteFunc(here.Calls, func(r journal.Record) bool { return r.Tool != tool })
+		}
+		in.Calls, in.Plans, in.Damaged = append(in.Calls, here.Calls...), append(in.Plans, here.Plans...), errors.Join(in.Damaged, here.Damaged)
+		oldest = append(oldest, sinceOf(here.Calls, here.Plans)...)
 		slices.SortFunc(oldest, time.Time.Compare)
-		oldest = oldest[:min(len(oldest), most)]
+		oldest = oldest[:min(len(oldest), atLeast)]
 	}
 	return in, rest, nil
 }
@@ -235,8 +247,12 @@ func sinceOf(calls []journal.Record, plans []journal.LazyPlan) (since []time.Tim
 // Add adds what waits in one context, unless the call that made it for its delegate has ended.
 func (in *Inbox) Add(ctx context.Context, log store.Reader, info store.ContextInfo) error {
 	err := in.read(ctx, log, info)
-	if errors.As(err, new(*journal.DamagedError)) {
-		in.Damaged, err = errors.Join(in.Damaged, err), nil
+	switch {
+	case errors.As(err, new(*journal.DamagedError)):
+		in.Damaged = errors.Join(in.Damaged, err)
+		return nil
+	case errors.Is(err, store.ErrNoContext): // it was pruned meanwhile
+		return nil
 	}
 	return err
 }
@@ -263,19 +279,14 @@ func (in *Inbox) read(ctx context.Context, log store.Reader, info store.ContextI
 	return err
 }
 
-// CountHeld returns how many decisions wait for a person in all contexts, and since when the oldest
-// does; the zero time for none.
-func CountHeld(ctx context.Context, log store.Reader) (n int, oldest time.Time, err error) {
-	waiting, n, err := ListHeld(ctx, log)
+// OldestHeld returns since when the oldest decision of some contexts waits; the zero time for none.
+func OldestHeld(ctx context.Context, log store.Reader, waiting []store.ContextInfo) (oldest time.Time, err error) {
+	in, _, err := ReadOldest(ctx, log, waiting, 1, "")
 	if err != nil {
-		return 0, oldest, err
-	}
-	in, _, err := ReadOldest(ctx, log, waiting, 1)
-	if err != nil {
-		return 0, oldest, err
+		return oldest, err
 	}
 	if since := sinceOf(in.Calls, in.Plans); len(since) > 0 {
 		oldest = slices.MinFunc(since, time.Time.Compare)
 	}
-	return n, oldest, nil
+	return oldest, nil
 }

@@ -10,55 +10,52 @@ import (
 
 // intake takes room for what is read of the log for one piece of an answer, so that no more is
 // read at once for all clients together than there is room for. A piece for which there is no room
-// now is given up, and begins anew when it can have the whole room. It is for one goroutine at a
-// time.
+// now is given up, and begins anew once it can have more. It is for one goroutine at a time.
 type intake struct {
-	room  *answerRoom
-	read  int64           // bytes so far
-	taken int64           // of the room for large pieces
-	whole map[string]bool // contexts that count as a whole
-	full  bool            // the piece was given up
+	room    *answerRoom
+	read    int64  // bytes so far
+	taken   int64  // of the room for large pieces
+	lacked  int64  // how much there was no room for; 0 if the piece was not given up
+	context string // the newest of which all entries are read
 }
 
 // intakeKey is the key of a context's intake.
 type intakeKey struct{}
 
-// add counts bytes that are read. It gives [errNoRoom] where there is no room for them now.
+// add counts bytes that were read. It gives [errNoRoom] where there is no room for them now.
 func (in *intake) add(bytes int64) error {
 	in.read += bytes
-	if in.read <= max(in.taken, smallPiece) || in.taken == in.room.total {
+	return in.take(in.read)
+}
+
+// take takes room for so many bytes in all.
+func (in *intake) take(bytes int64) error {
+	wanted := min(bytes, in.room.total)
+	switch {
+	case in.lacked > 0:
+		return errNoRoom
+	case wanted <= max(in.taken, smallPiece):
 		return nil
-	}
-	wanted := min(in.read, in.room.total)
-	if in.full || !in.room.large.TryAcquire(wanted-in.taken) {
-		in.full = true
+	case !in.room.large.TryAcquire(wanted - in.taken):
+		in.lacked = wanted
 		return errNoRoom
 	}
 	in.taken = wanted
 	return nil
 }
 
-// addWhole counts the size of a context of which all is read: an entry may be large, and is in
-// memory before it can be counted.
-func (in *intake) addWhole(ctx context.Context, log store.Reader, name string) error {
-	if in.whole[name] {
+// expect takes room for a context of which all entries of the journal are to be read: they hold
+// what its messages do, and a large one is in memory before it is counted.
+func (in *intake) expect(ctx context.Context, log store.Reader, name string) error {
+	if in.context == name {
 		return nil
 	}
 	info, err := log.Info(ctx, name)
 	if err != nil {
 		return err
 	}
-	size := info.Bytes
-	for _, shared := range info.Shares {
-		if origin, err := log.Info(ctx, shared); err == nil {
-			size += origin.Bytes
-		}
-	}
-	if in.whole == nil {
-		in.whole = map[string]bool{}
-	}
-	in.whole[name] = true
-	return in.add(size)
+	in.context = name
+	return in.take(min(info.Bytes, in.room.total/2)) // so that others stay possible beside it
 }
 
 // countedLog is a log that counts what is read of it with the context of a piece of an answer.
@@ -69,30 +66,21 @@ func (l countedLog) Touching(ctx context.Context, q store.Query) iter.Seq2[store
 }
 
 func (l countedLog) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
-	return whole(ctx, l.Log, f.Context, l.Log.Messages(ctx, f))
+	return counted(ctx, l.Log.Messages(ctx, f), func(m *store.Message) int64 { return sizeOf(m.Data.Value) + sizeOf(m.Schema) })
 }
 
 func (l countedLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
-	all := l.Log.Journal(ctx, f)
-	if f.Context == "" || f.Event != "" || f.Call != "" || f.After > 0 || f.Newest {
-		return counted(ctx, all, func(e store.Entry) int64 { return int64(len(e.Data)) })
-	}
-	return whole(ctx, l.Log, f.Context, all)
-}
-
-// whole counts the context that an iterator reads.
-func whole[T any](ctx context.Context, log store.Reader, name string, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	entries := counted(ctx, l.Log.Journal(ctx, f), func(e store.Entry) int64 { return int64(len(e.Data)) })
 	in, ok := ctx.Value(intakeKey{}).(*intake)
-	if !ok {
-		return all
+	if !ok || f.Context == "" || f.Event != "" || f.Call != "" || f.After > 0 || f.Newest {
+		return entries
 	}
-	return func(yield func(T, error) bool) {
-		if err := in.addWhole(ctx, log, name); err != nil && !errors.Is(err, store.ErrNoContext) {
-			var none T
-			yield(none, err)
+	return func(yield func(store.Entry, error) bool) {
+		if err := in.expect(ctx, l.Log, f.Context); err != nil && !errors.Is(err, store.ErrNoContext) {
+			yield(store.Entry{}, err)
 			return
 		}
-		all(yield)
+		entries(yield)
 	}
 }
 

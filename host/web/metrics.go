@@ -12,7 +12,6 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host/schedule"
@@ -69,7 +68,20 @@ func newMetrics(s *Server) *metrics {
 // held returns how many decisions wait for a person, and for how many seconds the oldest does; NaN
 // where the log can't be read.
 func (s *Server) held() (n, age float64) {
-	count, oldest, err := history.CountHeld(context.Background(), s.log)
+	var count int
+	var oldest time.Time
+	_, leave, err := s.reserve(context.Background(), s.room, func(ctx context.Context) ([]byte, error) {
+		held, err := s.waiting.Look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		count = held.Number
+		oldest, err = s.waiting.Oldest(ctx)
+		return nil, err
+	})
+	if err == nil {
+		leave()
+	}
 	switch {
 	case err != nil:
 		return math.NaN(), math.NaN()

@@ -30,7 +30,10 @@ func newPages(s *Server, api http.Handler) *pages {
 		Title: s.config.Title, Host: s.config.Host, Log: s.log, API: api, Ended: s.supervisor.Done(), Stuck: s.supervisor.Stuck,
 		Author: p.author, Explain: p.explain, Follow: p.follow, Recheck: p.recheck, NewName: newName,
 		Waiting: s.waiting,
-		Reserve: func(ctx context.Context, produce func(context.Context) ([]byte, error)) ([]byte, func(), error) {
+		Reserve: func(ctx context.Context, begun bool, produce func(context.Context) ([]byte, error)) ([]byte, func(), error) {
+			if begun {
+				return views.reserve(ctx, produce)
+			}
 			return s.reserve(ctx, views, produce)
 		},
 	})

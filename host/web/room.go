@@ -91,42 +91,47 @@ func (h reserved) acquire(ctx context.Context) error {
 
 // reserve produces a piece of an answer and holds room for it until leave is called. What produce
 // reads of the log with its context takes room as it is read. While there is no room, the piece is
-// dropped and produced again later: produce may be called several times.
+// dropped and produced again later: produce may be called several times. A piece that is produced
+// for another one takes room as a part of that.
 func (o *answerRoom) reserve(ctx context.Context, produce func(context.Context) ([]byte, error)) (piece []byte, leave func(), err error) {
-	held := reserved{room: o}
+	if _, isPart := ctx.Value(intakeKey{}).(*intake); isPart {
+		piece, err = produce(ctx)
+		return piece, func() {}, err
+	}
+	taken := reserved{room: o}
+	defer func() { taken.release() }()
 	for {
-		in := &intake{room: o, taken: held.large}
-		piece, err = o.inPlace(context.WithValue(ctx, intakeKey{}, in), produce)
-		held.large = in.taken
+		in := &intake{room: o, taken: taken.large}
+		piece, err = o.inPlace(ctx, in, &taken, produce)
 		need := o.need(len(piece))
 		switch {
-		case in.full:
-			need = reserved{room: o, large: o.total}
+		case in.lacked > 0:
+			need = reserved{room: o, large: min(2*in.lacked, o.total)}
 		case err != nil:
-			held.release()
 			return nil, nil, err
-		case held.covers(need):
-			reserved{o, held.small - need.small, held.large - need.large}.release()
+		case taken.covers(need):
+			taken = reserved{o, taken.small - need.small, taken.large - need.large}
 			return piece, need.release, nil
 		}
-		held.release()
-		if !in.full && need.tryAcquire() {
+		taken.release()
+		taken = reserved{room: o}
+		if in.lacked == 0 && need.tryAcquire() {
 			return piece, need.release, nil
 		}
 		piece = nil
 		if err := need.acquire(ctx); err != nil {
 			return nil, nil, err
 		}
-		held = need
+		taken = need
 	}
 }
 
-// inPlace calls produce once there is a place.
-func (o *answerRoom) inPlace(ctx context.Context, produce func(context.Context) ([]byte, error)) ([]byte, error) {
+// inPlace calls produce once there is a place, and adds to what is taken what its intake takes.
+func (o *answerRoom) inPlace(ctx context.Context, in *intake, taken *reserved, produce func(context.Context) ([]byte, error)) ([]byte, error) {
 	select {
 	case o.places <- struct{}{}:
-		defer func() { <-o.places }()
-		return produce(ctx)
+		defer func() { taken.large = in.taken; <-o.places }()
+		return produce(context.WithValue(ctx, intakeKey{}, in))
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -156,27 +161,36 @@ func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce fun
 	return writeJSON(w, http.StatusOK, text)
 }
 
-// respondInPieces answers with JSON in pieces, each of which is in memory only while it is sent.
-// next produces one, and returns what is to be done once it was sent, which reports whether there
-// is another.
-func (s *Server) respondInPieces(w http.ResponseWriter, r *http.Request, next func(context.Context) (piece []byte, sent func() (more bool), err error)) error {
+// nextPiece produces the next piece of an answer, perhaps several times. sent is called once it was
+// sent, and reports whether there is another.
+type nextPiece func(ctx context.Context) (piece []byte, sent func() (more bool), err error)
+
+// respondInPieces answers with JSON of which each piece is in memory only while it is sent.
+func (s *Server) respondInPieces(w http.ResponseWriter, r *http.Request, next nextPiece) error {
 	w.Header().Set("Content-Type", "application/json")
 	for more := true; more; {
-		var sent func() bool
-		piece, leave, err := s.reserve(r.Context(), s.room, func(ctx context.Context) (piece []byte, err error) {
-			piece, sent, err = next(ctx)
-			return piece, err
-		})
-		if err != nil {
+		var err error
+		if more, err = s.sendNext(w, r, next); err != nil {
 			return err
 		}
-		_, err = w.Write(piece)
-		if leave(); err != nil {
-			return err
-		}
-		more = sent()
 	}
 	return nil
+}
+
+func (s *Server) sendNext(w http.ResponseWriter, r *http.Request, next nextPiece) (more bool, err error) {
+	var sent func() bool
+	piece, leave, err := s.reserve(r.Context(), s.room, func(ctx context.Context) (piece []byte, err error) {
+		piece, sent, err = next(ctx)
+		return piece, err
+	})
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if _, err := w.Write(piece); err != nil {
+		return false, err
+	}
+	return sent(), nil
 }
 
 // reserve is [answerRoom.reserve] for an answer that has not begun: it gives up after some time.

@@ -77,7 +77,10 @@ func (c *conn) version(list []migration) (int, error) {
 }
 
 func checkVersion(have, ours int) error {
-	if have >= 0 && have <= ours {
+	if have < 0 {
+		return &problem{ErrNotOurs, fmt.Sprintf("has the schema version %d, which no log of obelus has", have)}
+	}
+	if have <= ours {
 		return nil
 	}
 	return &problem{ErrNewer, fmt.Sprintf("was made by a newer obelus: its schema is version %d, this obelus knows up to version %d; use the newer obelus", have, ours)}

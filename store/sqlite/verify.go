@@ -24,10 +24,20 @@ func (c *conn) objects(ctx context.Context) (map[object]string, error) {
 		WHERE NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4'))`
 	found := map[object]string{}
 	err := c.each(ctx, all, nil, func(row []driver.Value) (bool, error) {
-		found[object{text(row[0]), text(row[1])}] = text(row[2])
+		found[object{text(row[0]), text(row[1])}] = withoutComments(text(row[2]))
 		return true, nil
 	})
 	return found, err
+}
+
+// withoutComments returns the SQL of a log without what may have been worded otherwise.
+func withoutComments(sql string) string {
+	var words []string
+	for line := range strings.Lines(sql) {
+		code, _, _ := strings.Cut(line, "--")
+		words = append(words, strings.Fields(code)...)
+	}
+	return strings.Join(words, " ")
 }
 
 // newObjects returns the schema that some migrations lead to.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ type inboxView struct {
 	Plans   []lazyPlan
 	Tools   []string // for the filter
 	Tool    string
-	More    int // calls that are not shown
+	More    int // decisions that are not shown
 	Damaged string
 	Decides bool   // the author may decide
 	By      string // name of the author, if a token says it
@@ -68,11 +67,8 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	if err != nil {
 		return nil, err
 	}
-	most, tool := mostHeld, r.URL.Query().Get("tool")
-	if tool != "" { // any of them may be of the tool
-		most = math.MaxInt
-	}
-	in, rest, err := history.ReadOldest(ctx, p.config.Log, waiting.Contexts, most)
+	tool := r.URL.Query().Get("tool")
+	in, rest, err := history.ReadOldest(ctx, p.config.Log, waiting.Contexts, mostHeld, tool)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +80,10 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	if in.Damaged != nil {
 		v.Damaged = in.Damaged.Error()
 	}
-	definitions := definitions{reader: p.read}
+	definitions := definitions{p.read, map[string][]engine.Round{}}
+	if rest > 0 || tool != "" { // what was not read may be of any
+		v.Tools = p.config.Host.Generation().Registry().Names()
+	}
 	slices.SortStableFunc(in.Calls, func(a, b journal.Record) int { return strings.Compare(sinceOf(a), sinceOf(b)) })
 	for _, record := range in.Calls {
 		if !slices.Contains(v.Tools, record.Tool) {
@@ -147,20 +146,20 @@ func (l *definitions) argumentFields(ctx context.Context, record journal.Record)
 	return withUnknown(fieldsOf(schema, any(arguments)), arguments), nil
 }
 
-// definitions finds the definitions of calls' tools. It keeps what it read of the newest context.
+// definitions finds the definitions of calls' tools. It keeps the runs that it read.
 type definitions struct {
 	reader
-	context string
-	rounds  []engine.Round
+	runs map[string][]engine.Round // by context
 }
 
 // toolOf returns the definition of a call's tool, from its plan or from the scripts.
 func (l *definitions) toolOf(ctx context.Context, record journal.Record) (*plan.Tool, bool) {
-	if l.context != record.Context {
-		l.context = record.Context
-		l.rounds, _ = l.Rounds(ctx, record.Context, 0) // of a run that can't be read the scripts know
+	rounds, known := l.runs[record.Context]
+	if !known {
+		rounds, _ = l.Rounds(ctx, record.Context, 0) // of a run that can't be read the scripts know
+		l.runs[record.Context] = rounds
 	}
-	for _, round := range l.rounds {
+	for _, round := range rounds {
 		if round.Tick == record.Tick && record.Position >= 1 && record.Position <= len(round.Plan.Calls) {
 			if tool := round.Plan.Calls[record.Position-1].Definition; tool != nil {
 				return tool, true
@@ -182,7 +181,7 @@ func (p *Page) addCorrections(r *http.Request, name string, body map[string]any)
 	if err != nil || record.Hold == nil {
 		return err
 	}
-	fields, err := (&definitions{reader: p.read}).argumentFields(r.Context(), record)
+	fields, err := (&definitions{p.read, map[string][]engine.Round{}}).argumentFields(r.Context(), record)
 	if err != nil {
 		return err
 	}

@@ -108,23 +108,22 @@ func (s *stream) look(had string) error {
 	if err := s.page.config.Recheck(s.r); err != nil {
 		return err
 	}
-	begun := time.Now()
 	s.reloaded = s.page.config.Host.NextReload()
 	newest, _, err := store.Newest(s.r.Context(), s.page.config.Log, store.JournalFilter{})
 	if err != nil {
 		return err
 	}
 	if s.mark != nil {
-		had := s.marked
+		before := s.marked
 		if s.marked, err = s.mark(s.r); err != nil {
 			return err
 		}
-		if s.known != nil && s.marked == had {
+		if s.known != nil && s.marked == before {
 			s.seen, s.ended = newest.N, time.Now()
 			return nil
 		}
 	}
-	v, err := s.page.renderPieces(s.r, s.make)
+	v, took, err := s.page.renderPieces(s.r, s.make, s.known != nil)
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func (s *stream) look(had string) error {
 	}
 	changes, any := v.since(s.known)
 	s.known, s.seen, s.ended = v, newest.N, time.Now()
-	s.took = s.ended.Sub(begun)
+	s.took = took
 	if !any {
 		if first {
 			return s.write(fmt.Sprintf("id: %s\nevent: begun\ndata: {}\n\n", v.digest()))
@@ -144,9 +143,12 @@ func (s *stream) look(had string) error {
 	return s.write(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", v.digest(), encode(changes)))
 }
 
-// renderPieces renders a view with the pieces of its frame.
-func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error)) (v *rendered, err error) {
-	_, leave, err := p.config.Reserve(r.Context(), func(ctx context.Context) ([]byte, error) {
+// renderPieces renders a view with the pieces of its frame, and returns how long that took. It waits
+// for room for as long as it takes if the answer has begun.
+func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error), begun bool) (v *rendered, took time.Duration, err error) {
+	_, leave, err := p.config.Reserve(r.Context(), begun, func(ctx context.Context) ([]byte, error) {
+		start := time.Now()
+		defer func() { took = time.Since(start) }()
 		r := r.WithContext(ctx)
 		c, err := make(r)
 		if err != nil {
@@ -166,10 +168,10 @@ func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content,
 		return nil, p.addFramePieces(r, v, f)
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	leave()
-	return v, nil
+	return v, took, nil
 }
 
 // addFramePieces adds the pieces of the frame to the view's pieces.

@@ -53,8 +53,9 @@ type Config struct {
 	Waiting *lookup.Waiting
 
 	// Reserve produces the text of a view, with a context for what is read of the log, and holds room
-	// for it until leave is called. It may call produce several times, until there is room.
-	Reserve func(ctx context.Context, produce func(context.Context) ([]byte, error)) (text []byte, leave func(), err error)
+	// for it until leave is called. It may call produce several times, until there is room, and gives
+	// up after some time unless the answer has begun.
+	Reserve func(ctx context.Context, begun bool, produce func(context.Context) ([]byte, error)) (text []byte, leave func(), err error)
 
 	// Ended is closed when the server ends.
 	Ended <-chan struct{}
@@ -182,7 +183,7 @@ func (p *Page) send(w http.ResponseWriter, r *http.Request, c *content) error {
 // answer makes a view, and answers with it in its frame.
 func (p *Page) answer(w http.ResponseWriter, r *http.Request, make func(*http.Request) (*content, error)) error {
 	status := 0
-	text, leave, err := p.config.Reserve(r.Context(), func(ctx context.Context) ([]byte, error) {
+	text, leave, err := p.config.Reserve(r.Context(), false, func(ctx context.Context) ([]byte, error) {
 		r := r.WithContext(ctx)
 		c, err := make(r)
 		if err != nil {

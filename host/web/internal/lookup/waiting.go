@@ -19,6 +19,8 @@ type Waiting struct {
 	position int64 // of the journal, when the log was looked at
 	looked   time.Time
 	newest   Held
+	oldest   time.Time
+	oldestOf int // the version that it is of
 }
 
 // Held is where decisions wait for a person.
@@ -51,6 +53,20 @@ func (w *Waiting) Look(ctx context.Context) (Held, error) {
 	}
 	w.newest, w.looked, w.position = Held{contexts, number, version}, looked, newest.N
 	return w.newest, nil
+}
+
+// Oldest is [history.OldestHeld] as of the newest look.
+func (w *Waiting) Oldest(ctx context.Context) (time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.oldestOf == w.newest.Version {
+		return w.oldest, nil
+	}
+	oldest, err := history.OldestHeld(ctx, w.Log, w.newest.Contexts)
+	if err == nil {
+		w.oldest, w.oldestOf = oldest, w.newest.Version
+	}
+	return oldest, err
 }
 
 func isSame(a, b store.ContextInfo) bool {
