@@ -143,8 +143,8 @@ func (s *stream) look(had string) error {
 	return s.write(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", v.digest(), encode(changes)))
 }
 
-// renderPieces renders a view with the pieces of its frame, and returns how long that took. It waits
-// for room for as long as it takes if the answer has begun.
+// renderPieces renders a view with the pieces of its frame, and returns how long that took. Once
+// the answer has begun, it waits for room for as long as it takes.
 func (p *Page) renderPieces(r *http.Request, make func(*http.Request) (*content, error), begun bool) (v *rendered, took time.Duration, err error) {
 	_, leave, err := p.config.Reserve(r.Context(), begun, func(ctx context.Context) ([]byte, error) {
 		start := time.Now()
