@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -137,16 +138,16 @@ func (e *RefError) Unwrap() error { return e.Err }
 
 // Get evaluates an expression over a context, as an instance sees it, as of a seq or, with 0, as of
 // now. Its error is a [*MissingError] where the value is missing.
-func Get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (any, error) {
-	v, _, err := get(ctx, c, e, at, instance)
+func Get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (v any, err error) {
+	err = c.Together(ctx, func(newest int64) error {
+		v, _, err = get(ctx, c, e, cmp.Or(at, newest), instance)
+		return err
+	})
 	return v, err
 }
 
 // get gives beside the value the paths that it was made of.
 func get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (v any, found []store.Path, err error) {
-	if _, err := c.Log.Head(ctx, c.Name); err != nil {
-		return nil, nil, err
-	}
 	v, missing, err := e.Eval(ctx, finding(ctx, store.Resolver{Log: c.Log, Context: c.Name, At: at}, instance, &found))
 	if err == nil && missing != nil {
 		err = &MissingError{c.Name, missing}

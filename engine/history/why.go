@@ -67,7 +67,15 @@ type Planned struct {
 
 // Explain returns the origin of an expression's value in a context, as an instance sees it, as of a
 // seq or, with 0, as of now.
-func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (*Why, error) {
+func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (why *Why, err error) {
+	err = c.Together(ctx, func(newest int64) error {
+		why, err = explain(ctx, c, e, cmp.Or(at, newest), instance)
+		return err
+	})
+	return why, err
+}
+
+func explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (*Why, error) {
 	v, found, err := get(ctx, c, e, at, instance)
 	if err != nil {
 		return nil, err

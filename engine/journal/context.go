@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -23,6 +24,22 @@ func In(log store.Reader, name string) Context { return Context{log, name} }
 
 // Sibling returns the context of the same log that has another name.
 func (c Context) Sibling(name string) Context { return Context{c.Log, name} }
+
+// Together runs reads of the context that belong together: as of the seq of its newest message, which
+// it hands them. It gives [store.ErrNoContext] if the context was pruned meanwhile, and perhaps made
+// anew.
+func (c Context) Together(ctx context.Context, read func(newest int64) error) error {
+	before, err := c.Log.Info(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	failed := read(before.Messages)
+	after, err := c.Log.Info(ctx, c.Name)
+	if err == nil && !after.Created.Equal(before.Created) {
+		err = c.prunedMeanwhile()
+	}
+	return cmp.Or(err, failed)
+}
 
 // Lineage names the plan that a context runs, last, and before it the plans of the contexts around
 // it, the root's first. A fork has the lineage of the context that it was made of. A later run in a

@@ -58,6 +58,10 @@ func (c Context) unlessPruned(ctx context.Context, n int64, damage error) error 
 			return cmp.Or(err, damage)
 		}
 	}
+	return c.prunedMeanwhile()
+}
+
+func (c Context) prunedMeanwhile() error {
 	return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, c.Name)
 }
 
