@@ -619,7 +619,7 @@ func runProgramAs(t *testing.T, file, source string) string {
 		t.Fatalf("%v in\n%s", err, source)
 	}
 	s := bareSession()
-	s.begin(context.Background(), time.Minute, sc, nil)
+	s.begin(context.Background(), 10*time.Minute, sc, nil)
 	defer s.Run.Stop()
 	v, err := s.RunFile(sc)
 	if err != nil {

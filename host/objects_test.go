@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"obelus/engine/plan"
 )
@@ -162,7 +163,7 @@ func TestObjects_FieldsFromSeveralCalls(t *testing.T) {
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
-		group.Go(func() { _, errs[i] = runA(g, plan.Invocation{}) })
+		group.Go(func() { _, errs[i] = runA(g, plan.Invocation{Timeout: 10 * time.Minute}) })
 	}
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {
