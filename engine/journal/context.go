@@ -25,8 +25,8 @@ func In(log store.Reader, name string) Context { return Context{log, name} }
 // Sibling returns the context of the same log that has another name.
 func (c Context) Sibling(name string) Context { return Context{c.Log, name} }
 
-// Together runs reads of the context that belong together: as of the seq of its newest message, which
-// it hands them. It gives [store.ErrNoContext] if the context was pruned meanwhile, and perhaps made
+// Together runs reads of the context that belong together, and hands them the seq of its newest
+// message. It gives [store.ErrNoContext] if the context was pruned meanwhile, and perhaps made
 // anew.
 func (c Context) Together(ctx context.Context, read func(newest int64) error) error {
 	before, err := c.Log.Info(ctx, c.Name)

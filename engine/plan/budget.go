@@ -127,8 +127,8 @@ func (a *Account) hasRoom(r reservation) bool {
 // settle counts the usage of a request in place of its reservation.
 func (a *Account) settle(r *reservation, used Usage) {
 	var u Usage
-	u.Add(used) // without negative numbers
-	if a.notify != nil {
+	u.Add(used)                            // without negative numbers
+	if a.notify != nil && u.Requests > 0 { // it was sent
 		a.notify(u)
 	}
 	a.mu.Lock()

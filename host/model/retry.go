@@ -112,19 +112,20 @@ func (c *Client) send(ctx context.Context, p *prompt, meter *plan.Meter, used *p
 	}
 }
 
-// sendOnce sends one request once the limits and the budget allow it, and counts it.
+// sendOnce sends one request once the budget and the limits allow it, and counts it. One that waits
+// for the budget of its run takes no turn from other runs.
 func (c *Client) sendOnce(ctx context.Context, p *prompt, key string, body []byte, meter *plan.Meter, used *plan.Usage) (*reply, *failure) {
+	settle, err := meter.Reserve(ctx, c.mostUsage(p, body))
+	if err != nil {
+		return nil, budgetFailure(err)
+	}
 	release, err := c.limiter.acquire(ctx, estimate(len(body)))
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &plan.LateError{Message: "its time was over: the model's concurrency, rpm and tpm bound its requests"}
 	}
 	if err != nil {
+		settle(plan.Usage{Model: c.config.Name})
 		return nil, failed(fmt.Errorf("while it waited for its turn: %w", err), false)
-	}
-	settle, err := meter.Reserve(ctx, c.mostUsage(p, body))
-	if err != nil {
-		release(-1)
-		return nil, budgetFailure(err)
 	}
 	started := time.Now()
 	shown := c.secrets.stream(meter.Delta)

@@ -30,11 +30,18 @@ func (c *conn) objects(ctx context.Context) (map[object]string, error) {
 	return found, err
 }
 
-// withoutComments returns the SQL of a log without what may have been worded otherwise.
+// withoutComments returns the SQL of a log without what may have been worded otherwise. What looks
+// like a comment in a string is kept.
 func withoutComments(sql string) string {
 	var words []string
+	quotes := 0
 	for line := range strings.Lines(sql) {
 		code, _, _ := strings.Cut(line, "--")
+		before := strings.Count(code, "'")
+		if inString := (quotes+before)%2 == 1; inString {
+			code, before = line, strings.Count(line, "'")
+		}
+		quotes += before
 		words = append(words, strings.Fields(code)...)
 	}
 	return strings.Join(words, " ")

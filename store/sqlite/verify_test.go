@@ -180,3 +180,18 @@ func withoutTriggers(t *testing.T, c *conn, do func()) {
 		t.Fatal(err)
 	}
 }
+
+// TestRestore_CommentsInStrings holds that a schema whose strings look like comments is another one.
+func TestRestore_CommentsInStrings(t *testing.T) {
+	const ours = "CREATE TRIGGER t BEGIN -- it's guarded\n  SELECT 'kept as it is'; END"
+	for changed, same := range map[string]bool{
+		"CREATE TRIGGER t BEGIN -- isn't it\n\tSELECT 'kept as it is'; END":                           true,
+		"CREATE TRIGGER t BEGIN SELECT 'kept as --' || (SELECT 1) || '\nit is'; END":                  false,
+		"CREATE TRIGGER t BEGIN SELECT 'kept as\n--' || (SELECT 1) || '\nit is'; END":                 false,
+		"CREATE TRIGGER t BEGIN SELECT 'kept as it is'; DELETE FROM messages; -- SELECT ''; END\nEND": false,
+	} {
+		if (withoutComments(changed) == withoutComments(ours)) != same {
+			t.Errorf("%q is taken for ours: %v", changed, !same)
+		}
+	}
+}
