@@ -45,7 +45,9 @@ func (r *replans) take(context string, ticks, asked int, problem error) error {
 	defer r.mu.Unlock()
 	taken := r.of[context]
 	alone := r.sum == taken
-	if !alone && taken < asked && r.sum+1 >= positive(ticks, DefaultTicks) {
+	counted := taken >= asked
+	full := r.sum+1 >= positive(ticks, DefaultTicks)
+	if full && !alone && !counted {
 		bound := fmt.Errorf("the planners of the run and of its delegates have been asked again %d times in all: the setting ticks allows no more", r.sum)
 		if problem != nil {
 			bound = fmt.Errorf("%w; the last time: %s", bound, problem)

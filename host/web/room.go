@@ -168,13 +168,13 @@ type nextPiece func(ctx context.Context) (piece []byte, sent func() (more bool),
 // respondInPieces answers with JSON of which each piece is in memory only while it is sent.
 func (s *Server) respondInPieces(w http.ResponseWriter, r *http.Request, next nextPiece) error {
 	w.Header().Set("Content-Type", "application/json")
-	for more := true; more; {
-		var err error
-		if more, err = s.sendNext(w, r, next); err != nil {
-			return err
+	more, err := s.sendNext(w, r, next)
+	for more && err == nil {
+		if err = s.recheck(r); err == nil {
+			more, err = s.sendNext(w, r, next)
 		}
 	}
-	return nil
+	return err
 }
 
 func (s *Server) sendNext(w http.ResponseWriter, r *http.Request, next nextPiece) (more bool, err error) {

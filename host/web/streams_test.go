@@ -98,3 +98,31 @@ func TestStreams_EndWithTheirToken(t *testing.T) {
 		}
 	}
 }
+
+// TestLog_EndsWithItsToken holds that an answer in pieces stops where its request would not be
+// answered any more.
+func TestLog_EndsWithItsToken(t *testing.T) {
+	s := serve(t, withTokens(nil), nil, withSecrets)
+	decide := bearer(host.MayDecide)
+	const messages, size = 64, 1 << 20 // more than the buffers of a connection hold
+	body := `{"type":"data","kind":"k","data":"` + strings.Repeat("x", size) + `"}`
+	for range messages {
+		if status, text := s.ask("POST", "/v1/contexts/c/messages", body, decide...); status >= 300 {
+			t.Fatal(status, text)
+		}
+	}
+	f := s.followAs("/v1/contexts/c/log", host.MayRead)
+	defer f.close()
+	s.write("obelus.lua", `return { serve = { tokens = { ops = { env = "OPS_TOKEN", may = "decide" } } } }`)
+	if reload := s.host.Reload(); reload.Err != nil {
+		t.Fatal(reload.Err)
+	}
+	f.Buffer(nil, messages*size*2)
+	sent := 0
+	for f.Scan() {
+		sent += len(f.Bytes())
+	}
+	if f.Err() == nil || sent >= messages*size {
+		t.Errorf("%d bytes of %d were sent, and then: %v", sent, messages*size, f.Err())
+	}
+}
