@@ -120,12 +120,16 @@ problems:
 	}
 }
 
-// do carries out actions, each within a time.
+// do carries out actions, each within a time. An action whose element the page has replaced before it
+// was done begins anew.
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for _, a := range actions {
 		ctx, cancel := context.WithTimeout(b.ctx, longest)
 		err := chromedp.Do(ctx, a)
+		for err != nil && strings.Contains(err.Error(), "Could not find node with given id") && ctx.Err() == nil {
+			err = chromedp.Do(ctx, a)
+		}
 		cancel()
 		if err != nil {
 			b.fail(err)
