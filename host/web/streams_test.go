@@ -104,7 +104,7 @@ func TestStreams_EndWithTheirToken(t *testing.T) {
 func TestLog_EndsWithItsToken(t *testing.T) {
 	s := serve(t, withTokens(nil), nil, withSecrets)
 	decide := bearer(host.MayDecide)
-	const messages, size = 64, 1 << 20 // more than the buffers of a connection hold
+	const messages, size = 20, 1 << 20 // more than the buffers of a connection hold
 	body := `{"type":"data","kind":"k","data":"` + strings.Repeat("x", size) + `"}`
 	for range messages {
 		if status, text := s.ask("POST", "/v1/contexts/c/messages", body, decide...); status >= 300 {
