@@ -196,6 +196,9 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	// The tick was planned already, and begins again since a message was appended meanwhile. The
 	// model is not asked twice: it will see that message when it plans the next tick.
 	if l.proposed.tick == number {
+		if l.view.Committed() != l.proposed.committed { // what was staged has other seqs now
+			l.proposed.asked = l.proposed.committed
+		}
 		return l.proposed.solution, l.proposed.err
 	}
 	l.planUsage = nil
@@ -214,6 +217,7 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 			return nil, logerr.Wrap(err)
 		}
 	}
+	asked := l.view.Seq()
 	p, err := from.Build(ctx)
 	if repeated, ok := errors.AsType[*proposal.RepeatedError](err); ok {
 		return nil, repeated
@@ -235,17 +239,24 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("the model gave no plan within %s: %w", limit, err)
 	}
+	if solution != nil {
+		for i := range solution.Calls {
+			solution.Calls[i].ByModel = &plan.ByModel{Model: planning.Model, Lazy: request.Mode == plan.ModeLazy}
+		}
+	}
 	if ctx.Err() == nil {
-		l.proposed = proposed{number, solution, err}
+		l.proposed = proposed{number, asked, l.view.Committed(), solution, err}
 	}
 	return solution, err
 }
 
 // proposed is the answer of a model to the question for a tick.
 type proposed struct {
-	tick     int // 0 for none
-	solution *plan.Solution
-	err      error
+	tick      int   // 0 for none
+	asked     int64 // the seq as of which it was shown the context
+	committed int64 // up to where the log had that
+	solution  *plan.Solution
+	err       error
 }
 
 // boundRefusals returns the problem that ends a run once a model's solutions were refused too often

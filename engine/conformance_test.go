@@ -56,6 +56,8 @@ import (
 //	groups          the calls of each request for latent calls, line by line; the model answers several
 //	                calls by one request in the cases that have it, at most three
 //	proposed        what the model that plans is shown, ask by ask
+//	answered        how a model answered each latent call: call, plan or asked, then ~ why the answer
+//	                that it gave with the plan was set aside
 //	held            each hold before the decisions: context, call, tool, arguments, scopes
 //	undecided       decisions that are refused: the errors, line by line
 //	children        each context of a delegate: its name and status, then its messages up to its plan
@@ -70,7 +72,7 @@ const conformance = "testdata/conformance/*.txtar"
 
 var caseFiles = []string{"context.json", "before.json", "input.json", "tools.json", "plan.json", "solutions.json",
 	"delegates.json", "model.json", "proposals.json", "approve", "append.json", "then.json", "decisions",
-	"messages", "refused", "warnings", "asked", "questions", "shown", "groups", "proposed", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
+	"messages", "refused", "warnings", "asked", "questions", "shown", "groups", "proposed", "answered", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
 
 // activities are what the plans of the cases call. They may run ahead of the log.
 func activities(ahead bool) *plan.Registry {
@@ -371,6 +373,13 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Out
 		last := describeTried(outcome.Calls)
 		c.compare("the outcome's calls", strings.Join(last, "\n"), strings.Join(lines[max(0, len(lines)-len(last)):], "\n"))
 	}
+	if want, ok := c.files["answered"]; ok {
+		records, err := journal.In(c.log, "c").Records(ctx)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.compare("answered", strings.Join(describeAnswers(records), "\n"), want)
+	}
 	if want, ok := c.files["output"]; ok {
 		c.compare("output", string(store.EncodeJSON(outcome.Output)), string(store.EncodeJSON(c.json(want))))
 	}
@@ -392,6 +401,23 @@ func describeTried(records []journal.Record) (lines []string) {
 			line += fmt.Sprintf(" × %d", n)
 		}
 		lines = append(lines, line)
+	}
+	return lines
+}
+
+// describeAnswers says of each latent call that has an answer, or had one, where that came from.
+func describeAnswers(records []journal.Record) (lines []string) {
+	for _, r := range records {
+		line := r.Call
+		if r.Answered != nil {
+			line += " " + r.Answered.How
+		}
+		if r.SetAside != nil {
+			line += " ~ " + r.SetAside.String() + ": " + string(store.EncodeJSON(r.SetAside.Value))
+		}
+		if line != r.Call {
+			lines = append(lines, line)
+		}
 	}
 	return lines
 }

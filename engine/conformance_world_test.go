@@ -191,7 +191,7 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 		errs = append(errs, string(store.EncodeJSON(e)))
 	}
 	for _, l := range p.Last {
-		last = append(last, strings.Join(strings.Fields(l.Call+" "+l.Tool+" "+l.Status+" "+strings.Join(l.Wrote, " ")+" "+l.Reason), " "))
+		last = append(last, strings.Join(strings.Fields(l.Call+" "+l.Tool+" "+l.Status+" "+strings.Join(l.Wrote, " ")+" "+l.Reason+" "+l.SetAside), " "))
 	}
 	line := p.Mode + printShown(p.Kinds, p.Prose) + " | " + strings.Join(tools, ", ")
 	for _, more := range [][]string{last, errs} {
@@ -214,6 +214,10 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 	answer := &plan.Solution{Output: solution["output"]}
 	if calls, ok := solution["calls"]; ok {
 		answer.Calls = m.c.calls(calls)
+	}
+	cut, _ := solution["cut"].([]any)
+	for _, path := range cut {
+		answer.Cut = append(answer.Cut, store.MustParsePath(path.(string)))
 	}
 	return answer, nil
 }

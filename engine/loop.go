@@ -469,6 +469,33 @@ func (l *loop) stageInitial(ctx context.Context) error {
 	return err
 }
 
+// questionOf returns how a model was asked for the plan of a request; nil where it has given none.
+func (l *loop) questionOf(request *plan.Request) *journal.Question {
+	solution := l.proposed.solution
+	if solution == nil {
+		return nil
+	}
+	q := &journal.Question{Seq: l.proposed.asked, Model: request.Planner.(*plan.Planning).Model, Cut: pathTexts(solution.Cut), Scopes: pathTexts(request.Scopes)}
+	for i, src := range request.Calls {
+		if src.ByModel.Every {
+			q.Every = append(q.Every, i+1)
+		}
+	}
+	return q
+}
+
+// pathTexts returns paths as texts; nil for nil.
+func pathTexts(paths []store.Path) []string {
+	if paths == nil {
+		return nil
+	}
+	texts := []string{}
+	for _, path := range paths {
+		texts = append(texts, path.String())
+	}
+	return texts
+}
+
 func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan.Request) journal.PlanEvent {
 	event := journal.PlanEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(compiled.Calls),
@@ -477,7 +504,7 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 	if event.Planner {
 		event.Saw = l.plannerSaw
 		if event.ByModel = request.IsModelPlanned(); event.ByModel {
-			event.Model = l.planUsage
+			event.Model, event.Question = l.planUsage, l.questionOf(request)
 		}
 	}
 	if request.Schema != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,9 +109,13 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 				continue
 			}
 			if !shown && a.state.Calls[i].Record.Started != "" {
-				looked, err := a.readPaths(ctx, i)
+				reads, err := a.readsOf(ctx, i)
 				if err != nil {
 					return nil, err
+				}
+				var looked []store.Path
+				for _, r := range reads {
+					looked = append(looked, r.path)
 				}
 				if !g.DependsOnAny(i, looked, again) {
 					continue
@@ -133,28 +136,6 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 func (a *amendment) hasNotRead(i int) bool {
 	r := a.state.Calls[i].Record
 	return r.At == 0 && r.If == nil && !r.Status.Settled()
-}
-
-// readPaths lists the paths that a call read, also those that were missing: they may be written
-// this time.
-func (a *amendment) readPaths(ctx context.Context, i int) ([]store.Path, error) {
-	call := a.plan.Calls[i]
-	paths, lookup := slices.Clone(call.ScopePaths), a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, map[string]int64{})
-	if call.If != nil {
-		paths = append(paths, call.If.Reads()...)
-	}
-	if call.Schedule != nil {
-		paths = append(paths, call.Schedule.Reads()...)
-	}
-	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
-		paths = append(paths, path)
-		return lookup(path)
-	})
-	var structural *plan.Fault
-	if errors.As(err, &structural) {
-		err = nil // it failed of that before
-	}
-	return paths, err
 }
 
 // forget resets a call. Its delegate begins anew.

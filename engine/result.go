@@ -40,6 +40,12 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		return nil
 	}
 	c.Record.Retry = false
+	if isAnswer := call.AsksModel && res.err == nil && res.attempts > 0; isAnswer && c.Record.Reason != journal.ReasonGiven {
+		c.Record.Answered = &journal.Answered{How: journal.WhenAsked, Tick: t.event.Tick}
+		if c.Record.Model != nil {
+			c.Record.Answered.Hash = c.Record.Model.Request
+		}
+	}
 	if call.Output == nil {
 		t.conclude(c, t.discard(c, res))
 		return nil
@@ -77,7 +83,7 @@ func (t *tick) discard(c *sched.Call, res *result) error {
 	switch {
 	case res.err != nil:
 		return res.err
-	case c.Record.Thought != nil && !call.AsksModel && !call.Given.Set:
+	case c.Record.Thought != nil && !call.AsksModel && !call.Given.Set && c.Record.Answered == nil:
 		return nil // it is its parameters
 	case c.Record.Thought != nil:
 		c.Record.Thought = plan.Values{"call": c.Record.Thought["call"], "output": res.value.Value}

@@ -304,10 +304,7 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, sup
 	if registry, err = registry.WithoutFormats(calls); err != nil {
 		return nil, err
 	}
-	request := &plan.Request{Name: event.Plan}
-	for _, call := range calls {
-		request.Calls = append(request.Calls, plan.Source{Call: call, Accepted: true})
-	}
+	request := &plan.Request{Name: event.Plan, Calls: event.Sources(calls)}
 	request.Output.Set = event.Output != nil
 	var wrong [3]error
 	request.Tools, wrong[0] = event.DecodeTools()

@@ -149,6 +149,12 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	if call.IsThought() {
 		c.Record.Thought = plan.Values{"call": call.ForModel(in.Call)}
 	}
+	if taken, err := t.takeAnswer(ctx, c); taken || err != nil {
+		return err
+	}
+	if call.IsConstant() {
+		c.Record.Warning = cmp.Or(c.Record.Warning, plan.ConstantWarning)
+	}
 	if call.Activity == nil {
 		return t.complete(ctx, &result{index: i, value: plan.Result{Value: call.Given.Value}, attempts: 0})
 	}

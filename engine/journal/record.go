@@ -136,6 +136,10 @@ type Record struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
 	Model *plan.Usage `json:"model,omitempty"`
+	// Of a latent call that a model has answered: with its plan, or as it was asked.
+	Answered *Answered `json:"answered,omitempty"`
+	// Of a latent call that a model answered with its plan, where that does not count.
+	SetAside *SetAside `json:"set_aside,omitempty"`
 }
 
 // Condition is the outcome of a call's _if, which is evaluated once.
@@ -247,6 +251,12 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	}
 	if r.Model != nil {
 		w.Value("model", r.Model)
+	}
+	if r.Answered != nil {
+		w.Value("answered", r.Answered)
+	}
+	if r.SetAside != nil {
+		w.Value("set_aside", r.SetAside)
 	}
 	return w.End()
 }

@@ -95,6 +95,8 @@ type PlanEvent struct {
 	// ByModel reports that a model made the plan, and Model what that used; nil if it is not known.
 	ByModel bool        `json:"by_model,omitempty"`
 	Model   *plan.Usage `json:"model,omitempty"`
+	// The question to the model; nil in logs of older versions, where its answers count as they are.
+	Question *Question `json:"question,omitempty"`
 }
 
 // Entry is the journal's entry of the event.

@@ -35,6 +35,7 @@ type Call struct {
 	Definition   *Tool
 	unclear      bool         // the prescriptions of its tool are not known
 	accepted     bool         // accepted as part of another plan, see [Source]
+	byModel      *ByModel     // see [Source]
 	Activity     *Registered  // nil for a latent call, unless a model answers it
 	ActivityName string       // name of the activity in the registry
 	Delegate     *delegated   // nil for a call without a delegate
@@ -52,7 +53,10 @@ type Call struct {
 	Schedule *Schedule    // its _at or _in; nil for a call without either
 	attempts *ownAttempts // nil for its activity's
 
-	Given store.Optional // the result that a latent call brings
+	Given  store.Optional // the result that a latent call brings, whatever it reads
+	Answer store.Optional // the result that a model gave a latent call as it planned it
+	// Why the answer never counts, whatever the call reads; empty where that decides.
+	NeverCounts string
 }
 
 // param is a parameter of a call.
@@ -81,7 +85,7 @@ func NoTool(call map[string]any) string {
 // parseCall reads a call and checks all that can be known of it alone. Its
 // errors are faults.
 func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
-	c := &Call{Position: position, Line: src.Line, Written: cmp.Or(src.position, position), accepted: src.Accepted}
+	c := &Call{Position: position, Line: src.Line, Written: cmp.Or(src.position, position), accepted: src.Accepted, byModel: src.ByModel}
 	given, ok := src.Call.(map[string]any)
 	if !ok {
 		return c, []error{Faultf(CodeSchema, "a call is an object with _tool, not %s", store.Describe(src.Call))}
@@ -293,14 +297,13 @@ func (c *Call) parseActivity(registry *Registry) error {
 	if c.Definition.activity != "" {
 		return Faultf(CodeUnknownTool, "its tool names the activity %q, which is not registered%s", name, spell.DidYouMean(name, jsonvalue.SortedKeys(registry.Activities)))
 	}
-	if c.Given.Value, c.Given.Set = c.Issued["_output"]; c.Given.Set {
-		if c.Definition.output == nil {
-			return nil
-		}
-		if err := c.Definition.output.Validate(c.Given.Value, "_output"); err != nil {
-			return &Fault{CodeSchema, err}
-		}
-		return nil
+	output, given := c.Issued["_output"]
+	switch {
+	case c.byModel != nil && output != nil:
+		c.Answer, c.NeverCounts = store.Some(output), c.neverCounts()
+	case c.byModel == nil && given:
+		c.Given = store.Some(output)
+		return c.checkOutput(output)
 	}
 	if c.Output == nil && c.Definition.output == nil {
 		return nil
@@ -313,12 +316,42 @@ func (c *Call) parseActivity(registry *Registry) error {
 	if err != nil {
 		return Faultf(CodeUnknownTool, "_model: %w", err)
 	}
+	if model == nil && c.byModel != nil {
+		if model, err = registry.ModelNamed(c.byModel.Model); err != nil {
+			return Faultf(CodeUnknownTool, "the model that planned it: %w", err)
+		}
+	}
 	if model == nil {
 		return Faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, give the call its _output, or set a model", c.Tool)
 	}
 	c.AsksModel, c.Model = true, model
 	c.Activity, c.ActivityName = &Registered{Activity: asking{model}, Timeout: TimeoutOf(model)}, "model"
 	return nil
+}
+
+// checkOutput checks the result that a latent call brings.
+func (c *Call) checkOutput(output any) error {
+	if c.Definition.output == nil {
+		return nil
+	}
+	if err := c.Definition.output.Validate(output, "_output"); err != nil {
+		return &Fault{CodeSchema, err}
+	}
+	return nil
+}
+
+// neverCounts returns why the answer of the model that planned the call does not count, whatever
+// the call reads: it is about something else than the model was shown. It is empty for none.
+func (c *Call) neverCounts() string {
+	switch {
+	case c.byModel.Every:
+		return "it was given once for every instance"
+	case len(c.After) > 0:
+		return "the call waits for others by _after"
+	case c.byModel.Lazy:
+		return "the plan is lazy"
+	}
+	return ""
 }
 
 // parseParams compiles the parameters and checks those without references. It returns an error for
@@ -335,7 +368,7 @@ func (c *Call) parseParams() (errs []error) {
 		}
 		c.Params = append(c.Params, param{name, t})
 	}
-	for _, p := range templates(c) {
+	for _, p := range c.Templates() {
 		for _, path := range p.Reads() {
 			if !slices.Contains(c.Refs, path) {
 				c.Refs = append(c.Refs, path)
@@ -392,9 +425,9 @@ func conditionReads(c *Call, path store.Path) bool {
 	return c.If != nil && c.If.Expr != nil && slices.Contains(c.If.Expr.Reads(), path)
 }
 
-// templates lists the parts of the call that may hold expressions, with their names: its _if, its
+// Templates lists the parts of the call that may hold expressions, with their names: its _if, its
 // _at or _in, then its parameters.
-func templates(c *Call) []param {
+func (c *Call) Templates() []param {
 	if c.If == nil && c.Schedule == nil {
 		return c.Params
 	}
@@ -519,7 +552,7 @@ func (c *Call) ReadsWithout(arguments map[string]any, corrected []string, reads 
 		return reads
 	}
 	looked := slices.Clone(c.ScopePaths)
-	for _, p := range templates(c) {
+	for _, p := range c.Templates() {
 		if isContainer(arguments[p.Name]) || !slices.Contains(corrected, p.Name) {
 			looked = append(looked, p.Reads()...)
 		}

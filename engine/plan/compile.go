@@ -134,6 +134,9 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	p.Graph = g
 	if planning, ok := request.Planner.(*Planning); ok {
 		c.guard(p, request, planning)
+		if err := c.checkAnswers(p, exists); err != nil {
+			return nil, err
+		}
 	}
 	// Its writes may make a circle.
 	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure {
@@ -295,6 +298,28 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 	}
 }
 
+// checkAnswers refuses answers of a model that break their schemas and are sure to count: the calls
+// read nothing that calls of the plan may write, and nothing that is missing.
+func (c *planCompiler) checkAnswers(p *Plan, exists Exists) error {
+	for i, call := range p.Calls {
+		if !call.Answer.Set || call.NeverCounts != "" || len(p.Graph.Into[i]) > 0 {
+			continue
+		}
+		missing := false
+		for _, path := range slices.Concat(call.Refs, call.ScopePaths) {
+			there, err := exists(path, call.Instance)
+			if err != nil {
+				return err
+			}
+			missing = missing || !there
+		}
+		if err := call.checkOutput(call.Answer.Value); err != nil && !missing {
+			c.call(call, err)
+		}
+	}
+	return nil
+}
+
 // planning checks that there is a model where one is to plan.
 func (c *planCompiler) planning(request *Request, registry *Registry) {
 	if planning, ok := request.Planner.(*Planning); ok {
@@ -376,7 +401,7 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 		return all
 	}
 	for i, call := range p.Calls {
-		for _, param := range templates(call) {
+		for _, param := range call.Templates() {
 			for _, err := range t.neverEqual(i, param.Template, param.Name) {
 				all = c.warn(all, call, err)
 			}
@@ -438,7 +463,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			return len(before)+len(after) > 0
 		})
 		var lacking []store.Path
-		for _, p := range templates(call) {
+		for _, p := range call.Templates() {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
 		for _, path := range call.After {
@@ -534,7 +559,12 @@ func ExpandInstances(calls []Source, instances []string) []Source {
 				one[key] = v
 			}
 			one["_instance"] = instance
-			all = append(all, Source{Call: one, Line: src.Line, position: src.position, Accepted: src.Accepted})
+			expanded := src
+			if expanded.Call = one; src.ByModel != nil {
+				by := *src.ByModel
+				by.Every, expanded.ByModel = true, &by
+			}
+			all = append(all, expanded)
 		}
 	}
 	return all

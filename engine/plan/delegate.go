@@ -190,6 +190,7 @@ func (c *Call) anonymous(in Invocation) *Request {
 	for name, v := range in.Call {
 		switch {
 		case slices.Contains(outerMeta, name) || name == allowProperty: // its tool has that
+		case name == "_output" && c.byModel != nil: // the model that planned does not see that room
 		case strings.HasPrefix(name, "_"):
 			call[name] = v
 		default:

@@ -17,8 +17,23 @@ import (
 
 // lint warns of parts of a call that are probable mistakes.
 func (c *Call) lint() []error {
-	return slices.Concat(c.unknownProperties(), c.unresolvable(), c.replacing(), c.returnless())
+	return slices.Concat(c.unknownProperties(), c.unresolvable(), c.replacing(), c.returnless(), c.constant())
 }
+
+// constant warns of a result that was written by hand and does not follow what its call reads.
+func (c *Call) constant() []error {
+	if !c.IsConstant() {
+		return nil
+	}
+	return []error{Faultf(CodeTypes, "%s", ConstantWarning)}
+}
+
+// IsConstant reports whether the call refers to values, and brings a result that does not follow
+// them.
+func (c *Call) IsConstant() bool { return c.Given.Set && !c.accepted && len(c.Refs) > 0 }
+
+// ConstantWarning is the warning of a call's own result.
+const ConstantWarning = "_output: written by hand: it does not follow what the call reads"
 
 // returnless warns of a result that is written and that no activity gives.
 func (c *Call) returnless() []error {

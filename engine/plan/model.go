@@ -214,6 +214,8 @@ type LastCall struct {
 	Status string         // done, failed, skipped, waiting …
 	Wrote  []string       // the paths that it wrote
 	Reason string         // of a failure or a skip
+
+	SetAside string // why an answer that the model gave with its plan does not count; else empty
 }
 
 // asking is the activity of latent calls that a model answers.

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"context"
+
+	"obelus/store"
 )
 
 // Planner gives the calls of one tick after another (protocol §7, the loop). A
@@ -46,6 +48,9 @@ type Solution struct {
 	// Output ends the loop when it is not null once the tick has settled. It
 	// may hold references.
 	Output any
+
+	// Cut lists the paths of values that a model was shown in part as it made the solution.
+	Cut []store.Path
 }
 
 // InstancesKey is where a planner finds what instances hold.

@@ -90,4 +90,14 @@ type Source struct {
 	position int // in the plan as written, from 1; 0 if it is the call's own position
 	// Accepted as part of another plan, maybe by an older version: unknown properties are ignored.
 	Accepted bool
+	// ByModel is set for a call that a model planned; nil also in logs of older versions.
+	ByModel *ByModel
+}
+
+// ByModel says how a model planned a call. What a latent one has as _output is the model's answer,
+// which counts only if the model was shown, whole, what the call reads (protocol §5); null is none.
+type ByModel struct {
+	Model string // its name; asked where neither the call nor the registry has another one
+	Lazy  bool   // the plan is lazy
+	Every bool   // the call stands, with others, for one call for every instance
 }

@@ -173,9 +173,7 @@ func (r *recorded) request(ctx context.Context, name string, last journal.Run, p
 		if err != nil {
 			return nil, err
 		}
-		for _, call := range calls {
-			solutions[i].Calls = append(solutions[i].Calls, plan.Source{Call: call, Accepted: true})
-		}
+		solutions[i].Calls = event.Sources(calls)
 		if solutions[i].Output, err = journal.DecodeJSON(event.Output); err != nil {
 			return nil, err
 		}

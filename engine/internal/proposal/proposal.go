@@ -100,6 +100,9 @@ func (s Source) addLastTick(ctx context.Context, p *plan.Proposal, messages []*s
 func lastCall(r *journal.Record, issued any) plan.LastCall {
 	last := plan.LastCall{Call: r.Call, Tool: r.Tool, Status: r.Outcome(), Wrote: r.Writes, Reason: r.Reason}
 	last.Issued, _ = issued.(map[string]any)
+	if r.SetAside != nil {
+		last.SetAside = r.SetAside.String()
+	}
 	for _, fields := range []plan.Values{r.Handled, r.Error} {
 		if message, ok := fields["message"].(string); ok {
 			last.Reason = message
