@@ -71,7 +71,7 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 // has done so.
 func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAside, error) {
 	i, call := c.Index(), t.plan.Calls[c.Index()]
-	aside := &journal.SetAside{Value: call.Answer.Value, Never: call.NeverCounts}
+	aside := &journal.SetAside{Value: store.EncodeJSON(call.Answer.Value), Never: call.NeverCounts}
 	if t.recorded != nil {
 		if record := t.recorded.record(c.Record.Call); record.SetAside != nil {
 			aside = record.SetAside

@@ -413,7 +413,7 @@ func describeAnswers(records []journal.Record) (lines []string) {
 			line += " " + r.Answered.How
 		}
 		if r.SetAside != nil {
-			line += " ~ " + r.SetAside.String() + ": " + string(store.EncodeJSON(r.SetAside.Value))
+			line += " ~ " + r.SetAside.String() + ": " + string(r.SetAside.Value)
 		}
 		if line != r.Call {
 			lines = append(lines, line)

@@ -53,6 +53,9 @@ type Origin struct {
 	Handled     plan.Values `json:"handled,omitempty"`
 	journal.Who             // corrected or rejected it
 
+	Answered *journal.Answered `json:"answered,omitempty"`  // of a latent call that a model answered
+	SetAside *journal.SetAside `json:"set_aside,omitempty"` // an answer to it that does not count
+
 	Planned *Planned `json:"planned,omitempty"` // of a call that a planner issued
 }
 
@@ -233,6 +236,7 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 	if record.If != nil {
 		o.If = producer["_if"]
 	}
+	o.Answered, o.SetAside = record.Answered, record.SetAside
 	o.Given, o.Handled = record.Reason == journal.ReasonGiven, record.Handled
 	if h := record.Hold; h != nil && h.Decision == journal.Rejected {
 		o.Who = h.Who
@@ -243,15 +247,19 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 			o.Corrected[argument] = h.Arguments[argument]
 		}
 	}
-	o.Planned, err = x.planned(name, record, producer)
+	o.Planned, err = x.planned(name, record, producer, o)
 	return err
 }
 
-// planned describes the arguments of a call that a planner computed; nil if there are none.
-func (x *explainer) planned(name string, record journal.Record, producer map[string]any) (*Planned, error) {
+// planned describes the arguments of a call that a planner computed; nil if there are none. It
+// notes in the origin an answer of a plan in a log of an older version.
+func (x *explainer) planned(name string, record journal.Record, producer map[string]any, o *Origin) (*Planned, error) {
 	plan, err := x.plan(name, record.Tick)
 	if err != nil || !plan.Planner {
 		return nil, err
+	}
+	if _, answers := producer["_output"]; answers && plan.ByModel && plan.Question == nil && record.Model == nil {
+		o.Answered = &journal.Answered{How: journal.Unchecked, Tick: record.Tick}
 	}
 	p := &Planned{Tick: record.Tick, ByModel: plan.ByModel}
 	given := map[string]any{} // without the properties that the tool filled in

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (e *PlanEvent) Sources(calls []any) (all []plan.Source) {
 
 // Answered says how a model answered a latent call.
 type Answered struct {
-	How  string `json:"how"`            // [WithPlan] or [WhenAsked]
+	How  string `json:"how"`            // [WithPlan], [WhenAsked] or [Unchecked]
 	Tick int    `json:"tick"`           // of the plan, or of the call
 	Hash string `json:"hash,omitempty"` // of the request that asked; empty where it is not known
 }
@@ -55,17 +56,45 @@ type Answered struct {
 const (
 	WithPlan  = "plan"
 	WhenAsked = "asked"
+	Unchecked = "unchecked" // with a plan of an older version: it counted, whatever the model had seen
 )
+
+// String says how the call was answered, and names the question.
+func (a *Answered) String() string {
+	text := fmt.Sprintf("answered with the plan of tick %d", a.Tick)
+	switch a.How {
+	case WhenAsked:
+		text = "answered as it was asked"
+	case Unchecked:
+		text += ", unchecked"
+	}
+	if a.Hash != "" {
+		text += fmt.Sprintf(" (request %.7s)", a.Hash)
+	}
+	return text
+}
+
+// AnswerNote says what is to be known of a model's answer to the call: that it came with the plan,
+// or that one that did was set aside. It is empty where there is nothing of that.
+func (r *Record) AnswerNote() string {
+	switch {
+	case r.SetAside != nil:
+		return r.SetAside.String()
+	case r.Answered != nil && r.Answered.How == WithPlan:
+		return "answered with the plan"
+	}
+	return ""
+}
 
 // SetAside is an answer that a model gave with its plan and that does not count, since the model was
 // not shown what the call reads (protocol §5). One of the lists says what, as references, and names
 // of arguments that a person corrected.
 type SetAside struct {
-	Value   any      `json:"value"`
-	Missing []string `json:"missing,omitempty"` // they were not there yet
-	Newer   []string `json:"newer,omitempty"`   // they were written or corrected since
-	Cut     []string `json:"cut,omitempty"`     // they were not shown, or in part
-	Never   string   `json:"never,omitempty"`   // why it would not count whatever the call reads
+	Value   json.RawMessage `json:"value"`
+	Missing []string        `json:"missing,omitempty"` // they were not there yet
+	Newer   []string        `json:"newer,omitempty"`   // they were written or corrected since
+	Cut     []string        `json:"cut,omitempty"`     // they were not shown, or in part
+	Never   string          `json:"never,omitempty"`   // why it would not count whatever the call reads
 }
 
 // Counts reports whether nothing speaks against the answer.

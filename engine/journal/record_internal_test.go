@@ -35,6 +35,10 @@ func TestRecord_EncodedByTags(t *testing.T) {
 			f.Set(reflect.ValueOf(&plan.Usage{Model: "fast", Requests: 2, Input: 10, Output: 3, Cost: &cost}))
 		case *Condition:
 			f.Set(reflect.ValueOf(&Condition{Holds: true, Reads: map[string]int64{"†b": 2}}))
+		case *Answered:
+			f.Set(reflect.ValueOf(&Answered{How: WithPlan, Tick: 2, Hash: "a1"}))
+		case *SetAside:
+			f.Set(reflect.ValueOf(&SetAside{Value: []byte(`"fine"`), Missing: []string{"†a"}, Never: "no"}))
 		case *Hold:
 		default:
 			t.Fatalf("there is no value for the field %s here", fields.Type().Field(i).Name)

@@ -134,7 +134,7 @@ func (m *composer) callOf(tool plan.Offer) fit.Object {
 	}
 	m.addMeta(tool, meta, required, add)
 	if tool.Latent && !m.lazy {
-		add("_output", m.result(tool), true)
+		add("_output", m.result(tool), false) // else it is asked once the call is ready
 	}
 	made := closedObject(properties, optional, nil)
 	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.Object("properties")) == 0 && additional == nil {

@@ -62,7 +62,7 @@ func TestSolutionSchema_Whole(t *testing.T) {
 		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"}},` +
 		`"required":["_tool","_reasoningForCall","amount"],"additionalProperties":false},` +
 		`{"type":"object","properties":{"_tool":{"const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"},` +
-		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["_tool","_reasoningForCall","what","_output"],"additionalProperties":false}]}},` +
+		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["_tool","_reasoningForCall","what"],"additionalProperties":false}]}},` +
 		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
 		`"required":["calls","output"],"additionalProperties":false,` +
 		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
@@ -142,7 +142,7 @@ func TestSolutionSchema_Call(t *testing.T) {
 		},
 		{
 			name: "latent without a result", tool: `{"properties": {"a": {"type": "string"}}, "_outputPath": "†a"}`, latent: true,
-			want: `{"a":{"type":"string"},"_output":{"type":"string"}} ["_output"]`,
+			want: `{"a":{"type":"string"},"_output":{"type":"string"}} []`,
 		},
 		{
 			name: "latent and lazy", tool: `{"properties": {"a": {"type": "string"}}, "_outputPath": "†a", "_output": {"type": "integer"}}`, latent: true, proposal: plan.Proposal{Mode: plan.ModeLazy},
@@ -296,7 +296,7 @@ func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
 		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
 		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
 		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
-		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
+		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false},{"type":"null"}]}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
 		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
 		`"required":["calls","output"],"additionalProperties":false,` +
 		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`

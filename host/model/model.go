@@ -92,11 +92,11 @@ func (m *Model) PlanRequest(p plan.Proposal) *Request {
 }
 
 func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
-	blocks, stable := planBlocks(p, loose)
+	blocks, stable, cut := planBlocks(p, loose)
 	return &Request{
 		Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
 		System: systemText(planRules(p.Mode, loose, m.config.Think), p.Prose),
-		Blocks: blocks, Stable: stable,
+		Blocks: blocks, Stable: stable, Cut: cut,
 		Schema: solutionSchema(p, m.config, loose),
 	}
 }
@@ -127,7 +127,7 @@ func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error 
 	var sizes []sized
 	for _, kind := range kinds {
 		name := strings.TrimSpace(store.Dagger + kind.Kind + " " + kind.Instance)
-		sizes = append(sizes, sized{name, len(dataBlock(kind, planning))})
+		sizes = append(sizes, sized{name, len(dataBlock(kind, planning, new([]store.Path)))})
 	}
 	slices.SortStableFunc(sizes, func(a, b sized) int { return b.size - a.size })
 	var named []string

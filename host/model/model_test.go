@@ -275,7 +275,7 @@ func TestPropose(t *testing.T) {
 		{
 			name:    "calls",
 			answers: []any{`{"thinking": "x", "calls": [{"_tool": "decide", "_reasoningForCall": "R", "amount": "†input.amount", "_outputPath": null, "note": null, "_if": null, "_after": null, "_at": null, "_in": null, "_timeout": null, "_retries": null, "_backoff": null}, {"_tool": "judge", "_output": null}], "output": null}`},
-			calls:   `[{"_reasoningForCall":"R","_tool":"decide","amount":"†input.amount","note":null},{"_output":null,"_tool":"judge"}]`, output: `null`,
+			calls:   `[{"_reasoningForCall":"R","_tool":"decide","amount":"†input.amount","note":null},{"_tool":"judge"}]`, output: `null`,
 		},
 		{name: "an output alone", answers: []any{`{"output": {"letter": "†state.letter"}}`}, calls: `[]`, output: `{"letter":"†state.letter"}`},
 		{

@@ -24,7 +24,9 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 		if !answer.Value.Set {
 			return errors.New(problemOf(answer))
 		}
-		solution, wrong = solutionOf(answer.Value.Value, answer.Loose)
+		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose); wrong == nil {
+			solution.Cut = r.Cut
+		}
 		return wrong
 	})
 	switch {
@@ -37,7 +39,7 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 }
 
 // nullableMeta are the meta-properties that a model may leave out by null.
-var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_if", "_after", "_timeout", "_retries", "_backoff", "_at", "_in", "_reasoningForCall"}
+var nullableMeta = []string{"_outputPath", "_outputMethod", "_instance", "_scopes", "_model", "_delegate", "_if", "_after", "_timeout", "_retries", "_backoff", "_at", "_in", "_reasoningForCall", "_output"}
 
 // solutionOf reads the answer to a question for a plan. Its calls are checked when they are
 // compiled.

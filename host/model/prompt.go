@@ -54,8 +54,9 @@ func textBlocks(prose []plan.Prose) (blocks []string) {
 	return blocks
 }
 
-// dataBlock returns the block of a kind. For planning its value is cut, and its texts are escaped.
-func dataBlock(kind plan.Shown, planning bool) string {
+// dataBlock returns the block of a kind. For planning its value is cut, and its texts are escaped;
+// the paths of what is cut are added to a list.
+func dataBlock(kind plan.Shown, planning bool, cut *[]store.Path) string {
 	var b strings.Builder
 	path := store.KindPath(kind.Kind)
 	b.WriteString("## Data: " + path.String())
@@ -72,7 +73,7 @@ func dataBlock(kind plan.Shown, planning bool) string {
 	case !kind.Value.Set:
 		b.WriteString("\n(no value yet)")
 	case planning:
-		b.WriteString("\n" + jsonText(cutValue(kind.Value.Value, path)))
+		b.WriteString("\n" + jsonText(cutValue(kind.Value.Value, path, cut)))
 	default:
 		b.WriteString("\n" + jsonText(kind.Value.Value))
 	}
@@ -84,27 +85,29 @@ func dataBlock(kind plan.Shown, planning bool) string {
 
 // cutValue returns a value for planning: long texts and lists are cut, with the reference to the
 // whole, and texts that begin with † have a second one.
-func cutValue(v any, path store.Path) any {
+func cutValue(v any, path store.Path, cut *[]store.Path) any {
 	switch v := v.(type) {
 	case string:
 		shown, _ := plan.Literal(v).(string)
 		if len(shown) <= shownText {
 			return shown
 		}
+		*cut = append(*cut, path)
 		return validPrefix(shown, shownText) + fmt.Sprintf("… (%s: refer to it as %s)", byteSize(len(v)), path)
 	case []any:
 		shown := make([]any, 0, min(len(v), shownItems)+1)
 		for i, e := range v[:min(len(v), shownItems)] {
-			shown = append(shown, cutValue(e, path.Child(strconv.Itoa(i))))
+			shown = append(shown, cutValue(e, path.Child(strconv.Itoa(i)), cut))
 		}
 		if more := len(v) - len(shown); more > 0 {
+			*cut = append(*cut, path)
 			shown = append(shown, fmt.Sprintf("… (%d more: refer to it as %s)", more, path))
 		}
 		return shown
 	case map[string]any:
 		shown := make(map[string]any, len(v))
 		for name, e := range v {
-			shown[name] = cutValue(e, path.Child(name))
+			shown[name] = cutValue(e, path.Child(name), cut)
 		}
 		return shown
 	}
@@ -149,8 +152,10 @@ func lastPlanBlock(calls []plan.LastCall) string {
 		} else {
 			line += call.Status
 		}
-		if call.Reason != "" {
-			line += ": " + oneLine(call.Reason)
+		for _, note := range []string{call.Reason, call.SetAside} {
+			if note != "" {
+				line += ": " + oneLine(note)
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -213,9 +218,9 @@ func errorLine(data map[string]any) string {
 	return strings.Join(names, " ") + ": " + message
 }
 
-// planBlocks returns the blocks of a question for a plan, and how many of them the next one will
-// begin with if all goes on as it did.
-func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
+// planBlocks returns the blocks of a question for a plan, how many of them the next one will begin
+// with if all goes on as it did, and the paths of values that are cut.
+func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int, cut []store.Path) {
 	blocks = append(textBlocks(p.Prose), toolsBlock(p, loose))
 	stable = len(blocks)
 	written := map[string]bool{}
@@ -230,7 +235,7 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
 		if stable == len(blocks) && !written[kind.Kind] {
 			stable++
 		}
-		blocks = append(blocks, dataBlock(kind, true))
+		blocks = append(blocks, dataBlock(kind, true, &cut))
 	}
 	if p.Schema != nil {
 		blocks = append(blocks, "## Output\nThe schema of the output: "+jsonText(ordered(p.Schema)))
@@ -244,14 +249,14 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int) {
 	if len(p.Errors) > 0 {
 		blocks = append(blocks, errorsBlock(p.Errors))
 	}
-	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable
+	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable, cut
 }
 
 // answerBlocks returns the blocks of what questions have in common, and all of them.
 func answerBlocks(questions []plan.Question) (common, calls []string) {
 	common = textBlocks(questions[0].Prose)
 	for _, kind := range joinedKinds(questions) {
-		common = append(common, dataBlock(kind, false))
+		common = append(common, dataBlock(kind, false, nil))
 	}
 	var seen []string
 	for _, q := range questions {

@@ -31,6 +31,9 @@ type Request struct {
 	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.
 	Loose *Request `json:"-"`
 
+	// Cut lists the paths of values that the request shows in part.
+	Cut []store.Path `json:"-"`
+
 	// Stable is the number of blocks that are the same at the next question of the context.
 	Stable int `json:"-"`
 }

@@ -270,8 +270,10 @@ func (p *Progress) describe(r journal.Record) Painted {
 	if until := view.Until(r); until != "" {
 		parts = append(parts, until)
 	}
-	if r.Reason != "" {
-		parts = append(parts, "("+r.Reason+")")
+	for _, note := range []string{r.Reason, r.AnswerNote()} {
+		if note != "" {
+			parts = append(parts, "("+note+")")
+		}
 	}
 	for _, part := range parts {
 		begins += Painted(" " + human.Printable(part))

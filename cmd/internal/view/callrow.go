@@ -54,6 +54,9 @@ func CallRow(r journal.Record, verbose bool) []string {
 	case len(r.WaitingOn) > 0:
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
+	if note := r.AnswerNote(); note != "" && result != "" {
+		result += " (" + note + ")"
+	}
 	tries := fmt.Sprint(r.Attempts)
 	// Attempts are counted when they end.
 	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 {

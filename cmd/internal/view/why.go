@@ -61,6 +61,8 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 	switch {
 	case o.Given:
 		text += ", as a person knew"
+	case o.Answered != nil:
+		text += ", " + o.Answered.String()
 	case o.Handled != nil && o.Handled["code"] == journal.Rejected:
 		text += fmt.Sprintf(": rejected by %s: %s", o.Name(), o.Handled["message"])
 	case o.Handled != nil:
@@ -71,6 +73,11 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 	for _, argument := range SortedNames(o.Corrected) {
 		text := fmt.Sprintf("%s = %s, corrected by %s", argument, human.JSON(o.Corrected[argument]), human.Printable(o.Name()))
 		parts = append(parts, func(first, _ string) { b.WriteString(human.Cut(first+human.Printable(text), width) + "\n") })
+	}
+	if o.SetAside != nil {
+		parts = append(parts, func(first, _ string) {
+			b.WriteString(human.Cut(first+human.Printable(o.SetAside.String()+": "+string(o.SetAside.Value)), width) + "\n")
+		})
 	}
 	if o.If != nil {
 		text := fmt.Sprintf("its _if held: %v", o.If)

@@ -52,7 +52,11 @@ func rankOf(r journal.Record) int {
 }
 
 func rowOfCall(r journal.Record) callRow {
-	return callRow{Record: r, ID: "call-" + r.Call, Word: wordOf(r), Text: resultText(r)}
+	row := callRow{Record: r, ID: "call-" + r.Call, Word: wordOf(r), Text: resultText(r)}
+	if note := r.AnswerNote(); note != "" {
+		row.Text = strings.TrimSpace(row.Text + " (" + note + ")")
+	}
+	return row
 }
 
 // resultText returns the result of a call in a line: its paths, its error, or what it waits for.
