@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 
-	"obelus/engine/expr"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -19,20 +17,18 @@ type read struct {
 	seq    int64 // the newest that the value came from
 }
 
-// readsOf returns what a call reads: what its arguments, its _if, _at and _in reach, and its scopes;
-// also what is missing.
+// readsOf returns what a call reads, also what is missing: what its arguments, its _if, _at and _in
+// reach, and its scopes.
 func (t *tick) readsOf(ctx context.Context, i int) (all []read, err error) {
 	call, seqs := t.plan.Calls[i], map[string]int64{}
 	lookup := t.state.Lookup(i, &reading{values: &t.values, ctx: ctx}, seqs)
-	noted := func(path store.Path) (v any, exists, open bool, err error) {
+	err = call.Reach(ctx, func(path store.Path) (v any, exists, open bool, err error) {
 		v, exists, open, err = lookup(path)
 		all = append(all, read{path, exists, seqs[path.String()]})
 		return v, exists, open, err
-	}
-	for _, of := range call.Templates() {
-		if _, _, err := of.Eval(ctx, noted); err != nil && !errors.As(err, new(*expr.Error)) {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, scope := range call.ScopePaths {
 		resolved, err := t.resolver(i).Resolve(ctx, scope, call.Instance)

@@ -86,9 +86,9 @@ func (r *Record) AnswerNote() string {
 	return ""
 }
 
-// SetAside is an answer that a model gave with its plan and that does not count, since the model was
-// not shown what the call reads (protocol §5). One of the lists says what, as references, and names
-// of arguments that a person corrected.
+// SetAside is an answer that a model gave with its plan, and that does not count (protocol §5). The
+// lists say what the model was not shown of what the call reads: references, and names of arguments
+// that a person corrected.
 type SetAside struct {
 	Value   json.RawMessage `json:"value"`
 	Missing []string        `json:"missing,omitempty"` // they were not there yet

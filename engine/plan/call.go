@@ -368,7 +368,7 @@ func (c *Call) parseParams() (errs []error) {
 		}
 		c.Params = append(c.Params, param{name, t})
 	}
-	for _, p := range c.Templates() {
+	for _, p := range templates(c) {
 		for _, path := range p.Reads() {
 			if !slices.Contains(c.Refs, path) {
 				c.Refs = append(c.Refs, path)
@@ -425,9 +425,9 @@ func conditionReads(c *Call, path store.Path) bool {
 	return c.If != nil && c.If.Expr != nil && slices.Contains(c.If.Expr.Reads(), path)
 }
 
-// Templates lists the parts of the call that may hold expressions, with their names: its _if, its
+// templates lists the parts of the call that may hold expressions, with their names: its _if, its
 // _at or _in, then its parameters.
-func (c *Call) Templates() []param {
+func templates(c *Call) []param {
 	if c.If == nil && c.Schedule == nil {
 		return c.Params
 	}
@@ -439,6 +439,17 @@ func (c *Call) Templates() []param {
 		all = append(all, param{c.Schedule.Name, c.Schedule.Template})
 	}
 	return append(all, c.Params...)
+}
+
+// Reach looks up each reference that the call's _if, _at or _in and its parameters reach, with what is
+// there now. Its error is lookup's.
+func (c *Call) Reach(ctx context.Context, lookup expr.Lookup) error {
+	for _, of := range templates(c) {
+		if _, _, err := of.Eval(ctx, lookup); err != nil && !errors.As(err, new(*expr.Error)) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Resolve gives the call with every parameter resolved, checked against its
@@ -552,7 +563,7 @@ func (c *Call) ReadsWithout(arguments map[string]any, corrected []string, reads 
 		return reads
 	}
 	looked := slices.Clone(c.ScopePaths)
-	for _, p := range c.Templates() {
+	for _, p := range templates(c) {
 		if isContainer(arguments[p.Name]) || !slices.Contains(corrected, p.Name) {
 			looked = append(looked, p.Reads()...)
 		}

@@ -401,7 +401,7 @@ func (c *planCompiler) neverEqual(all []Problem, p *Plan) []Problem {
 		return all
 	}
 	for i, call := range p.Calls {
-		for _, param := range call.Templates() {
+		for _, param := range templates(call) {
 			for _, err := range t.neverEqual(i, param.Template, param.Name) {
 				all = c.warn(all, call, err)
 			}
@@ -463,7 +463,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			return len(before)+len(after) > 0
 		})
 		var lacking []store.Path
-		for _, p := range call.Templates() {
+		for _, p := range templates(call) {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
 		for _, path := range call.After {

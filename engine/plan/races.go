@@ -294,7 +294,7 @@ func (g *graph) needsWrite(e Edge) bool {
 		p.Each(func(x *expr.Expr) { needed = needed || slices.Contains(x.Needs(), e.path) })
 		return needed
 	}
-	return slices.ContainsFunc(g.calls[e.To].Templates(), needs)
+	return slices.ContainsFunc(templates(g.calls[e.To]), needs)
 }
 
 // choices gives, for each call, the alternatives of other calls behind which it stands: by call, a
@@ -315,7 +315,7 @@ func (g *graph) choices(exists Exists) []map[int]uint64 {
 				choice[n] = 2
 			}
 		}
-		for _, p := range g.calls[j].Templates() {
+		for _, p := range templates(g.calls[j]) {
 			p.Each(func(e *expr.Expr) {
 				for _, path := range e.Needs() {
 					g.choose(choice, all, j, path, exists)

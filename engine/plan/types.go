@@ -69,7 +69,7 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 				c.call(call, err)
 			}
 		}
-		for _, part := range call.Templates() {
+		for _, part := range templates(call) {
 			if strings.HasPrefix(part.Name, "_") && part.Expr != nil {
 				for _, err := range t.literals(i, part.Expr, part.Name, arithmetic) {
 					c.call(call, err)
