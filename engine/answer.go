@@ -48,6 +48,9 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 		return false, nil
 	}
 	c.Record.Answered, c.Record.SetAside = nil, nil
+	if c.Record.At == 0 {
+		c.Record.At = t.view.Seq()
+	}
 	aside, err := t.judgeAnswer(ctx, c)
 	if err != nil {
 		return false, err

@@ -175,6 +175,13 @@ func (t *tick) start(ctx context.Context, c *sched.Call, d sched.Decision) error
 	switch {
 	case call.AsksModel:
 		s.invocation.Question = t.question(i, in)
+		for _, scope := range call.ScopePaths {
+			resolved, err := t.resolver(i).Resolve(ctx, scope, call.Instance)
+			if err != nil {
+				return err
+			}
+			s.granted = append(s.granted, resolved.From...)
+		}
 	case call.Delegate != nil:
 		if c.Record.Child == "" {
 			c.Record.Attempts++

@@ -283,15 +283,27 @@ func (t *tick) noteUsage(res *result) {
 	r.Model = r.Model.Within(t.context).And(used)
 }
 
-// readMessages fills in the messages that the model sees, for each call of the task.
+// readMessages fills in the messages that the model sees, for each call of the task. Those of an
+// instance are the same: the calls wait for the same calls, and each sees what scopes grant to any.
 func (j *task) readMessages(ctx context.Context) (err error) {
 	in := journal.In(j.tick.runner.Log, j.tick.context)
-	seen := map[string][]*store.Message{} // by instance: the calls of a group wait for the same calls
+	granted := map[string]map[int64]bool{} // by instance
+	for _, m := range j.members() {
+		instance := j.tick.plan.Calls[m.index].Instance
+		if granted[instance] == nil {
+			granted[instance] = map[int64]bool{}
+		}
+		for _, seq := range m.granted {
+			granted[instance][seq] = true
+		}
+	}
+	seen := map[string][]*store.Message{}
 	for _, m := range j.members() {
 		call, q := j.tick.plan.Calls[m.index], m.invocation.Question
 		messages, ok := seen[call.Instance]
 		if !ok {
-			if messages, err = proposal.Visible(ctx, in, j.tick.plan, j.tick.event, j.tick.view, m.index); err != nil {
+			visible := proposal.Visible{Plan: j.tick.plan, Tick: j.tick.event, View: j.tick.view, Call: m.index, Granted: granted[call.Instance]}
+			if messages, err = visible.Messages(ctx, in); err != nil {
 				return err
 			}
 			seen[call.Instance] = messages

@@ -59,6 +59,7 @@ type start struct {
 	// Runs the call while the log lacks its start; nil where that must be recorded first.
 	speculative plan.Speculative
 	child       *childRun  // run of a delegate
+	granted     []int64    // of a question to a model: the messages that its scopes' values came from
 	slot        slots.Slot // of any other
 }
 

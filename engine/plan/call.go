@@ -441,8 +441,8 @@ func templates(c *Call) []param {
 	return append(all, c.Params...)
 }
 
-// Reach looks up each reference that the call's _if, _at or _in and its parameters reach, with what is
-// there now. Its error is lookup's.
+// Reach looks up each reference that the call's _if, _at or _in and its parameters reach now. Its
+// error is lookup's.
 func (c *Call) Reach(ctx context.Context, lookup expr.Lookup) error {
 	for _, of := range templates(c) {
 		if _, _, err := of.Eval(ctx, lookup); err != nil && !errors.As(err, new(*expr.Error)) {

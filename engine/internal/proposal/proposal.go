@@ -192,18 +192,29 @@ func (s Source) unchangedSince(ctx context.Context, seq int64) (bool, error) {
 	return true, nil
 }
 
-// Visible returns the messages that a model sees when it is asked about a call of a plan: the log
-// as the tick began, and later messages of the calls that it depends on.
-func Visible(ctx context.Context, in journal.Context, p *plan.Plan, tick journal.PlanEvent, view *store.View, call int) (seen []*store.Message, err error) {
+// Visible is the part of a context that a model sees when it is asked about a call of a plan: the log
+// as the tick began, later messages of the calls that it depends on, and those with what its scopes
+// grant.
+type Visible struct {
+	Plan    *plan.Plan
+	Tick    journal.PlanEvent
+	View    *store.View
+	Call    int
+	Granted map[int64]bool // seqs of messages that the values of scopes came from
+}
+
+// Messages returns the messages, the oldest first.
+func (v Visible) Messages(ctx context.Context, in journal.Context) (seen []*store.Message, err error) {
 	wrote := map[string]bool{}
-	for k := range p.Graph.Ancestors(call) {
-		wrote[journal.CallID(tick.Tick, p.Calls[k].Position)] = true
+	for k := range v.Plan.Graph.Ancestors(v.Call) {
+		wrote[journal.CallID(v.Tick.Tick, v.Plan.Calls[k].Position)] = true
 	}
 	for m, err := range in.Log.Messages(ctx, store.Filter{Context: in.Name}) {
 		if err != nil {
 			return nil, err
 		}
-		if !view.Hides(m.Seq) && (m.Seq <= tick.Start || wrote[m.Call]) {
+		isSeen := m.Seq <= v.Tick.Start || wrote[m.Call] || v.Granted[m.Seq]
+		if isSeen && !v.View.Hides(m.Seq) {
 			seen = append(seen, m)
 		}
 	}
