@@ -6,7 +6,6 @@ import (
 
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
-	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -44,7 +43,7 @@ func (t *tick) readsOf(ctx context.Context, i int) (all []read, err error) {
 // (protocol §5). Else the answer is set aside, and the record says why.
 func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err error) {
 	call := t.plan.Calls[c.Index()]
-	if !call.Answer.Set {
+	if call.Answer == nil {
 		return false, nil
 	}
 	c.Record.Answered, c.Record.SetAside = nil, nil
@@ -63,14 +62,18 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 	if t.event.Model != nil {
 		c.Record.Answered.Hash = t.event.Model.Request
 	}
-	return true, t.complete(ctx, &result{index: c.Index(), value: plan.Result{Value: call.Answer.Value}, attempts: 0})
+	res := &result{index: c.Index(), value: call.Answer.Result}
+	if call.Answer.Failure != nil {
+		res.err = call.Answer.Failure
+	}
+	return true, t.complete(ctx, res)
 }
 
 // judgeAnswer compares what a call reads with what the question for its plan showed. A recorded run
 // has done so.
 func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAside, error) {
 	i, call := c.Index(), t.plan.Calls[c.Index()]
-	aside := &journal.SetAside{Value: store.EncodeJSON(call.Answer.Value), Never: call.NeverCounts}
+	aside := &journal.SetAside{Value: store.EncodeJSON(call.Answer.Given), Never: call.Answer.NeverCounts}
 	if t.recorded != nil {
 		if record := t.recorded.record(c.Record.Call); record.SetAside != nil {
 			aside = record.SetAside

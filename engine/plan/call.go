@@ -54,9 +54,7 @@ type Call struct {
 	attempts *ownAttempts // nil for its activity's
 
 	Given  store.Optional // the result that a latent call brings, whatever it reads
-	Answer store.Optional // the result that a model gave a latent call as it planned it
-	// Why the answer never counts, whatever the call reads; empty where that decides.
-	NeverCounts string
+	Answer *Answer        // that a model gave a latent call as it planned it; nil for none
 }
 
 // param is a parameter of a call.
@@ -300,7 +298,9 @@ func (c *Call) parseActivity(registry *Registry) error {
 	output, given := c.Issued["_output"]
 	switch {
 	case c.byModel != nil && output != nil:
-		c.Answer, c.NeverCounts = store.Some(output), c.neverCounts()
+		if err := c.parseAnswer(output); err != nil {
+			return err
+		}
 	case c.byModel == nil && given:
 		c.Given = store.Some(output)
 		return c.checkOutput(output)
@@ -338,20 +338,6 @@ func (c *Call) checkOutput(output any) error {
 		return &Fault{CodeSchema, err}
 	}
 	return nil
-}
-
-// neverCounts returns why the answer of the model that planned the call does not count, whatever
-// the call reads: it is about something else than the model was shown. It is empty for none.
-func (c *Call) neverCounts() string {
-	switch {
-	case c.byModel.Every:
-		return "it was given once for every instance"
-	case len(c.After) > 0:
-		return "the call waits for others by _after"
-	case c.byModel.Lazy:
-		return "the plan is lazy"
-	}
-	return ""
 }
 
 // parseParams compiles the parameters and checks those without references. It returns an error for
@@ -536,15 +522,7 @@ func (c *Call) Alternatives() []string {
 	if c.Output == nil {
 		return nil
 	}
-	var all []string
-	for _, paths := range c.Output.Alternatives {
-		var names []string
-		for _, path := range paths {
-			names = append(names, path.String())
-		}
-		all = append(all, strings.Join(names, " && "))
-	}
-	return all
+	return alternativesOf(c.Output)
 }
 
 // IsThought reports whether the call is ephemeral reasoning: shown to latent calls after it, and

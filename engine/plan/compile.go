@@ -302,7 +302,8 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 // read nothing that calls of the plan may write, and nothing that is missing.
 func (c *planCompiler) checkAnswers(p *Plan, exists Exists) error {
 	for i, call := range p.Calls {
-		if !call.Answer.Set || call.NeverCounts != "" || len(p.Graph.Into[i]) > 0 {
+		answer := call.Answer
+		if answer == nil || answer.Failure != nil || answer.NeverCounts != "" || len(p.Graph.Into[i]) > 0 {
 			continue
 		}
 		missing := false
@@ -313,7 +314,7 @@ func (c *planCompiler) checkAnswers(p *Plan, exists Exists) error {
 			}
 			missing = missing || !there
 		}
-		if err := call.checkOutput(call.Answer.Value); err != nil && !missing {
+		if err := call.checkOutput(answer.Result.Value); err != nil && !missing {
 			c.call(call, err)
 		}
 	}

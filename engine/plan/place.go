@@ -70,7 +70,9 @@ func (c *Call) Place(res *Result, wrong error) (paths []store.Path, value any, e
 		return c.placeMessage(res.Message, res.Loose)
 	}
 	paths = alternatives[0]
-	if res.To != "" {
+	if i := slices.Index(c.Alternatives(), res.To); i >= 0 {
+		paths = alternatives[i]
+	} else if res.To != "" {
 		path, err := store.ParsePath(res.To)
 		if err != nil {
 			return nil, nil, &Fault{"output", err}

@@ -180,52 +180,12 @@ func resultOf(q plan.Question, given any) (result plan.Result, wrong, err error)
 	if len(q.Alternatives) < 2 {
 		return plan.Result{Value: given}, breaks(q.Schema, given, "the answer", q.Schemas), nil
 	}
-	choice, _ := given.(map[string]any)
-	to, _ := choice["to"].(string)
-	i := slices.Index(q.Alternatives, to)
-	value, ok := choice["value"]
+	result, failure, wrong := plan.ReadOutcome(q.Alternatives, given)
 	switch {
-	case i < 0:
-		return result, fmt.Errorf(`expected {"to": …, "value": …}, where to is one of %s`, jsonText(q.Alternatives)), nil
-	case !ok:
-		return result, errors.New("value is missing"), nil
-	case i < len(q.Alternatives)-1:
-		return plan.Result{Value: value, To: pathOf(q.Alternatives, i)}, breaks(q.Schema, value, "value", q.Schemas), nil
+	case wrong != nil:
+		return plan.Result{}, wrong, nil
+	case failure != nil:
+		return plan.Result{}, nil, failure
 	}
-	fields, _ := value.(map[string]any)
-	if message, _ := fields["message"].(string); message == "" {
-		return result, fmt.Errorf(`value: expected {"message": …} for %s, which is where failures go`, to), nil
-	}
-	return result, nil, &plan.Failure{Fields: fields}
-}
-
-// pathOf returns a path that stands for an alternative: the first that no alternative before it
-// has.
-func pathOf(alternatives []string, i int) string {
-	paths := pathsIn(alternatives[i])
-	for _, path := range paths {
-		if !slices.ContainsFunc(alternatives[:i], func(other string) bool { return slices.Contains(pathsIn(other), path) }) {
-			return path
-		}
-	}
-	if len(paths) > 0 {
-		return paths[0]
-	}
-	return alternatives[i]
-}
-
-// pathsIn returns the paths of an alternative, such as "†state.a && †log.a".
-func pathsIn(alternative string) (paths []string) {
-	for rest := alternative; rest != ""; {
-		at := strings.Index(rest, store.Dagger)
-		if at < 0 {
-			break
-		}
-		path, n, err := store.ScanPath(rest[at:])
-		if err != nil || n == 0 {
-			break
-		}
-		paths, rest = append(paths, path.String()), rest[at+n:]
-	}
-	return paths
+	return result, breaks(q.Schema, result.Value, "value", q.Schemas), nil
 }

@@ -23,7 +23,7 @@ import (
 	"obelus/store/memory"
 )
 
-var answeredPlans = flag.Int("answered-plans", 500, "how many random plans with answers are checked by their logs")
+var answeredPlans = flag.Int("answered-plans", 150, "how many random plans with answers are checked by their logs")
 
 // answerTools are the tools of plans with answers: one that writes, one whose result a model gives,
 // and one that thinks.

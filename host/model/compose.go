@@ -134,7 +134,7 @@ func (m *composer) callOf(tool plan.Offer) fit.Object {
 	}
 	m.addMeta(tool, meta, required, add)
 	if tool.Latent && !m.lazy {
-		add("_output", m.result(tool), false) // else it is asked once the call is ready
+		add("_output", m.answerOf(tool, meta), false) // else it is asked once the call is ready
 	}
 	made := closedObject(properties, optional, nil)
 	if additional := params.Get("additionalProperties"); additional != nil && additional != false || len(params.Object("properties")) == 0 && additional == nil {
@@ -203,6 +203,17 @@ func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (sc
 		o = append(fit.Object{member("type", "string")}, o...)
 	}
 	return (&scope{composer: m, name: tool.Name + "." + name, root: o}).moved(o), true
+}
+
+// answerOf returns the schema of the answer to a call that comes with its plan: an outcome, where the
+// tool prescribes the output path; where the model chooses that, a value or an outcome.
+func (m *composer) answerOf(tool plan.Offer, meta map[string]any) any {
+	value := m.once(tool.Name+"._output", m.result(tool))
+	if path, ok := meta["_outputPath"].(map[string]any); ok && path["const"] != nil {
+		text, _ := path["const"].(string)
+		return outcomes(value, plan.OutputAlternatives(text))
+	}
+	return fit.Object{member("anyOf", []any{value, outcome(pathSchema, "value", value), outcome(pathSchema, "message", anyText)})}
 }
 
 // result returns the schema of a tool's result.
@@ -370,10 +381,7 @@ func (s *scope) define(ref string) string {
 	}
 	name, known := s.names[own]
 	if !known {
-		name = fit.SafeName(own)
-		for s.defs.Has(name) {
-			name += "_"
-		}
+		name = s.freeName(own)
 		s.names[own] = name
 		s.defs = append(s.defs, member(name, nil))
 		s.defs = s.defs.With(name, s.moved(target))
@@ -426,10 +434,7 @@ func (m *composer) share(q plan.Question, all []plan.Question) {
 		return
 	}
 	tool, _ := q.Call["_tool"].(string)
-	name := fit.SafeName(tool)
-	for m.defs.Has(name) {
-		name += "_"
-	}
+	name := m.freeName(tool)
 	m.shared[text] = name
 	m.defs = append(m.defs, member(name, nil))
 	schema := ordered(q.Schema)
@@ -445,19 +450,49 @@ func (m *composer) answer(q plan.Question) any {
 		schema := ordered(q.Schema)
 		value = (&scope{composer: m, name: q.ID, root: schema}).moved(schema)
 	}
-	if len(q.Alternatives) < 2 {
+	if len(q.Alternatives) > 1 {
+		tool, _ := q.Call["_tool"].(string)
+		value = m.once(tool, value)
+	}
+	return outcomes(value, q.Alternatives)
+}
+
+// once returns a schema that is to stand in several places: a reference to a definition, if it is not
+// short.
+func (m *composer) once(name string, schema any) any {
+	if o, ok := schema.(fit.Object); ok && o.Has("$ref") || len(jsonText(schema)) < minShared {
+		return schema
+	}
+	name = m.freeName(name)
+	m.defs = append(m.defs, member(name, schema))
+	return fit.Object{member("$ref", "#/$defs/"+name)}
+}
+
+// freeName returns a name for a definition that no other has.
+func (m *composer) freeName(name string) string {
+	name = fit.SafeName(name)
+	for m.defs.Has(name) {
+		name += "_"
+	}
+	return name
+}
+
+// outcomes returns the schema of an outcome of a call, as [plan.ReadOutcome] takes it: with one
+// alternative that of the value alone.
+func outcomes(value any, alternatives []string) any {
+	if len(alternatives) < 2 {
 		return value
 	}
-	failure := closedObject(fit.Object{member("message", anyText)}, nil, nil)
 	var branches []any
-	for i, to := range q.Alternatives {
-		given := value
-		if i == len(q.Alternatives)-1 {
-			given = failure
-		}
-		branches = append(branches, closedObject(fit.Object{member("to", fit.Object{member("const", to)}), member("value", given)}, nil, nil))
+	for _, to := range alternatives {
+		branches = append(branches, outcome(fit.Object{member("const", to)}, "value", value))
 	}
-	return fit.Object{member("anyOf", branches)}
+	last := fit.Object{member("const", alternatives[len(alternatives)-1])}
+	return fit.Object{member("anyOf", append(branches, outcome(last, "message", anyText)))}
+}
+
+func outcome(to fit.Object, name string, value any) fit.Object {
+	return closedObject(fit.Object{member("to", to), member(name, value)}, nil, nil)
 }
 
 // member returns a member of an object.

@@ -62,7 +62,7 @@ func TestSolutionSchema_Whole(t *testing.T) {
 		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"}},` +
 		`"required":["_tool","_reasoningForCall","amount"],"additionalProperties":false},` +
 		`{"type":"object","properties":{"_tool":{"const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"},` +
-		`"_output":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["_tool","_reasoningForCall","what"],"additionalProperties":false}]}},` +
+		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"value":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["to","value"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false}]}},"required":["_tool","_reasoningForCall","what"],"additionalProperties":false}]}},` +
 		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
 		`"required":["calls","output"],"additionalProperties":false,` +
 		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
@@ -251,7 +251,8 @@ func TestAnswersSchema_Alternatives(t *testing.T) {
 	}
 	const want = `{"type":"object","properties":{"1.2":{"anyOf":[` +
 		`{"type":"object","properties":{"to":{"const":"†a.x && †log.x"},"value":{"$ref":"#/$defs/1.2.N"}},"required":["to","value"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"to":{"const":"†a.y"},"value":{"type":"object","properties":{"message":{"type":"string"}},"required":["message"],"additionalProperties":false}},"required":["to","value"],"additionalProperties":false}]},` +
+		`{"type":"object","properties":{"to":{"const":"†a.y"},"value":{"$ref":"#/$defs/1.2.N"}},"required":["to","value"],"additionalProperties":false},` +
+		`{"type":"object","properties":{"to":{"const":"†a.y"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false}]},` +
 		`"1.10":{"type":"string"}},"required":["1.2","1.10"],"additionalProperties":false,"$defs":{"1.2.N":{"type":"integer"}}}`
 	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
 		t.Error(diff)
@@ -296,7 +297,7 @@ func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
 		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
 		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
 		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
-		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false},{"type":"null"}]}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
+		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"value":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["to","value"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false},{"type":"null"}]}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
 		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
 		`"required":["calls","output"],"additionalProperties":false,` +
 		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`

@@ -16,7 +16,7 @@ The last blocks are the calls, each as "## Call NUMBER NAME" with its parameters
 A call's member is its result, as the schema says: nothing around it, no explanation beside it.
 Answer each call by itself. What one call asks says nothing about the others.
 A call that "goes to" several paths chooses between them: its member is {"to": PATH, "value": RESULT}.
-The last of these paths is for what can't be done: then value is {"message": WHY}. Choose it where the task fails, not where it is hard.
+The last of these paths is for what can't be done: then {"to": PATH, "message": WHY}. Choose it where the task fails, not where it is hard.
 Under "## Data" is what is known, each kind with its value, and with its schema and its description if it has any. ① and the like are names of instances.
 "Use above all" names the data that a call is about. The rest is there to be looked up.
 Under "## Thought" is what was thought before: take it into account, don't repeat it.
