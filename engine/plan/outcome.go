@@ -10,11 +10,12 @@ import (
 	"obelus/store"
 )
 
-// An outcome of a call with several alternatives is {"to": T, "value": V}, where T is an alternative
-// as [Call.Alternatives] has it; for the last one also {"to": T, "message": "…"}, a failure.
+// An outcome of a call with several alternatives is {"to": T, "value": V}, where T is an
+// alternative as [Call.Alternatives] has it; for the last one also {"to": T, "message": "…"}, a
+// failure.
 
-// ReadOutcome reads an outcome. Its result or its failure goes to the alternative that it names; wrong
-// says why it is none.
+// ReadOutcome reads an outcome. Its result or its failure goes to the alternative that it names;
+// wrong says why it is none.
 func ReadOutcome(alternatives []string, given any) (result Result, failure *Failure, wrong error) {
 	object, _ := given.(map[string]any)
 	to, _ := object["to"].(string)
@@ -44,8 +45,8 @@ func IsOutcome(given any) bool {
 	return len(object) == 2 && hasValue != hasMessage && canonicalAlternative(to) != ""
 }
 
-// canonicalAlternative returns an alternative of an output path as [Call.Alternatives] has it; empty
-// for any other text.
+// canonicalAlternative returns an alternative of an output path as [Call.Alternatives] has it;
+// empty for any other text.
 func canonicalAlternative(text string) string {
 	if all := OutputAlternatives(text); len(all) == 1 {
 		return all[0]
@@ -53,8 +54,8 @@ func canonicalAlternative(text string) string {
 	return ""
 }
 
-// OutputAlternatives returns the alternatives of an output path as [Call.Alternatives] does; nil for a
-// text that is none.
+// OutputAlternatives returns the alternatives of an output path as [Call.Alternatives] does; nil
+// for a text that is none.
 func OutputAlternatives(text string) []string {
 	output, err := expr.ParseOutput(text)
 	if err != nil {
@@ -84,8 +85,8 @@ type Answer struct {
 	NeverCounts string
 }
 
-// parseAnswer reads the answer of a model that stands in its plan: an outcome, or a value, which goes
-// to the first alternative.
+// parseAnswer reads the answer of a model that stands in its plan: an outcome, or a value, which
+// goes to the first alternative.
 func (c *Call) parseAnswer(given any) error {
 	c.Answer = &Answer{Given: given, Result: Result{Value: given}, NeverCounts: c.neverCounts()}
 	alternatives := c.Alternatives()

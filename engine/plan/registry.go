@@ -133,8 +133,8 @@ type Result struct {
 	// (NaN, a channel, text that is not UTF-8) fails the call, whatever its alternatives. A value
 	// that is JSON already is not copied, and must not be changed any more.
 	Value any
-	// To, if it is set, names an alternative as [Call.Alternatives] has it, or a path: Value goes to the
-	// first alternative that holds that.
+	// To, if it is set, names an alternative as [Call.Alternatives] has it, or a path: Value
+	// goes to the first alternative that holds that.
 	To string
 	// Message, if it is not nil, chooses the alternative by its content, and Value and To are
 	// ignored. It is a data message as a script writes it: "type", "data" and perhaps "kind". Its

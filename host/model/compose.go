@@ -205,8 +205,8 @@ func (m *composer) metaOf(tool plan.Offer, name string, meta map[string]any) (sc
 	return (&scope{composer: m, name: tool.Name + "." + name, root: o}).moved(o), true
 }
 
-// answerOf returns the schema of the answer to a call that comes with its plan: an outcome, where the
-// tool prescribes the output path; where the model chooses that, a value or an outcome.
+// answerOf returns the schema of the answer to a call that comes with its plan: an outcome, where
+// the tool prescribes the output path; where the model chooses that, a value or an outcome.
 func (m *composer) answerOf(tool plan.Offer, meta map[string]any) any {
 	value := m.once(tool.Name+"._output", m.result(tool))
 	if path, ok := meta["_outputPath"].(map[string]any); ok && path["const"] != nil {
@@ -457,8 +457,8 @@ func (m *composer) answer(q plan.Question) any {
 	return outcomes(value, q.Alternatives)
 }
 
-// once returns a schema that is to stand in several places: a reference to a definition, if it is not
-// short.
+// once returns a schema that is to stand in several places: a reference to a definition, if it is
+// not short.
 func (m *composer) once(name string, schema any) any {
 	if o, ok := schema.(fit.Object); ok && o.Has("$ref") || len(jsonText(schema)) < minShared {
 		return schema

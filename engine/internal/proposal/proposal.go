@@ -192,9 +192,9 @@ func (s Source) unchangedSince(ctx context.Context, seq int64) (bool, error) {
 	return true, nil
 }
 
-// Visible is the part of a context that a model sees when it is asked about a call of a plan: the log
-// as the tick began, later messages of the calls that it depends on, and those with what its scopes
-// grant.
+// Visible is the part of a context that a model sees when it is asked about a call of a plan: the
+// log as the tick began, later messages of the calls that it depends on, and those with what its
+// scopes grant.
 type Visible struct {
 	Plan    *plan.Plan
 	Tick    journal.PlanEvent
