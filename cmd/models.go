@@ -48,7 +48,7 @@ func listModels(ctx context.Context, a *app, check bool) error {
 	if len(settings.Models) == 0 {
 		return exit.Usage(errNoModels.Error())
 	}
-	header := []string{"MODEL", "PROVIDER", "ASKS FOR", "URL", "KEY"}
+	header := []string{"MODEL", "PROVIDER", "ASKS FOR", "URL", "KEY", "WINDOW"}
 	if check {
 		header = append(header, "ANSWER", "MODE", "TIME", "TOKENS")
 	}
@@ -60,11 +60,11 @@ func listModels(ctx context.Context, a *app, check bool) error {
 	var failed error
 	for _, c := range models {
 		full := c.WithDefaults()
-		row := []string{full.Name, cmp.Or(full.Provider, "-"), full.Model, full.URL, keyState(full)}
+		row := []string{full.Name, cmp.Or(full.Provider, "-"), full.Model, full.URL, keyState(full), windowText(full)}
 		if full.Name == settings.Model {
 			row[0] += " (default)"
 		}
-		object := map[string]any{"name": full.Name, "provider": full.Provider, "model": full.Model, "url": full.URL, "default": full.Name == settings.Model}
+		object := map[string]any{"name": full.Name, "provider": full.Provider, "model": full.Model, "url": full.URL, "default": full.Name == settings.Model, "window": full.Window}
 		if check {
 			tried := tryModel(ctx, a, full.Name)
 			if ctx.Err() != nil {
@@ -102,6 +102,14 @@ func keyState(c model.Config) string {
 		return c.Key + " (not set)"
 	}
 	return c.Key
+}
+
+// windowText returns the number of tokens that a model takes at once, as a text.
+func windowText(c model.Config) string {
+	if c.Window == 0 {
+		return "-"
+	}
+	return numeral.Thousands(int64(c.Window))
 }
 
 // triedModel is the outcome of a question to a model.

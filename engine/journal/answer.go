@@ -50,6 +50,8 @@ type Answered struct {
 	How  string `json:"how"`            // [WithPlan], [WhenAsked] or [Unchecked]
 	Tick int    `json:"tick"`           // of the plan, or of the call
 	Hash string `json:"hash,omitempty"` // of the request that asked; empty where it is not known
+	// Paths of values that a model was shown in part as it was asked: none that the call reads.
+	Cut []string `json:"cut,omitempty"`
 }
 
 // The ways in which a model answers a latent call.

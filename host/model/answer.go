@@ -42,6 +42,7 @@ type batch struct {
 	meter   *plan.Meter
 	replies []plan.Reply
 	open    []asked // questions without a reply
+	cut     []store.Path
 }
 
 // asked is an open question, with its last answer and the reason why that was refused.
@@ -126,6 +127,7 @@ func (b *batch) askOpen(ctx context.Context) (*Answer, error) {
 	if err := b.fitsWindow(r, joinedKinds(questions), false); err != nil {
 		return nil, err
 	}
+	b.cut = r.Cut
 	return b.asker.Ask(ctx, r, b.meter)
 }
 
@@ -164,7 +166,7 @@ func (b *batch) read(answer *Answer) {
 		default:
 			result, wrong, err := resultOf(a.Question, given)
 			if wrong == nil {
-				b.replies[a.at] = plan.Reply{Result: result, Err: err}
+				b.replies[a.at] = plan.Reply{Result: result, Err: err, Cut: b.cut}
 				continue
 			}
 			a.last, a.problem = jsonText(given), wrong

@@ -151,9 +151,9 @@ func checkAnswers(t *testing.T, seed int, seen map[string]int) {
 	registry.Activities["write"] = &plan.Registered{Name: "write", Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 		return plan.Result{Value: in.Call["value"]}, nil
 	})}
-	registry.Model = New(Config{Name: "m", NoReasons: true, Batch: 1 + random.IntN(3)}, Keep(&answering{t: t, random: random}, func(text string) string { return text }))
+	registry.Model = New(Config{Name: "m", NoReasons: true, Window: []int{0, 3600}[random.IntN(2)], Params: Params{MaxTokens: 100}, Batch: 1 + random.IntN(3)}, Keep(&answering{t: t, random: random}, func(text string) string { return text }))
 	r := &engine.Runner{Log: memory.New(), Registry: registry, Ticks: 4, Parallel: 4}
-	state := map[string]any{"a": 1, "b": "x", "long": strings.Repeat("long ", 600)}
+	state := map[string]any{"a": 1, "b": "x", "long": strings.Repeat("long ", 1500)}
 	request := &plan.Request{Planner: &plan.Planning{}, Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(state)}}}
 	if random.IntN(3) == 0 {
 		for _, instance := range []string{"①", "②"} {

@@ -37,6 +37,9 @@ func New(c Config, asker Asker) *Model {
 	if c.MaxTokens == 0 {
 		c.MaxTokens = DefaultMaxTokens
 	}
+	if c.Window == 0 {
+		c.Window = presets[c.Provider].window
+	}
 	return &Model{config: c, asker: asker}
 }
 
@@ -73,13 +76,19 @@ func (m *Model) repairs() int {
 // AnswerRequest returns the request that asks for the answers to latent calls, at least one. It
 // asks nothing.
 func (m *Model) AnswerRequest(questions []plan.Question) *Request {
-	common, calls := answerBlocks(questions)
-	return &Request{
-		Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
-		System: systemText(withThinking(answerPrimer, m.config.Think), questions[0].Prose),
-		Blocks: append(common, calls...), Stable: len(common),
-		Schema: AnswersSchema(questions, m.config),
-	}
+	return m.fitted(func(s *shower) *Request {
+		common, calls := answerBlocks(questions, s)
+		primer := answerPrimer
+		if len(s.cut) > 0 {
+			primer += "\n" + answerCutRule
+		}
+		return &Request{
+			Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
+			System: systemText(withThinking(primer, m.config.Think), questions[0].Prose),
+			Blocks: append(common, calls...), Stable: len(common),
+			Schema: AnswersSchema(questions, m.config),
+		}
+	}, false)
 }
 
 // PlanRequest returns the request that asks for a plan. It asks nothing.
@@ -92,13 +101,19 @@ func (m *Model) PlanRequest(p plan.Proposal) *Request {
 }
 
 func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
-	blocks, stable, cut := planBlocks(p, loose)
-	return &Request{
-		Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
-		System: systemText(planRules(p.Mode, loose, m.config.Think), p.Prose),
-		Blocks: blocks, Stable: stable, Cut: cut,
-		Schema: solutionSchema(p, m.config, loose),
+	schema := solutionSchema(p, m.config, loose)
+	build := func(s *shower) *Request {
+		blocks, stable := planBlocks(p, loose, s)
+		return &Request{
+			Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
+			System: systemText(planRules(p.Mode, loose, m.config.Think, len(s.cut) > 0), p.Prose),
+			Blocks: blocks, Stable: stable, Schema: schema,
+		}
 	}
+	if !slices.ContainsFunc(p.Tools, canRefer) { // nothing could make use of the whole
+		return build(&shower{planning: true})
+	}
+	return m.fitted(build, true)
 }
 
 // Tokens estimates how many tokens the prompt of a request has: the bytes of its texts and its
@@ -117,7 +132,7 @@ const maxNamed = 3
 // fitsWindow refuses a request whose prompt is larger than the model's window.
 func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error {
 	tokens := r.Tokens()
-	if m.config.Window <= 0 || tokens <= m.config.Window {
+	if m.bound() <= 0 || tokens <= m.bound() {
 		return nil
 	}
 	type sized struct {
@@ -127,14 +142,14 @@ func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error 
 	var sizes []sized
 	for _, kind := range kinds {
 		name := strings.TrimSpace(store.Dagger + kind.Kind + " " + kind.Instance)
-		sizes = append(sizes, sized{name, len(dataBlock(kind, planning, new([]store.Path)))})
+		sizes = append(sizes, sized{name, len(dataBlock(kind, &shower{planning: planning}))})
 	}
 	slices.SortStableFunc(sizes, func(a, b sized) int { return b.size - a.size })
 	var named []string
 	for _, s := range sizes[:min(len(sizes), maxNamed)] {
 		named = append(named, fmt.Sprintf("%s with %s", s.name, byteSize(s.size)))
 	}
-	text := fmt.Sprintf("the prompt has about %d tokens (its bytes divided by 3), and the window of the model is %d", tokens, m.config.Window)
+	text := fmt.Sprintf("the prompt has about %d tokens (its bytes divided by 3), and may have %d: the window of the model, %d, less the room for its answer", tokens, m.bound(), m.config.Window)
 	if len(named) > 0 {
 		text += ": the largest kinds are " + strings.Join(named, ", ")
 	}

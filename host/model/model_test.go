@@ -245,16 +245,17 @@ func TestModel_Window(t *testing.T) {
 	asker := &script{t: t}
 	m := model.New(model.Config{Window: 2000}, asker)
 	q := latent(t, "1.1", number)
-	q.Kinds = []plan.Shown{kind(t, "small", `1`), kind(t, "large", `"`+strings.Repeat("x", 9000)+`"`), kind(t, "input", `"`+strings.Repeat("x", 3000)+`"`, func(s *plan.Shown) { s.Instance = "①" })}
+	scoped := func(s *plan.Shown) { s.Scoped = true } // what a call reads is shown whole
+	q.Kinds = []plan.Shown{kind(t, "small", `1`), kind(t, "large", `"`+strings.Repeat("x", 9000)+`"`, scoped), kind(t, "input", `"`+strings.Repeat("x", 3000)+`"`, func(s *plan.Shown) { s.Instance = "①" })}
 	_, err := m.Answer(t.Context(), q)
-	want := ", and the window of the model is 2000: the largest kinds are †large with 8 KB, †input ① with 2 KB, †small with 19 bytes: keep less"
+	want := ", and may have 1000: the window of the model, 2000, less the room for its answer: the largest kinds are †large with 8 KB, †input ① with 2 KB, †small with 19 bytes: keep less"
 	if fault, ok := errors.AsType[*plan.Fault](err); !ok || fault.Code != "window" || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want it to have %q", err, want)
 	}
-	if _, err := m.Propose(t.Context(), plan.Proposal{Kinds: q.Kinds, Prose: []plan.Prose{{Text: strings.Repeat("y", 9000)}}}); err == nil || !strings.Contains(err.Error(), "†large with 2 KB") {
+	if _, err := m.Propose(t.Context(), plan.Proposal{Kinds: q.Kinds, Prose: []plan.Prose{{Text: strings.Repeat("y", 9000)}}}); err == nil || !strings.Contains(err.Error(), "†large with 8 KB") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := m.Ask(t.Context(), model.AskInput{Prompt: strings.Repeat("y", 9000)}, nil); err == nil || !strings.Contains(err.Error(), "window of the model is 2000: keep less") {
+	if _, err := m.Ask(t.Context(), model.AskInput{Prompt: strings.Repeat("y", 9000)}, nil); err == nil || !strings.Contains(err.Error(), "2000, less the room for its answer: keep less") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -25,7 +25,9 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 			return errors.New(problemOf(answer))
 		}
 		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose); wrong == nil {
-			solution.Cut = r.Cut
+			if solution.Cut = r.Cut; answer.Loose {
+				solution.Cut = r.Loose.Cut
+			}
 		}
 		return wrong
 	})

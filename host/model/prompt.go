@@ -4,18 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"obelus/engine/plan"
 	"obelus/host/model/fit"
 	"obelus/store"
-)
-
-// Limits of a value in a prompt for planning: bytes of a text, and elements of a list.
-const (
-	shownText  = 2 << 10
-	shownItems = 20
 )
 
 // SchemaBlock returns the block of a prompt that shows a schema, for providers that hold the model
@@ -54,9 +47,8 @@ func textBlocks(prose []plan.Prose) (blocks []string) {
 	return blocks
 }
 
-// dataBlock returns the block of a kind. For planning its value is cut, and its texts are escaped;
-// the paths of what is cut are added to a list.
-func dataBlock(kind plan.Shown, planning bool, cut *[]store.Path) string {
+// dataBlock returns the block of a kind.
+func dataBlock(kind plan.Shown, s *shower) string {
 	var b strings.Builder
 	path := store.KindPath(kind.Kind)
 	b.WriteString("## Data: " + path.String())
@@ -72,46 +64,13 @@ func dataBlock(kind plan.Shown, planning bool, cut *[]store.Path) string {
 	switch {
 	case !kind.Value.Set:
 		b.WriteString("\n(no value yet)")
-	case planning:
-		b.WriteString("\n" + jsonText(cutValue(kind.Value.Value, path, cut)))
 	default:
-		b.WriteString("\n" + jsonText(kind.Value.Value))
+		b.WriteString("\n" + jsonText(s.show(kind.Value.Value, path)))
 	}
 	if kind.Schema != nil {
 		b.WriteString("\nSchema: " + jsonText(ordered(kind.Schema)))
 	}
 	return b.String()
-}
-
-// cutValue returns a value for planning: long texts and lists are cut, with the reference to the
-// whole, and texts that begin with † have a second one.
-func cutValue(v any, path store.Path, cut *[]store.Path) any {
-	switch v := v.(type) {
-	case string:
-		shown, _ := plan.Literal(v).(string)
-		if len(shown) <= shownText {
-			return shown
-		}
-		*cut = append(*cut, path)
-		return validPrefix(shown, shownText) + fmt.Sprintf("… (%s: refer to it as %s)", byteSize(len(v)), path)
-	case []any:
-		shown := make([]any, 0, min(len(v), shownItems)+1)
-		for i, e := range v[:min(len(v), shownItems)] {
-			shown = append(shown, cutValue(e, path.Child(strconv.Itoa(i)), cut))
-		}
-		if more := len(v) - len(shown); more > 0 {
-			*cut = append(*cut, path)
-			shown = append(shown, fmt.Sprintf("… (%d more: refer to it as %s)", more, path))
-		}
-		return shown
-	case map[string]any:
-		shown := make(map[string]any, len(v))
-		for name, e := range v {
-			shown[name] = cutValue(e, path.Child(name), cut)
-		}
-		return shown
-	}
-	return v
 }
 
 // byteSize writes a number of bytes for people.
@@ -218,9 +177,9 @@ func errorLine(data map[string]any) string {
 	return strings.Join(names, " ") + ": " + message
 }
 
-// planBlocks returns the blocks of a question for a plan, how many of them the next one will begin
-// with if all goes on as it did, and the paths of values that are cut.
-func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int, cut []store.Path) {
+// planBlocks returns the blocks of a question for a plan, and how many of them the next one will
+// begin with if all goes on as it did.
+func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable int) {
 	blocks = append(textBlocks(p.Prose), toolsBlock(p, loose))
 	stable = len(blocks)
 	written := map[string]bool{}
@@ -235,7 +194,7 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int, cut [
 		if stable == len(blocks) && !written[kind.Kind] {
 			stable++
 		}
-		blocks = append(blocks, dataBlock(kind, true, &cut))
+		blocks = append(blocks, dataBlock(kind, s))
 	}
 	if p.Schema != nil {
 		blocks = append(blocks, "## Output\nThe schema of the output: "+jsonText(ordered(p.Schema)))
@@ -249,14 +208,19 @@ func planBlocks(p plan.Proposal, loose bool) (blocks []string, stable int, cut [
 	if len(p.Errors) > 0 {
 		blocks = append(blocks, errorsBlock(p.Errors))
 	}
-	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable, cut
+	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable
 }
 
 // answerBlocks returns the blocks of what questions have in common, and all of them.
-func answerBlocks(questions []plan.Question) (common, calls []string) {
+// What their calls read is whole.
+func answerBlocks(questions []plan.Question, s *shower) (common, calls []string) {
 	common = textBlocks(questions[0].Prose)
 	for _, kind := range joinedKinds(questions) {
-		common = append(common, dataBlock(kind, false, nil))
+		if kind.Scoped {
+			common = append(common, dataBlock(kind, &shower{}))
+		} else {
+			common = append(common, dataBlock(kind, s))
+		}
 	}
 	var seen []string
 	for _, q := range questions {

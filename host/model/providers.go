@@ -31,18 +31,24 @@ const (
 )
 
 // preset holds the settings that a provider's name stands for.
-type preset struct{ url, key, wire, dialect string }
+type preset struct {
+	url, key, wire, dialect string
+	window                  int // tokens, 0 if it depends on the model
+}
+
+// commonWindow is the number of tokens that the models of the large providers take at least.
+const commonWindow = 128_000
 
 // presets are the known providers. All of them hold models to schemas, or say that they do.
 var presets = map[string]preset{
-	"openai":     {"https://api.openai.com/v1", "OPENAI_API_KEY", wireOpenAI, "openai"},
-	"anthropic":  {"https://api.anthropic.com", "ANTHROPIC_API_KEY", wireAnthropic, "anthropic"},
-	"gemini":     {"https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", wireOpenAI, "gemini"},
-	"ollama":     {"http://127.0.0.1:11434/v1", "", wireOpenAI, "ollama"},
-	"vllm":       {"http://127.0.0.1:8000/v1", "", wireOpenAI, "plain"},
-	"llama":      {"http://127.0.0.1:8080/v1", "", wireOpenAI, "llama"},
-	"openrouter": {"https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", wireOpenAI, "plain"},
-	"azure":      {"", "AZURE_OPENAI_API_KEY", wireOpenAI, "openai"},
+	"openai":     {"https://api.openai.com/v1", "OPENAI_API_KEY", wireOpenAI, "openai", commonWindow},
+	"anthropic":  {"https://api.anthropic.com", "ANTHROPIC_API_KEY", wireAnthropic, "anthropic", commonWindow},
+	"gemini":     {"https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", wireOpenAI, "gemini", commonWindow},
+	"ollama":     {"http://127.0.0.1:11434/v1", "", wireOpenAI, "ollama", 0},
+	"vllm":       {"http://127.0.0.1:8000/v1", "", wireOpenAI, "plain", 0},
+	"llama":      {"http://127.0.0.1:8080/v1", "", wireOpenAI, "llama", 0},
+	"openrouter": {"https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", wireOpenAI, "plain", commonWindow},
+	"azure":      {"", "AZURE_OPENAI_API_KEY", wireOpenAI, "openai", commonWindow},
 }
 
 // Providers returns the names of the known providers, sorted.
@@ -84,6 +90,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.Tries == 0 {
 		c.Tries = 4
+	}
+	if c.Window == 0 {
+		c.Window = p.window
 	}
 	return c
 }
