@@ -164,6 +164,9 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	default:
 		a.term.Infof("%s", note)
 	}
+	if len(r.Cut) > 0 {
+		a.term.Infof("cut to stay within the window: %s", strings.Join(r.Cut, ", "))
+	}
 	return a.term.Line(human.PrintableLines(strings.Join(parts, "\n\n")))
 }
 

@@ -217,7 +217,7 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 	}
 	cut, _ := solution["cut"].([]any)
 	for _, path := range cut {
-		answer.Cut = append(answer.Cut, store.MustParsePath(path.(string)))
+		answer.Cut = append(answer.Cut, path.(string))
 	}
 	return answer, nil
 }

@@ -475,7 +475,7 @@ func (l *loop) questionOf(request *plan.Request) *journal.Question {
 	if solution == nil {
 		return nil
 	}
-	q := &journal.Question{Seq: l.proposed.asked, Model: request.Planner.(*plan.Planning).Model, Cut: pathTexts(solution.Cut), Scopes: pathTexts(request.Scopes)}
+	q := &journal.Question{Seq: l.proposed.asked, Model: request.Planner.(*plan.Planning).Model, Cut: solution.Cut, Scopes: pathTexts(request.Scopes)}
 	for i, src := range request.Calls {
 		if src.ByModel.Every {
 			q.Every = append(q.Every, i+1)

@@ -67,8 +67,8 @@ func AnswerAll(ctx context.Context, model Batcher, questions []Question) (replie
 // Reply is the answer to one question of several.
 type Reply struct {
 	Result Result
-	Err    error        // a [*Failure] where a plan may handle it
-	Cut    []store.Path // of values that the model was shown in part
+	Err    error    // a [*Failure] where a plan may handle it
+	Cut    []string // references to values that the model was shown in part
 }
 
 // PlanModel is a model that plans: it is asked for the calls of a request that has neither calls

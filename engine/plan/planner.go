@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-
-	"obelus/store"
 )
 
 // Planner gives the calls of one tick after another (protocol §7, the loop). A
@@ -49,8 +47,8 @@ type Solution struct {
 	// may hold references.
 	Output any
 
-	// Cut lists the paths of values that a model was shown in part as it made the solution.
-	Cut []store.Path
+	// Cut has references to the values that a model was shown in part as it made the solution.
+	Cut []string
 }
 
 // InstancesKey is where a planner finds what instances hold.

@@ -41,8 +41,8 @@ type batch struct {
 	*Model
 	meter   *plan.Meter
 	replies []plan.Reply
-	open    []asked // questions without a reply
-	cut     []store.Path
+	open    []asked  // questions without a reply
+	cut     []string // references to what the last request showed in part
 }
 
 // asked is an open question, with its last answer and the reason why that was refused.

@@ -34,9 +34,9 @@ var narrowing = sync.OnceValue(func() (all []limits) {
 
 // shower shows values in a prompt: whole, or in part where the prompt would be too large.
 type shower struct {
-	planning bool         // texts that begin with † have a second one, and references are a way to the whole
-	limits   *limits      // nil for none
-	cut      []store.Path // of the values that are shown in part
+	planning bool     // texts that begin with † have a second one, and references are a way to the whole
+	limits   *limits  // nil for none
+	cut      []string // references to the values that are shown in part
 }
 
 // show returns a value as it is shown.
@@ -95,8 +95,8 @@ func (s *shower) count(members int) int {
 
 // rest notes that the rest of a value is cut, and says so in its place.
 func (s *shower) rest(what string, path store.Path) string {
-	if !slices.Contains(s.cut, path) {
-		s.cut = append(s.cut, path)
+	if text := path.String(); !slices.Contains(s.cut, text) {
+		s.cut = append(s.cut, text)
 	}
 	if s.planning {
 		return fmt.Sprintf("… (%s: refer to it as %s)", what, path)

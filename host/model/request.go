@@ -22,6 +22,7 @@ type Request struct {
 	Blocks  []string `json:"blocks"` // from what never changes to what changes last
 	Schema  any      `json:"schema"` // of the answer: a [fit.Object], or another JSON value; nil for any text
 	Params  Params   `json:"params"`
+	Cut     []string `json:"cut,omitempty"` // references to values that it shows in part
 
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
 	// question, and is not hashed.
@@ -30,9 +31,6 @@ type Request struct {
 	// Loose is the same question with a smaller schema, for a provider that does not take the exact
 	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.
 	Loose *Request `json:"-"`
-
-	// Cut lists the paths of values that the request shows in part.
-	Cut []store.Path `json:"-"`
 
 	// Stable is the number of blocks that are the same at the next question of the context.
 	Stable int `json:"-"`
