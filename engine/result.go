@@ -40,7 +40,8 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		return nil
 	}
 	c.Record.Retry = false
-	if isAnswer := call.AsksModel && res.err == nil && res.attempts > 0; isAnswer && c.Record.Reason != journal.ReasonGiven {
+	hasAnswered := call.AsksModel && res.attempts > 0 && (res.err == nil || res.chosen)
+	if hasAnswered && c.Record.Reason != journal.ReasonGiven {
 		c.Record.Answered = &journal.Answered{How: journal.WhenAsked, Tick: t.event.Tick, Cut: res.cut}
 		if c.Record.Model != nil {
 			c.Record.Answered.Hash = c.Record.Model.Request

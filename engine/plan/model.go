@@ -68,6 +68,7 @@ func AnswerAll(ctx context.Context, model Batcher, questions []Question) (replie
 type Reply struct {
 	Result Result
 	Err    error    // a [*Failure] where a plan may handle it
+	Chosen bool     // Err is the model's answer: it chose the failure
 	Cut    []string // references to values that the model was shown in part
 }
 

@@ -166,7 +166,7 @@ func (b *batch) read(answer *Answer) {
 		default:
 			result, wrong, err := resultOf(a.Question, given)
 			if wrong == nil {
-				b.replies[a.at] = plan.Reply{Result: result, Err: err, Cut: b.cut}
+				b.replies[a.at] = plan.Reply{Result: result, Err: err, Chosen: err != nil, Cut: b.cut}
 				continue
 			}
 			a.last, a.problem = jsonText(given), wrong

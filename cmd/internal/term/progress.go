@@ -270,10 +270,11 @@ func (p *Progress) describe(r journal.Record) Painted {
 	if until := view.Until(r); until != "" {
 		parts = append(parts, until)
 	}
-	for _, note := range []string{r.Reason, r.AnswerNote()} {
-		if note != "" {
-			parts = append(parts, "("+note+")")
-		}
+	if r.Reason != "" {
+		parts = append(parts, "("+r.Reason+")")
+	}
+	if note := r.AnswerNote(); note != "" && r.Status.Settled() {
+		parts = append(parts, "("+note+")")
 	}
 	for _, part := range parts {
 		begins += Painted(" " + human.Printable(part))

@@ -61,12 +61,13 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 	switch {
 	case o.Given:
 		text += ", as a person knew"
-	case o.Answered != nil:
-		text += ", " + o.Answered.String()
 	case o.Handled != nil && o.Handled["code"] == journal.Rejected:
 		text += fmt.Sprintf(": rejected by %s: %s", o.Name(), o.Handled["message"])
 	case o.Handled != nil:
 		text += fmt.Sprintf(": it had failed: %s", o.Handled["message"])
+	}
+	if o.Answered != nil && !o.Given {
+		text += ", " + o.Answered.String()
 	}
 	b.WriteString(human.Cut(first+human.Printable(text), width) + "\n")
 	var parts []part
