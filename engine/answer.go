@@ -2,41 +2,35 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
+	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
-// read is a reference or a scope of a call, as the call finds it.
-type read struct {
-	path   store.Path
-	exists bool
-	seq    int64 // the newest that the value came from
-}
-
 // readsOf returns what a call reads, also what is missing: what its arguments, its _if, _at and _in
-// reach, and its scopes.
-func (t *tick) readsOf(ctx context.Context, i int) (all []read, err error) {
-	call, seqs := t.plan.Calls[i], map[string]int64{}
-	lookup := t.state.Lookup(i, &reading{values: &t.values, ctx: ctx}, seqs)
-	err = call.Reach(ctx, func(path store.Path) (v any, exists, open bool, err error) {
+// reach, and its scopes. A path is true if there is a value that the call takes.
+func (t *tick) readsOf(ctx context.Context, i int) (map[store.Path]bool, error) {
+	call, all := t.plan.Calls[i], map[store.Path]bool{}
+	lookup := t.state.Lookup(i, &reading{values: &t.values, ctx: ctx}, map[string]int64{})
+	err := call.Reach(ctx, func(path store.Path) (v any, exists, open bool, err error) {
 		v, exists, open, err = lookup(path)
-		all = append(all, read{path, exists, seqs[path.String()]})
+		all[path] = exists
 		return v, exists, open, err
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, scope := range call.ScopePaths {
-		resolved, err := t.resolver(i).Resolve(ctx, scope, call.Instance)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			var resolved store.Resolved
+			resolved, err = t.resolver(i).Resolve(ctx, scope, call.Instance)
+			all[scope] = resolved.Exists
 		}
-		all = append(all, read{scope, resolved.Exists, journal.NewestSeq(resolved.From)})
 	}
-	return all, nil
+	return all, err
 }
 
 // takeAnswer completes a latent call by the answer that a model gave with its plan, if that counts
@@ -56,6 +50,10 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 	}
 	if !aside.Counts() {
 		c.Record.SetAside = aside
+		if !call.AsksModel && !call.IsThought() { // of an older plan, whose model is gone
+			err := plan.Faultf(plan.CodeUnknownTool, "%s, and there is no model to ask: set one", aside)
+			return true, t.complete(ctx, &result{index: c.Index(), err: err})
+		}
 		return false, nil
 	}
 	c.Record.Answered = &journal.Answered{How: journal.WithPlan, Tick: t.event.Tick}
@@ -69,18 +67,15 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 	return true, t.complete(ctx, res)
 }
 
-// judgeAnswer compares what a call reads with what the question for its plan showed. A recorded run
-// has done so.
+// judgeAnswer compares what a call reads with what the question for its plan showed. For a recorded
+// plan the record says what came of that.
 func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAside, error) {
 	i, call := c.Index(), t.plan.Calls[c.Index()]
 	aside := &journal.SetAside{Value: store.EncodeJSON(call.Answer.Given), Never: call.Answer.NeverCounts}
-	if t.recorded != nil {
+	if t.event.Question == nil {
 		if record := t.recorded.record(c.Record.Call); record.SetAside != nil {
 			aside = record.SetAside
 		}
-		return aside, nil
-	}
-	if aside.Never != "" {
 		return aside, nil
 	}
 	if h := c.Record.Hold; h != nil {
@@ -90,32 +85,33 @@ func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAsid
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range reads {
-		was := false
+	for _, path := range slices.SortedFunc(maps.Keys(reads), func(a, b store.Path) int { return strings.Compare(a.String(), b.String()) }) {
+		var then, now store.Resolved
 		if asked := t.event.Question.Seq; asked > 0 {
-			then := t.view.Resolver()
-			then.At = asked
-			resolved, err := then.Resolve(ctx, r.path, call.Instance)
-			if err != nil {
+			resolver := t.view.Resolver()
+			resolver.At = asked
+			if then, err = resolver.Resolve(ctx, path, call.Instance); err != nil {
 				return nil, err
 			}
-			was = resolved.Exists
 		}
-		switch isNewer := r.exists && r.seq > t.event.Question.Seq; {
-		case r.exists && !was:
-			note(&aside.Missing, r.path)
-		case isNewer, was && !r.exists:
-			note(&aside.Newer, r.path)
-		case !t.event.Question.Showed(r.path):
-			note(&aside.Cut, r.path)
+		if reads[path] {
+			if now, err = t.resolver(i).Resolve(ctx, path, call.Instance); err != nil {
+				return nil, err
+			}
 		}
+		list := &aside.Cut
+		switch {
+		case now.Exists && !then.Exists:
+			list = &aside.Missing
+		case then.Exists != now.Exists, !slices.Equal(then.From, now.From), !jsonvalue.Equal(then.Value, now.Value):
+			list = &aside.Newer
+		case t.event.Question.Showed(path):
+			continue
+		}
+		*list = append(*list, path.String())
+	}
+	if err := call.CheckAnswer(); err != nil && aside.Counts() {
+		aside.Never = err.Error()
 	}
 	return aside, nil
-}
-
-// note adds a path to a list that lacks it.
-func note(list *[]string, path store.Path) {
-	if text := path.String(); !slices.Contains(*list, text) {
-		*list = append(*list, text)
-	}
 }

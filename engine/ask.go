@@ -196,9 +196,6 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	// The tick was planned already, and begins again since a message was appended meanwhile. The
 	// model is not asked twice: it will see that message when it plans the next tick.
 	if l.proposed.tick == number {
-		if l.view.Committed() != l.proposed.committed { // what was staged has other seqs now
-			l.proposed.asked = l.proposed.committed
-		}
 		return l.proposed.solution, l.proposed.err
 	}
 	l.planUsage = nil
@@ -245,18 +242,17 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 		}
 	}
 	if ctx.Err() == nil {
-		l.proposed = proposed{number, asked, l.view.Committed(), solution, err}
+		l.proposed = proposed{number, asked, solution, err}
 	}
 	return solution, err
 }
 
 // proposed is the answer of a model to the question for a tick.
 type proposed struct {
-	tick      int   // 0 for none
-	asked     int64 // the seq as of which it was shown the context
-	committed int64 // up to where the log had that
-	solution  *plan.Solution
-	err       error
+	tick     int   // 0 for none
+	asked    int64 // the seq as of which it was shown the context
+	solution *plan.Solution
+	err      error
 }
 
 // boundRefusals returns the problem that ends a run once a model's solutions were refused too often

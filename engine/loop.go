@@ -345,7 +345,7 @@ func (l *loop) reopenView(ctx context.Context) (err error) {
 		return err
 	}
 	l.declared = &declared.Schemas{View: l.view, Options: l.declared.Options}
-	l.fresh = true
+	l.fresh, l.proposed.asked = true, 0 // the context may be another one, and the seqs of what it brings too
 	return nil
 }
 
@@ -470,9 +470,9 @@ func (l *loop) stageInitial(ctx context.Context) error {
 }
 
 // questionOf returns how a model was asked for the plan of a request; nil where it has given none.
-func (l *loop) questionOf(request *plan.Request) *journal.Question {
+func (l *loop) questionOf(number int, request *plan.Request) *journal.Question {
 	solution := l.proposed.solution
-	if solution == nil {
+	if solution == nil || l.proposed.tick != number {
 		return nil
 	}
 	q := &journal.Question{Seq: l.proposed.asked, Model: request.Planner.(*plan.Planning).Model, Cut: solution.Cut, Scopes: pathTexts(request.Scopes)}
@@ -504,7 +504,7 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 	if event.Planner {
 		event.Saw = l.plannerSaw
 		if event.ByModel = request.IsModelPlanned(); event.ByModel {
-			event.Model, event.Question = l.planUsage, l.questionOf(request)
+			event.Model, event.Question = l.planUsage, l.questionOf(number, request)
 		}
 	}
 	if request.Schema != nil {

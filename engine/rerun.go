@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,10 +114,7 @@ func (a *amendment) downstream(ctx context.Context, first ...int) (all []int, er
 				if err != nil {
 					return nil, err
 				}
-				var looked []store.Path
-				for _, r := range reads {
-					looked = append(looked, r.path)
-				}
+				looked := slices.Collect(maps.Keys(reads))
 				if !g.DependsOnAny(i, looked, again) {
 					continue
 				}

@@ -40,12 +40,8 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		return nil
 	}
 	c.Record.Retry = false
-	hasAnswered := call.AsksModel && res.attempts > 0 && (res.err == nil || res.chosen)
-	if hasAnswered && c.Record.Reason != journal.ReasonGiven {
-		c.Record.Answered = &journal.Answered{How: journal.WhenAsked, Tick: t.event.Tick, Cut: res.cut}
-		if c.Record.Model != nil {
-			c.Record.Answered.Hash = c.Record.Model.Request
-		}
+	if call.AsksModel && res.attempts > 0 && c.Record.Reason != journal.ReasonGiven {
+		t.noteAnswer(&c.Record, res)
 	}
 	if call.Output == nil {
 		t.conclude(c, t.discard(c, res))
@@ -69,6 +65,22 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 	}
 	t.conclude(c, err)
 	return nil
+}
+
+// noteAnswer records that a model answered a call as it was asked: with a result, or a failure that
+// it chose.
+func (t *tick) noteAnswer(r *journal.Record, res *result) {
+	reply := res.reply
+	if reply == nil {
+		reply = &plan.Reply{}
+	}
+	if res.err != nil && !reply.Chosen {
+		return
+	}
+	r.Answered = &journal.Answered{How: journal.WhenAsked, Tick: t.event.Tick, Hash: reply.Request, Cut: reply.Cut}
+	if r.Answered.Hash == "" && r.Model != nil {
+		r.Answered.Hash = r.Model.Request
+	}
 }
 
 // since is how long a call has been at work, in milliseconds. The clock may have

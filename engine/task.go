@@ -223,13 +223,13 @@ func (j *task) askModel(ctx context.Context) result {
 	first.usage = meter.Used()
 	if replies != nil {
 		first.value, first.err = j.replyTo(ctx, replies[0], first.err)
-		first.chosen, first.cut = replies[0].Chosen, replies[0].Cut
+		first.reply = &replies[0]
 	}
 	for n, m := range j.others {
 		res := &result{tick: j.tick, index: m.index, step: m.step, attempts: first.attempts, err: first.err}
 		if replies != nil {
 			res.value, res.err = j.replyTo(ctx, replies[n+1], first.err)
-			res.chosen, res.cut = replies[n+1].Chosen, replies[n+1].Cut
+			res.reply = &replies[n+1]
 		}
 		if first.usage != nil {
 			res.usage = &plan.Usage{Model: first.usage.Model, Group: questions[0].ID, Request: first.usage.Request}

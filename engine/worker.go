@@ -28,8 +28,7 @@ type result struct {
 	paths      []store.Path // paths of the value in a recorded run; not nil then
 	waitsFor   []string     // references that a delegate waits for; not nil if it waits
 	waitsSince int64        // the journal's position when it began to wait
-	chosen     bool         // a model has chosen the failure that err is
-	cut        []string     // references to values that a model was shown in part as it answered
+	reply      *plan.Reply  // of a model that answered several calls, as it came; nil for any other
 	due        time.Time    // the earliest time for which it waits; zero for none
 	usage      *plan.Usage  // of the model that was asked; nil where none was
 	others     []*result    // results of the calls that the same request answered

@@ -317,7 +317,11 @@ func (c *Call) parseActivity(registry *Registry) error {
 		return Faultf(CodeUnknownTool, "_model: %w", err)
 	}
 	if model == nil && c.byModel != nil {
-		if model, err = registry.ModelNamed(c.byModel.Model); err != nil {
+		model, err = registry.ModelNamed(c.byModel.Model)
+		if c.accepted && c.Answer != nil && model == nil {
+			return nil // it may count
+		}
+		if err != nil {
 			return Faultf(CodeUnknownTool, "the model that planned it: %w", err)
 		}
 	}

@@ -134,9 +134,6 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	p.Graph = g
 	if planning, ok := request.Planner.(*Planning); ok {
 		c.guard(p, request, planning)
-		if err := c.checkAnswers(p, exists); err != nil {
-			return nil, err
-		}
 	}
 	// Its writes may make a circle.
 	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure {
@@ -269,6 +266,9 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 		return request.Scopes == nil || slices.ContainsFunc(request.Scopes, above) || slices.ContainsFunc(slices.Collect(maps.Keys(written)), above)
 	}
 	for i, call := range p.Calls {
+		if err := call.CheckAnswer(); err != nil && call.readsNothing() {
+			c.call(call, err)
+		}
 		if planning.Offer != nil && !call.unclear && !slices.Contains(planning.Offer, call.Tool) {
 			c.call(call, Faultf(CodeUnknownTool, "tool %q is not offered%s", call.Tool, spell.DidYouMean(call.Tool, planning.Offer)))
 		}
@@ -296,29 +296,6 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeScope, Message: fmt.Sprintf("output: it reads %s, which the scopes of the request do not grant", r)})
 		}
 	}
-}
-
-// checkAnswers refuses answers of a model that break their schemas and are sure to count: the calls
-// read nothing that calls of the plan may write, and nothing that is missing.
-func (c *planCompiler) checkAnswers(p *Plan, exists Exists) error {
-	for i, call := range p.Calls {
-		answer := call.Answer
-		if answer == nil || answer.Failure != nil || answer.NeverCounts != "" || len(p.Graph.Into[i]) > 0 {
-			continue
-		}
-		missing := false
-		for _, path := range slices.Concat(call.Refs, call.ScopePaths) {
-			there, err := exists(path, call.Instance)
-			if err != nil {
-				return err
-			}
-			missing = missing || !there
-		}
-		if err := call.checkOutput(answer.Result.Value); err != nil && !missing {
-			c.call(call, err)
-		}
-	}
-	return nil
 }
 
 // planning checks that there is a model where one is to plan.

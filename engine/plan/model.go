@@ -67,9 +67,11 @@ func AnswerAll(ctx context.Context, model Batcher, questions []Question) (replie
 // Reply is the answer to one question of several.
 type Reply struct {
 	Result Result
-	Err    error    // a [*Failure] where a plan may handle it
-	Chosen bool     // Err is the model's answer: it chose the failure
-	Cut    []string // references to values that the model was shown in part
+	Err    error // a [*Failure] where a plan may handle it
+	Chosen bool  // Err is the model's answer: it chose the failure
+
+	Request string   // hash of the request that was answered, as in [Usage]; empty if it is not known
+	Cut     []string // references to values that the request showed in part
 }
 
 // PlanModel is a model that plans: it is asked for the calls of a request that has neither calls

@@ -20,7 +20,7 @@ func ReadOutcome(alternatives []string, given any) (result Result, failure *Fail
 	object, _ := given.(map[string]any)
 	to, _ := object["to"].(string)
 	i := slices.Index(alternatives, canonicalAlternative(to))
-	last := i == len(alternatives)-1
+	last := i >= 0 && alternatives[i] == alternatives[len(alternatives)-1]
 	value, hasValue := object["value"]
 	message, _ := object["message"].(string)
 	switch {
@@ -90,9 +90,8 @@ type Answer struct {
 func (c *Call) parseAnswer(given any) error {
 	c.Answer = &Answer{Given: given, Result: Result{Value: given}, NeverCounts: c.neverCounts()}
 	alternatives := c.Alternatives()
-	object, _ := given.(map[string]any)
-	to, _ := object["to"].(string)
-	if !IsOutcome(given) || len(alternatives) < 2 && !slices.Contains(alternatives, canonicalAlternative(to)) {
+	isPrescribed := c.Definition.consts["_outputPath"] != nil
+	if !IsOutcome(given) || len(alternatives) == 0 || len(alternatives) == 1 && isPrescribed {
 		return nil
 	}
 	var wrong error
@@ -102,6 +101,17 @@ func (c *Call) parseAnswer(given any) error {
 	}
 	return nil
 }
+
+// CheckAnswer holds the answer to the schema of the call's result.
+func (c *Call) CheckAnswer() error {
+	if c.Answer == nil || c.Answer.Failure != nil {
+		return nil
+	}
+	return c.checkOutput(c.Answer.Result.Value)
+}
+
+// readsNothing reports whether the call has neither references nor scopes.
+func (c *Call) readsNothing() bool { return len(c.Refs)+len(c.ScopePaths) == 0 }
 
 // neverCounts returns why the answer of the model that planned the call does not count, whatever
 // the call reads: it is about something else than the model was shown. It is empty for none.

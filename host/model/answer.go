@@ -42,6 +42,7 @@ type batch struct {
 	meter   *plan.Meter
 	replies []plan.Reply
 	open    []asked  // questions without a reply
+	first   string   // hash of the first request
 	cut     []string // references to what the last request showed in part
 }
 
@@ -56,6 +57,10 @@ type asked struct {
 func (b *batch) run(ctx context.Context) {
 	for round := 0; len(b.open) > 0; round++ {
 		answer, err := b.askOpen(ctx)
+		if fault, ok := errors.AsType[*plan.Fault](err); ok && fault.Code == codeWindow && len(b.open) > 1 {
+			b.runAlone(ctx)
+			return
+		}
 		if err != nil {
 			first := b.open[0].ID
 			b.fail(func(a asked) error {
@@ -127,7 +132,9 @@ func (b *batch) askOpen(ctx context.Context) (*Answer, error) {
 	if err := b.fitsWindow(r, joinedKinds(questions), false); err != nil {
 		return nil, err
 	}
-	b.cut = r.Cut
+	if b.cut = r.Cut; b.first == "" {
+		b.first = r.Hash()
+	}
 	return b.asker.Ask(ctx, r, b.meter)
 }
 
@@ -166,7 +173,7 @@ func (b *batch) read(answer *Answer) {
 		default:
 			result, wrong, err := resultOf(a.Question, given)
 			if wrong == nil {
-				b.replies[a.at] = plan.Reply{Result: result, Err: err, Chosen: err != nil, Cut: b.cut}
+				b.replies[a.at] = plan.Reply{Result: result, Err: err, Chosen: err != nil, Request: b.first, Cut: b.cut}
 				continue
 			}
 			a.last, a.problem = jsonText(given), wrong

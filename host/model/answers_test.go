@@ -28,7 +28,7 @@ var answeredPlans = flag.Int("answered-plans", 150, "how many random plans with 
 // answerTools are the tools of plans with answers: one that writes, one whose result a model gives,
 // and one that thinks.
 var answerTools = map[string]any{
-	"write": map[string]any{"properties": map[string]any{"value": map[string]any{}}, "required": []any{"value"}},
+	"write": map[string]any{"properties": map[string]any{"value": map[string]any{}, "_outputMethod": map[string]any{"enum": []any{"merge"}}}, "required": []any{"value"}},
 	"judge": map[string]any{
 		"properties": map[string]any{
 			"of": map[string]any{}, "_if": map[string]any{"type": "string"}, "_after": map[string]any{"type": "string"},
@@ -88,7 +88,13 @@ func (a *answering) plan(r *Request) any {
 			if chance(4) {
 				call["value"] = map[string]any{"deep": 1}
 			}
-			call["_outputPath"] = pick("†state.a", "†state.b", "†state.new", "†state.c.deep")
+			call["_outputPath"] = pick("†state.a", "†state.b", "†state.new", "†state.c.deep", "†state.c")
+			if chance(4) {
+				call["_outputMethod"] = "merge"
+			}
+			if instances && chance(3) {
+				call["_instance"] = "①"
+			}
 			continue
 		}
 		call["of"] = reference()
@@ -337,7 +343,7 @@ func checkShown(t *testing.T, log store.Log, name string, r *journal.Record, iss
 	read := func(path store.Path) (value any, exists bool) {
 		seq, exists := r.Reads[path.String()]
 		if exists {
-			resolved, err := store.Resolver{Log: store.Hiding(log, hides), Context: name, At: seq}.Resolve(t.Context(), path, r.Instance)
+			resolved, err := store.Resolver{Log: store.Hiding(log, hides), Context: name, At: r.At}.Resolve(t.Context(), path, r.Instance)
 			if err != nil || !resolved.Exists {
 				t.Errorf("%s, call %s read %s, which was missing at %d: %v", name, r.Call, path, seq, err)
 			}

@@ -484,7 +484,10 @@ func outcomes(value any, alternatives []string) any {
 		return value
 	}
 	var branches []any
-	for _, to := range alternatives {
+	for i, to := range alternatives {
+		if slices.Contains(alternatives[:i], to) {
+			continue
+		}
 		branches = append(branches, outcome(fit.Object{member("const", to)}, "value", value))
 	}
 	last := fit.Object{member("const", alternatives[len(alternatives)-1])}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"sync"
 
@@ -34,9 +35,9 @@ var narrowing = sync.OnceValue(func() (all []limits) {
 
 // shower shows values in a prompt: whole, or in part where the prompt would be too large.
 type shower struct {
-	planning bool     // texts that begin with † have a second one, and references are a way to the whole
-	limits   *limits  // nil for none
-	cut      []string // references to the values that are shown in part
+	planning bool                // texts that begin with † have a second one, and references are a way to the whole
+	limits   *limits             // nil for none
+	cut      map[store.Path]bool // the values that are shown in part
 }
 
 // show returns a value as it is shown.
@@ -95,13 +96,26 @@ func (s *shower) count(members int) int {
 
 // rest notes that the rest of a value is cut, and says so in its place.
 func (s *shower) rest(what string, path store.Path) string {
-	if text := path.String(); !slices.Contains(s.cut, text) {
-		s.cut = append(s.cut, text)
-	}
+	s.cut[path] = true
 	if s.planning {
 		return fmt.Sprintf("… (%s: refer to it as %s)", what, path)
 	}
 	return fmt.Sprintf("… (%s: cut here)", what)
+}
+
+// mostListed bounds how many cut values a request lists.
+const mostListed = 32
+
+// listed returns references to what is cut; where that is much, to the kinds that it is of.
+func (s *shower) listed() []string {
+	texts := map[string]bool{}
+	for path := range s.cut {
+		if len(s.cut) > mostListed {
+			path = store.KindPath(path.Kind())
+		}
+		texts[path.String()] = true
+	}
+	return slices.Sorted(maps.Keys(texts))
 }
 
 // bound returns how many tokens a prompt may have: the window of the model, less the room for its
@@ -110,21 +124,25 @@ func (m *Model) bound() int {
 	return m.config.Window - min(m.config.MaxTokens, m.config.Window/2)
 }
 
-// fitted returns a request that shows all values whole, or, where its prompt would be too large,
-// ever less of the largest. Where even that is too large, all is shown, for an error to name it.
+// fitted returns a request that shows all values whole, or, where its prompt would be too large, as
+// much as an eighth of its bound leaves room for: what is wrong with an answer is added to it.
+// Where it is too large in any case, all is shown, for an error to name it.
 func (m *Model) fitted(build func(*shower) *Request, planning bool) *Request {
 	whole := build(&shower{planning: planning})
 	if m.bound() <= 0 || whole.Tokens() <= m.bound() {
 		return whole
 	}
-	for _, limits := range narrowing() {
-		s := &shower{planning: planning, limits: &limits}
-		if r := build(s); r.Tokens() <= m.bound() {
-			r.Cut = s.cut
-			return r
-		}
+	made := make([]*Request, len(narrowing()))
+	n := sort.Search(len(made), func(i int) bool {
+		s := &shower{planning: planning, limits: &narrowing()[i], cut: map[store.Path]bool{}}
+		made[i] = build(s)
+		made[i].Cut = s.listed()
+		return made[i].Tokens() <= m.bound()-m.bound()/8
+	})
+	if n == len(made) {
+		return whole
 	}
-	return whole
+	return made[n]
 }
 
 // canRefer reports whether a tool takes a value that a planner refers to.

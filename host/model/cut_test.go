@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -146,5 +147,35 @@ func TestPlanRequest_NoWayToTheWhole(t *testing.T) {
 	_, err := m.Propose(t.Context(), p)
 	if err == nil || !strings.Contains(err.Error(), "the largest kinds are †state with 19 KB") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// askerFunc is a function as an asker.
+type askerFunc func(r *Request) *Answer
+
+func (f askerFunc) Ask(_ context.Context, r *Request, _ *plan.Meter) (*Answer, error) { return f(r), nil }
+
+// TestAnswerAll_ShowsWhatIsReadWhole holds that what any call of a group reads is whole, and that a
+// group that does not fit then is asked one by one: only the call that reads too much fails.
+func TestAnswerAll_ShowsWhatIsReadWhole(t *testing.T) {
+	kinds := []plan.Shown{{Kind: "a", Value: store.Some(strings.Repeat("x", 9000))}, {Kind: "b", Value: store.Some("small")}}
+	ask := askerFunc(func(r *Request) *Answer {
+		if slices.Contains(r.Cut, "†a") && slices.Contains(r.Calls(), "1.1") {
+			t.Error("the call that reads †a is shown a part of it")
+		}
+		return &Answer{Value: store.Some(map[string]any{"1.1": "x", "1.2": "y"})}
+	})
+	questions := []plan.Question{
+		{ID: "1.1", Kinds: kinds, Call: map[string]any{"_tool": "t"}, Scopes: []store.Path{store.KindPath("a")}},
+		{ID: "1.2", Kinds: kinds, Call: map[string]any{"_tool": "t"}},
+	}
+	for window, fails := range map[int]bool{3000: true, 9000: false} {
+		replies := New(Config{Name: "m", Window: window, Params: Params{MaxTokens: 500}}, ask).AnswerAll(t.Context(), questions)
+		if failed := replies[0].Err != nil; failed != fails || replies[1].Err != nil || replies[1].Result.Value != "y" {
+			t.Errorf("window %d: %+v", window, replies)
+		}
+		if cut := slices.Contains(replies[1].Cut, "†a"); cut != fails {
+			t.Errorf("window %d: the other call is shown a part: %v", window, cut)
+		}
 	}
 }

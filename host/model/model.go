@@ -153,12 +153,13 @@ func (m *Model) fitsWindow(r *Request, kinds []plan.Shown, planning bool) error 
 	if len(named) > 0 {
 		text += ": the largest kinds are " + strings.Join(named, ", ")
 	}
-	return plan.Faultf("window", "%s: keep less in the context, or raise window if the model takes more", text)
+	return plan.Faultf(codeWindow, "%s: keep less in the context, or raise window if the model takes more", text)
 }
 
 // Fault codes of answers.
 const (
 	codeRefused   = "refused"
+	codeWindow    = "window"
 	codeMaxTokens = "max_tokens"
 )
 

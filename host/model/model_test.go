@@ -245,6 +245,7 @@ func TestModel_Window(t *testing.T) {
 	asker := &script{t: t}
 	m := model.New(model.Config{Window: 2000}, asker)
 	q := latent(t, "1.1", number)
+	q.Scopes = []store.Path{store.MustParsePath("†large")}
 	scoped := func(s *plan.Shown) { s.Scoped = true } // what a call reads is shown whole
 	q.Kinds = []plan.Shown{kind(t, "small", `1`), kind(t, "large", `"`+strings.Repeat("x", 9000)+`"`, scoped), kind(t, "input", `"`+strings.Repeat("x", 3000)+`"`, func(s *plan.Shown) { s.Instance = "①" })}
 	_, err := m.Answer(t.Context(), q)

@@ -15,8 +15,15 @@ import (
 // Propose implements [plan.PlanModel]. Its error is a [*plan.PlanError] if no answer of the model
 // was a plan, after all repairs.
 func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
-	r := m.PlanRequest(p)
-	if err := m.fitsWindow(r, p.Kinds, true); err != nil {
+	r, isLoose := m.PlanRequest(p), false
+	err := m.fitsWindow(r, p.Kinds, true)
+	switch fits := r.Loose != nil && m.fitsWindow(r.Loose, p.Kinds, true) == nil; {
+	case !fits:
+		r.Loose = nil
+	case err != nil: // the exact form alone is too large
+		r, isLoose, err = r.Loose, true, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	var solution *plan.Solution
@@ -24,7 +31,7 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 		if !answer.Value.Set {
 			return errors.New(problemOf(answer))
 		}
-		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose); wrong == nil {
+		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose || isLoose); wrong == nil {
 			if solution.Cut = r.Cut; answer.Loose {
 				solution.Cut = r.Loose.Cut
 			}

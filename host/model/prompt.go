@@ -216,7 +216,7 @@ func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable
 func answerBlocks(questions []plan.Question, s *shower) (common, calls []string) {
 	common = textBlocks(questions[0].Prose)
 	for _, kind := range joinedKinds(questions) {
-		if kind.Scoped {
+		if isScoped(kind, questions) {
 			common = append(common, dataBlock(kind, &shower{}))
 		} else {
 			common = append(common, dataBlock(kind, s))
@@ -234,6 +234,13 @@ func answerBlocks(questions []plan.Question, s *shower) (common, calls []string)
 		calls = append(calls, callBlock(q))
 	}
 	return append(common, seen...), calls
+}
+
+// isScoped reports whether the scopes of any of several questions name a kind, or something in it.
+func isScoped(kind plan.Shown, questions []plan.Question) bool {
+	return slices.ContainsFunc(questions, func(q plan.Question) bool {
+		return slices.ContainsFunc(q.Scopes, func(path store.Path) bool { return path.Kind() == kind.Kind })
+	})
 }
 
 // joinedKinds returns the kinds that any of several questions shows, each once: those that all
