@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -150,20 +149,15 @@ func TestPlanRequest_NoWayToTheWhole(t *testing.T) {
 	}
 }
 
-// askerFunc is a function as an asker.
-type askerFunc func(r *Request) *Answer
-
-func (f askerFunc) Ask(_ context.Context, r *Request, _ *plan.Meter) (*Answer, error) { return f(r), nil }
-
 // TestAnswerAll_ShowsWhatIsReadWhole holds that what any call of a group reads is whole, and that a
 // group that does not fit then is asked one by one: only the call that reads too much fails.
 func TestAnswerAll_ShowsWhatIsReadWhole(t *testing.T) {
 	kinds := []plan.Shown{{Kind: "a", Value: store.Some(strings.Repeat("x", 9000))}, {Kind: "b", Value: store.Some("small")}}
-	ask := askerFunc(func(r *Request) *Answer {
+	ask := askerFunc(func(r *Request, _ *plan.Meter) (*Answer, error) {
 		if slices.Contains(r.Cut, "†a") && slices.Contains(r.Calls(), "1.1") {
 			t.Error("the call that reads †a is shown a part of it")
 		}
-		return &Answer{Value: store.Some(map[string]any{"1.1": "x", "1.2": "y"})}
+		return &Answer{Value: store.Some(map[string]any{"1.1": "x", "1.2": "y"})}, nil
 	})
 	questions := []plan.Question{
 		{ID: "1.1", Kinds: kinds, Call: map[string]any{"_tool": "t"}, Scopes: []store.Path{store.KindPath("a")}},
