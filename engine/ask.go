@@ -120,6 +120,7 @@ func (l solver) nextSolution(ctx context.Context, number int) (request *plan.Req
 		return solved, &plannerError{err}, nil
 	}
 	solved.Calls = solution.Calls
+	solved.Choice = solution.Choice
 	solved.Output = store.Optional{Value: solution.Output, Set: solution.Output != nil}
 	if l.runner.script != nil { // it was accepted once, maybe by an older version
 		solved.Calls = slices.Clone(solved.Calls)

@@ -132,7 +132,14 @@ func (r *childRun) result(ctx context.Context, outcome *journal.Outcome) result 
 	case outcome.Output == nil && r.wanted:
 		return result{err: &plan.Failure{Fields: fail("ended without output")}}
 	}
-	return result{value: plan.Result{Value: outcome.Output, Loose: true}}
+	res := result{value: plan.Result{Value: outcome.Output, Loose: true}}
+	if choice := outcome.Choice; choice != nil && choice.Fails {
+		fields, _ := outcome.Output.(map[string]any)
+		res.err = &plan.Failure{Fields: fields, Loose: true}
+	} else if choice != nil {
+		res.value.To = choice.To
+	}
+	return res
 }
 
 // waitsFor lists the references, held calls and plans that a run waits for.

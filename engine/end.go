@@ -53,7 +53,7 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 		err = t.loop.drain(ctx, t)
 	}
 	calls := t.all()
-	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
+	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Choice: t.event.Choice, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
 }
 
 // concludeTick stages how the tick ends.

@@ -373,6 +373,11 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wrong := request.Choose(); problem == nil && wrong != nil {
+		if problem = wrong; request.Planner == nil {
+			return nil, wrong
+		}
+	}
 	start := l.view.Seq()
 	var compiled *plan.Plan
 	if problem == nil {
@@ -507,6 +512,7 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 			event.Model, event.Question = l.planUsage, l.questionOf(number, request)
 		}
 	}
+	event.Outcomes, event.Choice = request.Outcomes, request.Choice
 	if request.Schema != nil {
 		event.Schema = store.EncodeJSON(request.Schema)
 	}

@@ -65,6 +65,13 @@ func (vs *values) output(ctx context.Context) (v any, problem, err error) {
 	if err := store.CheckDepth(v); err != nil {
 		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
 	}
+	if choice := vs.event.Choice; choice != nil && choice.Fails {
+		message, ok := v.(string)
+		if !ok || message == "" {
+			return nil, plan.Faultf("output", "output: the message of a failure is a text, not %s", store.EncodeJSON(v)), nil
+		}
+		return map[string]any{"message": message}, nil, nil
+	}
 	if vs.plan.Schema != nil {
 		if err := vs.plan.Schema.Validate(v, "output"); err != nil {
 			err = vs.hintEmpty(ctx, -1, vs.plan.Output, err)

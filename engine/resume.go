@@ -161,6 +161,7 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 	l.halted = last.Status != journal.RunRunning
 	if s.Request != nil {
 		request := *s.Request
+		request.Outcomes = last.Event.Outcomes
 		request.Name, request.Mode, request.Released = last.Plan, last.Event.Mode, last.Event.Released
 		l.request = &request
 	}

@@ -292,7 +292,7 @@ func (p *planReader) readGuarded(s *session, v lua.LValue) (request *plan.Reques
 
 // readLua reads the value that a Lua plan returns.
 func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
-	t, ok := v.(*lua.LTable)
+	t, ok := p.table(s, v)
 	switch {
 	case v.Type() == lua.LTFunction:
 		return &plan.Request{Name: p.file, Planner: p.planner}, nil
@@ -301,7 +301,7 @@ func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 	case !ok:
 		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function, not a %s", v.Type())
 	}
-	fields, calls, err := p.readFields(s, t)
+	fields, calls, choice, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
@@ -309,28 +309,46 @@ func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	request.Choice = choice
 	if request.Planner == nil {
 		request.Calls, err = p.readCalls(s, calls)
 	}
 	return request, err
 }
 
+// table returns the table that a plan or a planner returns. Output.to by itself is the output, of
+// no calls.
+func (p *planReader) table(s *session, v lua.LValue) (*lua.LTable, bool) {
+	if _, _, ok := luacall.SentTo(v); ok {
+		t := s.L.CreateTable(0, 2)
+		t.RawSetString("calls", s.L.CreateTable(0, 0))
+		t.RawSetString("output", v)
+		return t, true
+	}
+	t, ok := v.(*lua.LTable)
+	return t, ok
+}
+
 // readFields reads a table with calls and other fields, or a list of calls. It leaves the calls to
-// be read once the tools beside them are known. calls is nil if they are a function.
-func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+// be read once the tools beside them are known. calls is nil if they are a function. choice is
+// where Output.to sends the output; nil without it.
+func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, choice *plan.Choice, err error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
-		return nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
+		return nil, nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
 	}
 	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
-		return map[string]any{"calls": []any{}}, t, nil
+		return map[string]any{"calls": []any{}}, t, nil, nil
 	}
 	given, called := map[string]any{}, map[string]any{}
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
+		if path, sent, ok := luacall.SentTo(v); ok && name == "output" {
+			choice, v = &plan.Choice{To: path}, sent
+		}
 		if name != "calls" && name != "plan" {
 			if given[name], err = s.FromLua(v, name); err != nil {
-				return nil, nil, p.fail(p.fieldLine(name), "%s", err.Error())
+				return nil, nil, nil, p.fail(p.fieldLine(name), "%s", err.Error())
 			}
 			continue
 		}
@@ -340,12 +358,12 @@ func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]an
 		case *lua.LFunction:
 			called[name] = p.planner
 		default:
-			return nil, nil, p.fail(p.fieldLine(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
+			return nil, nil, nil, p.fail(p.fieldLine(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
 	fields = luacall.Listed(given, luacall.RequestSchema).(map[string]any)
 	maps.Copy(fields, called)
-	return fields, calls, nil
+	return fields, calls, choice, nil
 }
 
 // readCalls reads the calls, each by the schema of its tool.

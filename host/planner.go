@@ -97,7 +97,7 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 // solution reads the result of a planner. A table that can't be read is refused like calls that
 // can't run: the planner may try again.
 func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) {
-	t, ok := v.(*lua.LTable)
+	t, ok := p.table(s, v)
 	if !ok {
 		got := "a " + v.Type().String()
 		if v == lua.LNil {
@@ -113,7 +113,7 @@ func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) 
 }
 
 func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, error) {
-	fields, calls, err := p.readFields(s, t)
+	fields, calls, choice, err := p.readFields(s, t)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, er
 			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}
-	solution := &plan.Solution{Output: p.schema.Lists(fields["output"])}
+	solution := &plan.Solution{Output: p.schema.Lists(fields["output"]), Choice: choice}
 	if calls != nil {
 		solution.Calls, err = p.readCalls(s, calls)
 	}

@@ -16,8 +16,9 @@ type Outcome struct {
 	// log.
 	Context string
 	Status  RunStatus
-	Output  any    // null without one
-	Error   string // why the run failed, where no single call is to blame
+	Output  any          // null without one
+	Choice  *plan.Choice // of a delegate that has chosen between the alternatives of its call
+	Error   string       // why the run failed, where no single call is to blame
 	// It was interrupted as its host stopped ([obelus/engine.ErrStopped]): a server resumes it.
 	Stopped bool
 	First   int        // its first tick, 0 if it is not known
@@ -32,7 +33,7 @@ type Outcome struct {
 // Outcome returns the state of the run as an [Outcome]. records are all records of its context.
 func (r *Run) Outcome(name string, records []Record) *Outcome {
 	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
-	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, First: r.Event.First, Tick: r.Tick, Calls: calls}
+	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Choice: r.Event.Choice, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, First: r.Event.First, Tick: r.Tick, Calls: calls}
 }
 
 // Unblamed returns the reason why a run failed, or "" if a failed call of its tick is the reason.

@@ -73,8 +73,12 @@ type PlanEvent struct {
 	Start  int64           `json:"start"`
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
-	Schema json.RawMessage `json:"schema,omitempty"`
-	Tools  json.RawMessage `json:"tools,omitempty"` // brought by the plan
+	// Of a delegate: the alternatives of its call, where there are several, and the one that
+	// the output goes to, if it has chosen.
+	Outcomes []string        `json:"outcomes,omitempty"`
+	Choice   *plan.Choice    `json:"choice,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	Tools    json.RawMessage `json:"tools,omitempty"` // brought by the plan
 
 	// A planner is asked again if there is no output.
 	Planner bool `json:"planner,omitempty"`

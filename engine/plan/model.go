@@ -191,6 +191,7 @@ type Proposal struct {
 	Instances []string // of the context, without the empty one
 	Tools     []Offer  // that calls may name, sorted by name
 	Schema    any      // of the final output, or nil
+	Outcomes  []string // see [Request]
 	Mode      string   // [ModeEager] or [ModeLazy]
 
 	Last    []LastCall       // the calls of the tick before; empty at the first

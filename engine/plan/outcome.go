@@ -75,6 +75,49 @@ func alternativesOf(output *expr.Output) (all []string) {
 	return all
 }
 
+// Choice is the alternative of its call that the output of a delegate goes to.
+type Choice struct {
+	To    string `json:"to"`              // as [Call.Alternatives] has it, or a path in it
+	Fails bool   `json:"fails,omitempty"` // the output is the message of a failure
+}
+
+// Choose takes an outcome in the request's output apart, and holds the choice to the alternatives
+// that there are. Its error is a [*PlanError].
+func (r *Request) Choose() error {
+	if object, _ := r.Output.Value.(map[string]any); r.Choice == nil && len(r.Outcomes) > 1 && IsOutcome(object) {
+		r.Choice = &Choice{To: object["to"].(string)}
+		if r.Output.Value = object["value"]; object["message"] != nil {
+			r.Choice.Fails, r.Output.Value = true, object["message"]
+		}
+	}
+	if r.Choice == nil {
+		return nil
+	}
+	refuse := func(format string, args ...any) error {
+		err := &PlanError{[]Problem{{File: r.Name, Line: r.OutputLine, Severity: SeverityError, Code: "output", Message: "output: " + fmt.Sprintf(format, args...)}}}
+		return err
+	}
+	if len(r.Outcomes) < 2 {
+		return refuse("it is sent to %s, and there is nothing to choose: only the output of a delegate goes to one of several alternatives, which its call has", r.Choice.To)
+	}
+	i := slices.IndexFunc(r.Outcomes, func(alternative string) bool { return alternative == canonicalAlternative(r.Choice.To) })
+	if path, err := store.ParsePath(r.Choice.To); i < 0 && err == nil {
+		i = slices.IndexFunc(r.Outcomes, func(alternative string) bool {
+			output, err := expr.ParseOutput(alternative)
+			return err == nil && slices.Contains(output.Alternatives[0], path)
+		})
+	}
+	last := r.Outcomes[len(r.Outcomes)-1]
+	switch {
+	case i < 0:
+		return refuse("it is sent to %s, which is none of %s", r.Choice.To, store.EncodeJSON(r.Outcomes))
+	case r.Choice.Fails && r.Outcomes[i] != last:
+		return refuse("a failure goes to the last alternative, %s", last)
+	}
+	r.Choice = &Choice{r.Outcomes[i], r.Choice.Fails}
+	return nil
+}
+
 // Answer is the result that a model gave a latent call as it planned it (protocol §5).
 type Answer struct {
 	Given   any // as it stands in the plan

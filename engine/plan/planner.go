@@ -47,6 +47,10 @@ type Solution struct {
 	// may hold references.
 	Output any
 
+	// Choice is the alternative that Output goes to, in a delegate ([Request].Outcomes); nil for the
+	// first, or for what an outcome in Output says.
+	Choice *Choice
+
 	// Cut has references to the values that a model was shown in part as it made the solution.
 	Cut []string
 }

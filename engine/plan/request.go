@@ -32,6 +32,12 @@ type Request struct {
 	Output     store.Optional
 	OutputLine int // its line in the file, 0 if not known
 
+	// Outcomes are the alternatives of the call that the request answers, as [Call.Alternatives] has
+	// them, where it may choose between several: of a delegate. Choice is the one that Output goes to;
+	// nil for the first.
+	Outcomes []string
+	Choice   *Choice
+
 	// Schema is the JSON Schema that the final output must fit, or nil.
 	Schema any
 

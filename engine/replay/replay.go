@@ -157,7 +157,7 @@ func (r *recorded) seed(ctx context.Context, name string, last journal.Run) (sta
 // other, or the one that there is.
 func (r *recorded) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
 	solutions := make([]plan.Solution, len(plans))
-	request := &plan.Request{Name: plans[0].Plan}
+	request := &plan.Request{Name: plans[0].Plan, Outcomes: plans[0].Outcomes}
 	var err error
 	if request.Tools, err = plans[0].DecodeTools(); err != nil {
 		return nil, err
@@ -174,12 +174,13 @@ func (r *recorded) request(ctx context.Context, name string, last journal.Run, p
 			return nil, err
 		}
 		solutions[i].Calls = event.Sources(calls)
+		solutions[i].Choice = event.Choice
 		if solutions[i].Output, err = journal.DecodeJSON(event.Output); err != nil {
 			return nil, err
 		}
 	}
 	if !plans[0].Planner {
-		request.Calls = solutions[0].Calls
+		request.Calls, request.Choice = solutions[0].Calls, solutions[0].Choice
 		request.Output = store.Optional{Value: solutions[0].Output, Set: plans[0].Output != nil}
 		return request, nil
 	}

@@ -53,7 +53,7 @@ func solutionSchema(p plan.Proposal, c Config, loose bool) fit.Object {
 		instances: p.Instances, defs: slices.Clone(sharedDefs), names: map[string]string{},
 	}
 	calls := fit.Object{member("type", "array"), member("items", m.call(p.Tools, loose))}
-	output := m.output(p.Schema)
+	output := m.output(p.Schema, p.Outcomes)
 	if len(p.Tools) == 0 {
 		calls = append(calls, member("maxItems", 0))
 	}
@@ -241,14 +241,20 @@ func hasOwnDefs(tool map[string]any) bool {
 	return false
 }
 
-// output returns the schema of the final output.
-func (m *composer) output(schema any) fit.Object {
-	branches := []any{nullSchema, refSchema}
-	if schema == nil {
-		return fit.Object{member("anyOf", append(branches, fit.Object{}))}
+// output returns the schema of the final output: of a delegate whose call has several alternatives
+// an outcome as well.
+func (m *composer) output(schema any, alternatives []string) fit.Object {
+	var value any = fit.Object{}
+	if schema != nil {
+		s := &scope{composer: m, name: "output", root: ordered(schema)}
+		value = s.withReferences(s.root)
 	}
-	s := &scope{composer: m, name: "output", root: ordered(schema)}
-	return fit.Object{member("anyOf", append(branches, s.withReferences(s.root)))}
+	branches := []any{nullSchema, refSchema, value}
+	if len(alternatives) > 1 {
+		given := m.once("output", fit.Object{member("anyOf", []any{refSchema, value})})
+		branches = append(branches, outcomes(given, alternatives).(fit.Object).List("anyOf")...)
+	}
+	return fit.Object{member("anyOf", branches)}
 }
 
 // scope is a schema whose definitions are moved to the composed schema.

@@ -199,6 +199,10 @@ func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable
 	if p.Schema != nil {
 		blocks = append(blocks, "## Output\nThe schema of the output: "+jsonText(ordered(p.Schema)))
 	}
+	if len(p.Outcomes) > 1 {
+		blocks = append(blocks, "## Outcomes\nThe output goes to "+p.Outcomes[0]+". To choose another of "+strings.Join(p.Outcomes, " or ")+
+			`, give {"to": PATH, "value": OUTPUT} as output, or where it can't be done {"to": "`+p.Outcomes[len(p.Outcomes)-1]+`", "message": WHY}.`)
+	}
 	switch {
 	case p.Refused != nil:
 		blocks = append(blocks, refusedBlock(p.Refused))

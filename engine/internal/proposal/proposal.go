@@ -38,7 +38,7 @@ func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
 	}
 	p := plan.Proposal{
 		Context: s.Context.Name, Tick: s.Tick, Key: fmt.Sprintf("%s/%d", s.Context.Name, s.Tick),
-		Schema: s.Request.Schema, Mode: s.Request.Mode,
+		Schema: s.Request.Schema, Outcomes: s.Request.Outcomes, Mode: s.Request.Mode,
 	}
 	if p.Mode == "" {
 		p.Mode = plan.ModeEager

@@ -56,9 +56,9 @@ func Table(s *sandbox.State, v any) lua.LValue {
 func readResult(s *sandbox.State, v lua.LValue, schema any) (plan.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
-		if to, ok := v.Value.(*outputTo); ok {
-			value, err := s.EncodeResult(to.value, schema, "result")
-			return plan.Result{To: to.path, Value: value}, err
+		if path, sent, ok := SentTo(v); ok {
+			value, err := s.EncodeResult(sent, schema, "result")
+			return plan.Result{To: path, Value: value}, err
 		}
 	case *lua.LTable:
 		if m, ok, err := readMessage(s, v); ok || err != nil {

@@ -69,6 +69,16 @@ type outputTo struct {
 // NotJSON returns the error for such a value within another one.
 func (*outputTo) NotJSON() string { return "Output.to(…) must be returned by itself" }
 
+// SentTo returns what Output.to was called with, where it has returned a value.
+func SentTo(v lua.LValue) (path string, value lua.LValue, ok bool) {
+	if u, isData := v.(*lua.LUserData); isData {
+		if to, isSent := u.Value.(*outputTo); isSent {
+			return to.path, to.value, true
+		}
+	}
+	return "", nil, false
+}
+
 // Output.to(path, value)
 func outputToCall(s *sandbox.State, L *lua.LState) int {
 	path := L.CheckString(1)
