@@ -344,3 +344,29 @@ func TestSolutionSchema_Excess(t *testing.T) {
 		}
 	}
 }
+
+// TestSolutionSchema_Outcomes holds that the output of a delegate whose call has several alternatives
+// may choose one, with a value or a reference, and the last as a failure.
+func TestSolutionSchema_Outcomes(t *testing.T) {
+	p := plan.Proposal{Schema: decoded(t, `{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}`), Outcomes: []string{"†a && †log", "†b"}}
+	compiled, err := schema.New(decoded(t, text(t, model.SolutionSchema(p, model.Config{}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for output, fits := range map[string]bool{
+		`null`: true, `"†state.x"`: true, `{"n": 1}`: true,
+		`{"to": "†a && †log", "value": {"n": 1}}`:    true,
+		`{"to": "†b", "value": {"n": "†state.n"}}`:   true,
+		`{"to": "†b", "value": "†state.x"}`:          true,
+		`{"to": "†b", "message": "no"}`:              true,
+		`{"to": "†a && †log", "message": "no"}`:      false,
+		`{"to": "†c", "value": {"n": 1}}`:            false,
+		`{"to": "†b", "value": {"n": "one"}}`:        false,
+		`{"to": "†b", "value": {"n": 1}, "more": 1}`: false,
+	} {
+		err := compiled.Validate(decoded(t, `{"calls": [], "output": `+output+`}`), "answer")
+		if (err == nil) != fits {
+			t.Errorf("%s: %v", output, err)
+		}
+	}
+}
