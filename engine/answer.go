@@ -99,11 +99,12 @@ func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAsid
 				return nil, err
 			}
 		}
+		isSame := now.Exists && slices.Equal(then.From, now.From) && jsonvalue.Equal(then.Value, now.Value)
 		list := &aside.Cut
 		switch {
-		case now.Exists && !then.Exists:
+		case !then.Exists && now.Exists:
 			list = &aside.Missing
-		case then.Exists != now.Exists, !slices.Equal(then.From, now.From), !jsonvalue.Equal(then.Value, now.Value):
+		case then.Exists && !isSame:
 			list = &aside.Newer
 		case t.event.Question.Showed(path):
 			continue
