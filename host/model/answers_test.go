@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,7 +55,11 @@ func (a *answering) Ask(_ context.Context, r *Request, meter *plan.Meter) (*Answ
 	}
 	var value any
 	if r.Purpose == purposeAnswer {
-		value = modeltest.Generate(of, a.random.Uint64())
+		seed, err := strconv.ParseUint(r.Hash()[:16], 16, 64) // calls are answered side by side
+		if err != nil {
+			return nil, err
+		}
+		value = modeltest.Generate(of, seed)
 	} else {
 		value = a.plan(r)
 	}
