@@ -78,6 +78,9 @@ func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAsid
 		}
 		return aside, nil
 	}
+	if aside.Never != "" {
+		return aside, nil
+	}
 	if h := c.Record.Hold; h != nil {
 		aside.Newer = slices.Clone(h.Corrected)
 	}

@@ -345,7 +345,8 @@ func (l *loop) reopenView(ctx context.Context) (err error) {
 		return err
 	}
 	l.declared = &declared.Schemas{View: l.view, Options: l.declared.Options}
-	l.fresh, l.proposed.asked = true, 0 // the context may be another one, and the seqs of what it brings too
+	l.fresh = true
+	l.proposed.asked = 0 // what the model was shown may have other seqs now, or be gone
 	return nil
 }
 

@@ -93,10 +93,11 @@ func (t *tick) since(c *sched.Call) float64 {
 // for the latent calls after it.
 func (t *tick) discard(c *sched.Call, res *result) error {
 	call := t.plan.Calls[res.index]
+	hasOutput := call.AsksModel || call.Given.Set || c.Record.Answered != nil
 	switch {
 	case res.err != nil:
 		return res.err
-	case c.Record.Thought != nil && !call.AsksModel && !call.Given.Set && c.Record.Answered == nil:
+	case c.Record.Thought != nil && !hasOutput:
 		return nil // it is its parameters
 	case c.Record.Thought != nil:
 		c.Record.Thought = plan.Values{"call": c.Record.Thought["call"], "output": res.value.Value}

@@ -247,19 +247,30 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 			o.Corrected[argument] = h.Arguments[argument]
 		}
 	}
-	o.Planned, err = x.planned(name, record, producer, o)
+	if _, hasOutput := producer["_output"]; hasOutput && record.Answered == nil && record.Model == nil {
+		if o.Answered, err = x.unchecked(name, record.Tick); err != nil {
+			return err
+		}
+	}
+	o.Planned, err = x.planned(name, record, producer)
 	return err
 }
 
-// planned describes the arguments of a call that a planner computed; nil if there are none. It
-// notes in the origin an answer of a plan in a log of an older version.
-func (x *explainer) planned(name string, record journal.Record, producer map[string]any, o *Origin) (*Planned, error) {
+// unchecked describes an answer of a model's plan in a log of an older version; nil for any other
+// plan.
+func (x *explainer) unchecked(name string, tick int) (*journal.Answered, error) {
+	plan, err := x.plan(name, tick)
+	if err != nil || !plan.ByModel || plan.Question != nil {
+		return nil, err
+	}
+	return &journal.Answered{How: journal.Unchecked, Tick: tick}, nil
+}
+
+// planned describes the arguments of a call that a planner computed; nil if there are none.
+func (x *explainer) planned(name string, record journal.Record, producer map[string]any) (*Planned, error) {
 	plan, err := x.plan(name, record.Tick)
 	if err != nil || !plan.Planner {
 		return nil, err
-	}
-	if _, answers := producer["_output"]; answers && plan.ByModel && plan.Question == nil && record.Model == nil {
-		o.Answered = &journal.Answered{How: journal.Unchecked, Tick: record.Tick}
 	}
 	p := &Planned{Tick: record.Tick, ByModel: plan.ByModel}
 	given := map[string]any{} // without the properties that the tool filled in

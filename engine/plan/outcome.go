@@ -94,8 +94,7 @@ func (r *Request) Choose() error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		err := &PlanError{[]Problem{{File: r.Name, Line: r.OutputLine, Severity: SeverityError, Code: "output", Message: "output: " + fmt.Sprintf(format, args...)}}}
-		return err
+		return &PlanError{[]Problem{{File: r.Name, Line: r.OutputLine, Severity: SeverityError, Code: "output", Message: "output: " + fmt.Sprintf(format, args...)}}}
 	}
 	if len(r.Outcomes) < 2 {
 		return refuse("it is sent to %s, and there is nothing to choose: only the output of a delegate goes to one of several alternatives, which its call has", r.Choice.To)
@@ -133,8 +132,8 @@ type Answer struct {
 func (c *Call) parseAnswer(given any) error {
 	c.Answer = &Answer{Given: given, Result: Result{Value: given}, NeverCounts: c.neverCounts()}
 	alternatives := c.Alternatives()
-	isPrescribed := c.Definition.consts["_outputPath"] != nil
-	if !IsOutcome(given) || len(alternatives) == 0 || len(alternatives) == 1 && isPrescribed {
+	canChoose := len(alternatives) > 1 || len(alternatives) == 1 && c.Definition.consts["_outputPath"] == nil
+	if !canChoose || !IsOutcome(given) {
 		return nil
 	}
 	var wrong error
