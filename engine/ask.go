@@ -119,7 +119,7 @@ func (l solver) nextSolution(ctx context.Context, number int) (request *plan.Req
 	case err != nil:
 		return solved, &plannerError{err}, nil
 	}
-	solved.Calls = solution.Calls
+	solved.Calls, solved.Shown = solution.Calls, l.proposed.shown
 	solved.Choice = solution.Choice
 	solved.Output = store.Optional{Value: solution.Output, Set: solution.Output != nil}
 	if l.runner.script != nil { // it was accepted once, maybe by an older version
@@ -243,7 +243,7 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 		}
 	}
 	if ctx.Err() == nil {
-		l.proposed = proposed{number, asked, solution, err}
+		l.proposed = proposed{number, asked, p.Kinds, solution, err}
 	}
 	return solution, err
 }
@@ -252,6 +252,7 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 type proposed struct {
 	tick     int   // 0 for none
 	asked    int64 // the seq as of which it was shown the context
+	shown    []plan.Shown
 	solution *plan.Solution
 	err      error
 }

@@ -185,6 +185,12 @@ func (e *ending) reportProblem(problem error) {
 	switch {
 	case errors.As(problem, &refused):
 		for _, p := range refused.Problems {
+			if p.Severity == plan.SeverityWarning { // the plan's event has it
+				continue
+			}
+			if e.event.ByModel {
+				p.File = ""
+			}
 			data := map[string]any{"error": map[string]any{"message": plan.ValidText(p.Error()), "code": cmp.Or(p.Code, plan.CodeSchema)}}
 			if p.Call > 0 {
 				data["call"], data["tool"] = journal.CallID(e.event.Tick, p.Call), p.Tool

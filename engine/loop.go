@@ -395,6 +395,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		compiled = plan.Empty()
 	}
 	event := l.event(number, start, compiled, request)
+	event.Warnings = warningsOf(compiled, problem)
 	if problem == nil {
 		l.view.Stage(plan.Message(request))
 		event.Seq = l.view.Seq()
@@ -473,6 +474,21 @@ func (l *loop) stageInitial(ctx context.Context) error {
 		refused.Input = l.input && refused.Number == len(l.initial)
 	}
 	return err
+}
+
+// warningsOf returns what a check finds in a plan of a model beside its errors, a line each.
+func warningsOf(compiled *plan.Plan, problem error) (lines []string) {
+	found := compiled.Warnings
+	if refused, ok := errors.AsType[*plan.PlanError](problem); ok {
+		found = refused.Problems
+	}
+	for _, p := range found {
+		if p.Severity == plan.SeverityWarning {
+			p.File = ""
+			lines = append(lines, p.Error())
+		}
+	}
+	return lines
 }
 
 // questionOf returns how a model was asked for the plan of a request; nil where it has given none.

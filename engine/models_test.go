@@ -167,7 +167,7 @@ func TestModel_BudgetOverResume(t *testing.T) {
 	r := newRunner(log, nil)
 	latentTools(t, r, "judge")
 	r.Registry.Model, r.Budget = model, plan.Budget{Requests: 2}
-	request := &plan.Request{Planner: &plan.Planning{}}
+	request := &plan.Request{Planner: &plan.Planning{}, Context: []store.Message{{Type: store.TypeData, Kind: "input", Schema: map[string]any{"type": "object"}}}}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatalf("%+v, %v", outcome, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
@@ -120,6 +119,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		}
 		p.Calls = append(p.Calls, call)
 	}
+	c.strict = request.IsModelPlanned() && !slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted })
 	c.output(p, request, registry)
 	c.planning(request, registry)
 	c.delegates(p, registry)
@@ -148,8 +148,13 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 			c.checkTypes(p, request)
 		}
 	}
+	if c.strict {
+		if err := c.tell(p, request, exists); err != nil {
+			return nil, err
+		}
+	}
 	if len(c.problems) > 0 {
-		return p, &PlanError{c.problems}
+		return p, &PlanError{slices.Concat(c.problems, p.Warnings)}
 	}
 	p.groupLatent()
 	return p, nil
@@ -158,6 +163,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 // planCompiler collects the faults of a plan.
 type planCompiler struct {
 	file     string
+	strict   bool            // a model has just made the plan: what can only be a mistake is an error
 	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
 	hints    int          // that were looked for
@@ -334,14 +340,31 @@ func (r *Request) isKnown() bool {
 	return r.Planner == nil || r.IsModelPlanned()
 }
 
+// tell adds what a check finds besides, for the model that made the plan: some of it is an error
+// there.
+func (c *planCompiler) tell(p *Plan, request *Request, exists Exists) error {
+	found, err := c.warnings(p, request, exists)
+	for _, problem := range found {
+		if problem.Severity == SeverityError {
+			c.problems = append(c.problems, problem)
+		} else {
+			p.Warnings = append(p.Warnings, problem)
+		}
+	}
+	return err
+}
+
 // warnings finds what may be meant, but often is not.
 func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
 	if !c.unsure {
-		if all, err = c.unresolved(p, request, exists); err != nil {
+		if all, err = c.unresolved(newSources(p, request, exists), request.OutputLine); err != nil {
 			return nil, err
 		}
 	}
 	for _, call := range p.Calls {
+		for _, err := range call.unknownProperties() {
+			all = c.mistaken(all, call, err)
+		}
 		for _, err := range call.lint() {
 			all = c.warn(all, call, err)
 		}
@@ -404,9 +427,21 @@ func (c *planCompiler) unordered(all []Problem, p *Plan, exists Exists) []Proble
 	return all
 }
 
-// warn adds a warning, unless a call for another instance has it too.
+// mistaken adds an error of a plan that a model made, and a warning of any other.
+func (c *planCompiler) mistaken(all []Problem, call *Call, err error) []Problem {
+	if !c.strict {
+		return c.warn(all, call, err)
+	}
+	return c.add(all, c.problem(call, SeverityError, err))
+}
+
+// warn adds a warning.
 func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
-	p := c.problem(call, SeverityWarning, err)
+	return c.add(all, c.problem(call, SeverityWarning, err))
+}
+
+// add adds a problem, unless a call for another instance has it too.
+func (c *planCompiler) add(all []Problem, p Problem) []Problem {
 	if c.warned[p] {
 		return all
 	}
@@ -415,107 +450,6 @@ func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
 	}
 	c.warned[p] = true
 	return append(all, p)
-}
-
-// unresolved finds references that nothing gives: no call of the plan, not the
-// context, and no schema says that they are to come.
-func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
-	var failed error
-	expected := spokenOf(request)
-	knownTo := func(instance string, written func(store.Path) bool) func(store.Path) bool {
-		return func(path store.Path) bool {
-			if written(path) || expected.of(path) {
-				return true
-			}
-			there, err := exists(path, instance)
-			if err != nil {
-				failed = err
-			}
-			return there
-		}
-	}
-	var all []Problem
-	for i, call := range p.Calls {
-		known := knownTo(call.Instance, func(path store.Path) bool {
-			before, after := p.Graph.SplitWriters(i, path)
-			return len(before)+len(after) > 0
-		})
-		var lacking []store.Path
-		for _, p := range templates(call) {
-			lacking = append(lacking, p.MissingIn(known)...)
-		}
-		for _, path := range call.After {
-			before, after := p.Graph.SplitWriters(i, path)
-			if len(before)+len(after) == 0 {
-				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(p.Graph, i, path)))
-			}
-		}
-		// It runs for each instance there is, maybe none.
-		if len(lacking) > 0 && call.Instance != store.EveryInstance {
-			err := Faultf(CodeUnresolved, "%s", c.nowhere(p.Graph, i, lacking, ": the call will wait for it"))
-			all = c.warn(all, call, err)
-		}
-	}
-	if p.Output != nil {
-		known := knownTo("", func(path store.Path) bool { return len(p.Graph.Writers[""].overlapping(path)) > 0 })
-		if lacking := p.Output.MissingIn(known); len(lacking) > 0 {
-			all = append(all, Problem{
-				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeUnresolved,
-				Message: "output: " + c.nowhere(p.Graph, -1, lacking, ""),
-			})
-		}
-	}
-	return all, failed
-}
-
-// maxHints is how often a check looks for what may be meant.
-const maxHints = 100
-
-// nowhere describes paths that no call and no value gives for call i, and the consequence.
-func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
-	names := make([]string, len(paths))
-	hint := ""
-	for n, path := range paths {
-		names[n] = path.String()
-		if hint == "" {
-			hint = c.hint(g, i, path)
-		}
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
-}
-
-// hint returns what may be meant by a path that nothing writes for call i, unless enough has been
-// looked for.
-func (c *planCompiler) hint(g *graph, i int, path store.Path) string {
-	if c.hints >= maxHints {
-		return ""
-	}
-	c.hints++
-	return g.elsewhere(i, path)
-}
-
-// spoken are the properties that the schemas of a request's messages name, by kind and name: they
-// are expected to come.
-type spoken map[[2]string]bool
-
-func spokenOf(request *Request) spoken {
-	all := spoken{}
-	for _, m := range request.Context {
-		schema, _ := m.Schema.(map[string]any)
-		properties, _ := schema["properties"].(map[string]any)
-		for name, v := range properties {
-			if v != nil {
-				all[[2]string{m.Kind, name}] = true
-			}
-		}
-	}
-	return all
-}
-
-func (s spoken) of(path store.Path) bool {
-	segments := path.Segments()
-	return len(s) > 0 && len(segments) > 0 && s[[2]string{path.Kind(), segments[0]}]
 }
 
 // ExpandInstances makes one call for each instance of those that are for every one.

@@ -11,13 +11,14 @@ import (
 
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/internal/phrase"
+	"obelus/engine/schema"
 	"obelus/engine/spell"
 	"obelus/store"
 )
 
 // lint warns of parts of a call that are probable mistakes.
 func (c *Call) lint() []error {
-	return slices.Concat(c.unknownProperties(), c.unresolvable(), c.replacing(), c.returnless(), c.constant())
+	return slices.Concat(c.unresolvable(), c.replacing(), c.returnless(), c.constant())
 }
 
 // constant warns of a result that was written by hand and does not follow what its call reads.
@@ -97,10 +98,10 @@ func (c *Call) checkMetaNames() (errs []error) {
 	return errs
 }
 
-// unknownProperties warns of properties that neither the protocol nor the tool knows: of a
-// parameter whose name is nearly that of a declared one, since other undeclared ones are legal; and
-// of any meta-property, which only a plan that was accepted before can have.
-func (c *Call) unknownProperties() (warnings []error) {
+// unknownProperties are properties that neither the protocol nor the tool knows: parameters of a
+// tool that names some and does not say that it takes others, and any meta-property, which only a
+// plan that was accepted before can have.
+func (c *Call) unknownProperties() (faults []error) {
 	unknown := c.unknown()
 	if len(unknown) == 0 {
 		return nil
@@ -109,13 +110,20 @@ func (c *Call) unknownProperties() (warnings []error) {
 	for _, name := range unknown[:min(len(unknown), maxHints)] {
 		if strings.HasPrefix(name, "_") {
 			if c.accepted {
-				warnings = append(warnings, Faultf(CodeSchema, "%s is not known, and only handed on%s", name, spell.DidYouMean(name, metaProperties)))
+				faults = append(faults, Faultf(CodeSchema, "%s is not known, and only handed on%s", name, spell.DidYouMean(name, metaProperties)))
 			}
-		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return isMisspelling(name, other) }); i >= 0 {
-			warnings = append(warnings, Faultf(CodeSchema, "parameter %q is not known, and only handed on (did you mean %q?)", name, notGiven[i]))
+			continue
+		}
+		near := ""
+		if i := slices.IndexFunc(notGiven, func(other string) bool { return isMisspelling(name, other) }); i >= 0 {
+			near = fmt.Sprintf(" (did you mean %q?)", notGiven[i])
+		}
+		whole := schema.Node{Root: c.Definition.Schema, At: c.Definition.Schema}
+		if near != "" || whole.Admits([]string{name}) != schema.Admitted {
+			faults = append(faults, Faultf(CodeSchema, "parameter %q is not known, and only handed on%s", name, near))
 		}
 	}
-	return warnings
+	return faults
 }
 
 // unknown lists the properties of the call that neither the protocol nor the tool declares.
@@ -201,20 +209,27 @@ func referenceWithin(v any) string {
 	return ""
 }
 
-// knownPaths are the paths that a plan writes and reads, and what its schemas speak of.
+// knownPaths are the paths that a plan writes and reads, and the schemas that its request declares.
 type knownPaths struct {
-	paths  map[string]bool
-	spoken spoken
+	paths    map[string]bool
+	declared map[string]any
 }
 
 func knownPathsOf(p *Plan, request *Request) knownPaths {
-	known := knownPaths{map[string]bool{}, spokenOf(request)}
+	known := knownPaths{map[string]bool{}, request.declaredKinds()}
 	for _, call := range p.Calls {
 		for _, path := range slices.Concat(call.Output.Writes(), call.Refs) {
 			known.paths[path.String()] = true
 		}
 	}
 	return known
+}
+
+// has reports whether a path is one of them, or a schema names its first key.
+func (k knownPaths) has(path store.Path) bool {
+	segments := path.Segments()
+	declared := k.declared[path.Kind()]
+	return k.paths[path.String()] || len(segments) > 0 && slices.Contains(schema.Node{Root: declared, At: declared}.Names(), segments[0])
 }
 
 // daggerless finds the first text in a value that equals, without its †, a path below a kind that
@@ -226,7 +241,7 @@ func (k knownPaths) daggerless(v any, name string) (place, text string) {
 			return "", ""
 		}
 		path, err := store.ParsePath(store.Dagger + v)
-		if err == nil && (k.paths[path.String()] || k.spoken.of(path)) {
+		if err == nil && k.has(path) {
 			return name, v
 		}
 	case []any:
@@ -253,64 +268,4 @@ func placeIn(name, key string) string { return phrase.Place(name, []string{key})
 // forgotten is the warning for a text that is a path without its †.
 func forgotten(at, text string) string {
 	return fmt.Sprintf("%s: %q is a text: did you mean %q, its value?", at, text, store.Dagger+text)
-}
-
-// elsewhere is a hint to what may be meant by a path that nothing writes for call i, or
-// for what no call reads with -1: what another instance's call writes there, or others
-// at a path of nearly that name.
-func (g *graph) elsewhere(i int, path store.Path) string {
-	instance := ""
-	if i >= 0 {
-		instance = g.calls[i].Instance
-	}
-	hint, nearest, seen := "", spell.MaxSpelled, 0
-	for w, call := range g.calls {
-		if seen > manyPaths {
-			break
-		}
-		sees := call.Instance == "" || call.Instance == instance
-		for _, written := range call.Output.Writes() {
-			if w == i && written.Overlaps(path) {
-				return fmt.Sprintf(" (the call itself writes %s, and that is after it has read)", written)
-			}
-			if seen++; !sees && written.Overlaps(path) {
-				return fmt.Sprintf(" (%s writes %s for %s alone)", g.Label(w), written, g.instances(w))
-			}
-			if distance, ok := pathDistance(path, written); ok && sees && w != i && distance < nearest {
-				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), distance
-			}
-		}
-	}
-	return hint
-}
-
-// instances names the instance of a call, or those of the call as written.
-func (g *graph) instances(i int) string {
-	same := func(j int) bool { return j >= 0 && j < len(g.calls) && g.calls[j].Written == g.calls[i].Written }
-	if g.calls[i].Instance == store.EveryInstance || same(i-1) || same(i+1) {
-		return "each instance"
-	}
-	return fmt.Sprintf("the instance %q", g.calls[i].Instance)
-}
-
-// manyPaths is among how many paths, about, such a hint is looked for.
-const manyPaths = 1000
-
-// pathDistance returns the distance between the keys in which two paths differ ([spell.Distance]).
-// It reports false where they differ in more than one key, or one is no misspelling of the other.
-func pathDistance(path, other store.Path) (distance int, ok bool) {
-	a, b := path.Segments(), other.Segments()
-	if path.Kind() != other.Kind() || len(a) != len(b) {
-		return 0, false
-	}
-	for i := range a {
-		switch {
-		case a[i] == b[i]:
-		case ok || len(a[i]) < 3 || spell.Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
-			return 0, false
-		default:
-			distance, ok = spell.Distance([]rune(a[i]), []rune(b[i])), true
-		}
-	}
-	return distance, ok
 }

@@ -50,6 +50,9 @@ type Request struct {
 
 	// Scopes limit the kinds that the planner sees; nil for all of the context.
 	Scopes []store.Path
+
+	// Shown are the kinds that the model that has given the calls was shown; nil for others.
+	Shown []Shown
 }
 
 // SetMode replaces the mode of the plan by that of a run, if it has one.

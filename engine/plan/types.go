@@ -28,15 +28,14 @@ type typeChecker struct {
 // accepted before.
 func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	told := func(call *Call) bool { return call.Definition.Result != nil || call.Given.Set }
-	declares := func(m store.Message) bool { return m.Schema != nil }
+	declared := request.declaredKinds()
 	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
-		!slices.ContainsFunc(p.Calls, told) && !slices.ContainsFunc(request.Context, declares) {
+		!slices.ContainsFunc(p.Calls, told) && len(declared) == 0 {
 		return nil
 	}
-	t := &typeChecker{plan: p, exists: exists, declared: map[string]any{}, writers: map[string][]int{}, below: map[string]bool{}}
+	t := &typeChecker{plan: p, exists: exists, declared: declared, writers: map[string][]int{}, below: map[string]bool{}}
 	for _, m := range request.Context {
 		if m.Schema != nil {
-			t.declared[m.Kind] = m.Schema
 			t.given = slices.DeleteFunc(t.given, func(before store.Message) bool { return before.Kind == m.Kind })
 		}
 		if m.Data.Set {
@@ -80,6 +79,7 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 			c.call(call, err)
 		}
 	}
+	c.problems = append(c.problems, t.ruledOut(request)...)
 	if p.Output != nil {
 		for _, err := range t.template(-1, p.Output, "output", "the output's schema", schema.Node{Root: request.Schema, At: request.Schema}) {
 			c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})

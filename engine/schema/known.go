@@ -187,3 +187,95 @@ func (n Node) Descendant(segments []string) Node {
 	}
 	return n
 }
+
+// Admission says what a schema has to say of a part of a value.
+type Admission int
+
+const (
+	RuledOut Admission = iota // no value that the schema accepts has the part
+	Unnamed                   // the schema names other parts beside it, and neither names nor forbids it
+	Admitted                  // the schema names the part, or takes a part of any name there
+
+	silent // the schema says nothing of parts
+)
+
+// Admits reports what the schema says of a part of its value, such as a property of an element.
+func (n Node) Admits(segments []string) Admission {
+	return min(n.admitsWithin(segments, maxKnown), Admitted)
+}
+
+func (n Node) admitsWithin(segments []string, depth int) Admission {
+	object, isObject := n.At.(map[string]any)
+	switch {
+	case n.At == false:
+		return RuledOut
+	case len(segments) == 0:
+		return Admitted
+	case !isObject || depth == 0:
+		return silent
+	case n.Possible().Excludes("object", "array"):
+		return RuledOut
+	}
+	all := []Admission{n.admitsHere(object, segments, depth)}
+	for _, part := range n.included() {
+		all = append(all, part.admitsWithin(segments, depth-1))
+	}
+	for _, word := range []string{"anyOf", "oneOf"} {
+		if branches := listAt(object, word); len(branches) > 0 {
+			best := RuledOut
+			for _, at := range branches {
+				best = max(best, Node{n.Root, at}.admitsWithin(segments, depth-1))
+			}
+			all = append(all, best)
+		}
+	}
+	if slices.Contains(all, RuledOut) {
+		return RuledOut
+	}
+	all = slices.DeleteFunc(all, func(one Admission) bool { return one == silent })
+	if len(all) == 0 {
+		return silent
+	}
+	return slices.Max(all) // one may name what another does not
+}
+
+// admitsHere is admitsWithin by the schema's own keywords for properties and elements.
+func (n Node) admitsHere(object map[string]any, segments []string, depth int) Admission {
+	properties, _ := object["properties"].(map[string]any)
+	next, known := properties[segments[0]]
+	if i, isIndex := jsonvalue.Index(segments[0]); isIndex && !known {
+		if prefix := listAt(object, "prefixItems"); i < len(prefix) {
+			next, known = prefix[i], true
+		} else {
+			next, known = object["items"]
+		}
+	}
+	if !known && object["patternProperties"] == nil {
+		next, known = object["additionalProperties"]
+	}
+	switch {
+	case known:
+		return min(Node{n.Root, next}.admitsWithin(segments[1:], depth-1), Admitted)
+	case object["patternProperties"] != nil:
+		return Admitted
+	case len(properties) > 0:
+		return Unnamed
+	}
+	return silent
+}
+
+// Names lists the properties that the schema names, by $ref and allOf too.
+func (n Node) Names() []string { return n.namesWithin(maxKnown) }
+
+func (n Node) namesWithin(depth int) []string {
+	object, _ := n.At.(map[string]any)
+	if depth == 0 {
+		return nil
+	}
+	properties, _ := object["properties"].(map[string]any)
+	names := jsonvalue.SortedKeys(properties)
+	for _, part := range n.included() {
+		names = append(names, part.namesWithin(depth-1)...)
+	}
+	return names
+}
