@@ -110,7 +110,7 @@ func (t *tickRun) committed(m *made) (tasks []task, unbegun []*result) {
 func (t *tickRun) tasksOf(starts []start) []task {
 	tasks := make([]task, 0, len(starts))
 	for _, s := range starts {
-		if joinTask(tasks, s, t.plan.Group(s.index)) {
+		if joinTask(tasks, s, t.groupAsOf(s.index)) {
 			continue
 		}
 		if s.child == nil {
@@ -120,6 +120,21 @@ func (t *tickRun) tasksOf(starts []start) []task {
 		tasks = append(tasks, task{tick: t, start: s})
 	}
 	return tasks
+}
+
+// groupAsOf returns the calls that one request answers together with a call. Each is shown what the
+// scopes of any of them grant: of those that run again, and read as of another seq, none is among
+// them where either has scopes.
+func (t *tickRun) groupAsOf(i int) []int {
+	group := t.plan.Group(i)
+	apart := func(k int) bool {
+		sameSeq := t.state.Calls[k].Record.Before == t.state.Calls[i].Record.Before
+		return !sameSeq && len(t.plan.Calls[i].ScopePaths)+len(t.plan.Calls[k].ScopePaths) > 0
+	}
+	if !slices.ContainsFunc(group, apart) {
+		return group
+	}
+	return slices.DeleteFunc(slices.Clone(group), apart)
 }
 
 // commitStep runs a function as a step, and commits it.
