@@ -75,6 +75,15 @@ func listModels(ctx context.Context, a *app, check bool) error {
 				name := fmt.Sprintf("model %q: ", full.Name)
 				a.term.Error(errors.New(name + strings.TrimPrefix(tried.err.Error(), name)))
 			}
+			if server := serverWindow(ctx, a, full.Name); server > 0 {
+				object["server_window"] = server
+				if full.Window > server {
+					a.term.Noticef("model %q: window = %d, and its server takes %d and cuts the rest in silence: give the model a larger window there (PARAMETER num_ctx %d in its Modelfile)", full.Name, full.Window, server, full.Window)
+				}
+				if full.Window == 0 {
+					row[5] = numeral.Thousands(int64(server))
+				}
+			}
 			row = append(row, tried.cells()...)
 			tried.addTo(object)
 		}
@@ -110,6 +119,14 @@ func windowText(c model.Config) string {
 		return "-"
 	}
 	return numeral.Thousands(int64(c.Window))
+}
+
+// serverWindow returns the window that the server of a model says; 0 where it says none.
+func serverWindow(ctx context.Context, a *app, name string) int {
+	if m, ok := a.host.Generation().Registry().Models[name].(*model.Model); ok {
+		return m.ServerWindow(ctx)
+	}
+	return 0
 }
 
 // triedModel is the outcome of a question to a model.

@@ -14,6 +14,7 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/engine"
 	"obelus/engine/numeral"
+	"obelus/host/model"
 	"obelus/host/model/fit"
 	"obelus/host/prompts"
 	"obelus/store"
@@ -134,14 +135,17 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	if a.json {
 		return a.term.NDJSON(p)
 	}
-	r := p.Request
+	dialect, _ := fit.DialectOf(p.Config.WithDefaults().Dialect)
+	r, err := formOf(p.Request, dialect, p.Config.MaxSchema)
+	if err != nil {
+		return err
+	}
 	schema, err := json.MarshalIndent(r.Schema, "", "  ")
 	if err != nil {
 		return err
 	}
 	parts := slices.Concat([]string{r.System}, r.Blocks, []string{"## Schema of the answer\n" + string(schema)})
 	if a.verbose {
-		dialect, _ := fit.DialectOf(p.Config.WithDefaults().Dialect)
 		fitted, err := fit.Schema(r.Schema, dialect)
 		if err != nil {
 			return err
@@ -156,6 +160,9 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 		parts = append(parts, answerTexts(p)...)
 	}
 	note := fmt.Sprintf("request %.12s to model %s, some %s tokens%s", p.Hash, r.Model, numeral.Thousands(int64(r.Tokens())), stateNotes[p.State])
+	if r != p.Request {
+		note += ", in its loose form"
+	}
 	switch {
 	case p.State == prompts.Differs:
 		a.term.Noticef("%s (%.12s): scripts, settings or the log have changed since", note, p.Recorded)
@@ -168,6 +175,22 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 		a.term.Infof("cut to stay within the window: %s", strings.Join(r.Cut, ", "))
 	}
 	return a.term.Line(human.PrintableLines(strings.Join(parts, "\n\n")))
+}
+
+// formOf returns the form in which a request is sent: the loose one, where the provider does not
+// take so large a schema as the exact one has.
+func formOf(r *model.Request, dialect fit.Dialect, most int) (*model.Request, error) {
+	if r.Loose == nil {
+		return r, nil
+	}
+	if most > 0 {
+		dialect.MaxSize = most
+	}
+	fitted, err := fit.Schema(r.Schema, dialect)
+	if err != nil || fitted.Excess == "" {
+		return r, err
+	}
+	return r.Loose, nil
 }
 
 // answerTexts returns the answers for a person, with what each was asked beyond the first request.

@@ -114,7 +114,7 @@ func writtenFor(all []written, block string, again bool) (any, error) {
 			alternatives = strings.Split(line[1], " or ")
 		}
 		if w.Failure != "" {
-			return map[string]any{"to": alternatives[len(alternatives)-1], "value": map[string]any{"message": w.Failure}}, nil
+			return map[string]any{"to": alternatives[len(alternatives)-1], "message": w.Failure}, nil
 		}
 		value := w.Answers[0]
 		if again {

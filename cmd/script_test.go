@@ -3,6 +3,7 @@ package cmd
 import (
 	"encoding/binary"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -46,17 +47,22 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// provider starts a provider of models, "provider ANSWERS", and puts its address into obelus.lua,
+// provider starts a provider of models, "provider ANSWERS [NUM_CTX]", and puts its address into obelus.lua,
 // where that has URL. It answers by the lines of the file, each a JSON value, one after the other; a
 // line that begins with ! is something that goes wrong, see [modeltest.Fault].
 func provider(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) != 1 {
-			ts.Fatalf("usage: provider answers")
+		if neg || len(args) < 1 || len(args) > 2 {
+			ts.Fatalf("usage: provider answers [num_ctx]")
 		}
 		lines := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
 		faults := map[string]modeltest.Fault{"!schema": modeltest.RefusesSchema, "!unauthorized": modeltest.Unauthorized, "!refuses": modeltest.Refuses, "!slow": modeltest.Slow}
 		server := modeltest.NewServer(t)
+		if len(args) == 2 {
+			var err error
+			server.NumCtx, err = strconv.Atoi(args[1])
+			ts.Check(err)
+		}
 		line := func(r *modeltest.Request) string {
 			if r.Number > len(lines) {
 				return "!error"

@@ -173,9 +173,19 @@ func refusalOf(problem error, request *plan.Request, start int64) *journal.Refus
 	if !errors.As(problem, &refused) {
 		return nil
 	}
-	calls := plan.Message(request).Data.Value
-	digest := sha256.Sum256(store.EncodeJSON([]any{calls, request.Output.Value, refused.Error()}))
-	return &journal.Refusal{Digest: hex.EncodeToString(digest[:]), Next: start + int64(len(refused.Problems))}
+	calls, _ := plan.Message(request).Data.Value.([]any)
+	refusal := []any{proposal.WithoutReasons(calls), request.Output.Value}
+	if request.Calls == nil { // the answer was no plan
+		refusal = append(refusal, refused.Error())
+	}
+	reported := 0
+	for _, p := range refused.Problems {
+		if p.Severity != plan.SeverityWarning {
+			reported++
+		}
+	}
+	digest := sha256.Sum256(store.EncodeJSON(refusal))
+	return &journal.Refusal{Digest: hex.EncodeToString(digest[:]), Next: start + int64(reported)}
 }
 
 // plannerError is a planner that broke down, and is not asked again.
@@ -225,6 +235,12 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	}
 	l.plannerSaw, p.Tools = from.Saw(p.Kinds), planning.Offers(registry)
 	p.Meter = l.runner.meter(l.context, strconv.Itoa(number))
+	p.CheckOutput = func(s *plan.Solution) (problem, err error) {
+		if problem, err = l.checkOutput(ctx, *request, s); err != nil {
+			err = logerr.Wrap(err)
+		}
+		return problem, err
+	}
 	limit := plan.TimeoutOf(model)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -190,10 +190,13 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 	for _, e := range p.Errors {
 		errs = append(errs, string(store.EncodeJSON(e)))
 	}
-	for _, l := range p.Last {
+	for _, l := range p.SoFar {
 		last = append(last, strings.Join(strings.Fields(l.Call+" "+l.Tool+" "+l.Status+" "+strings.Join(l.Wrote, " ")+" "+l.Reason+" "+l.SetAside), " "))
 	}
 	line := p.Mode + printShown(p.Kinds, p.Prose) + " | " + strings.Join(tools, ", ")
+	if p.Plan != nil {
+		line += " | plan " + string(store.EncodeJSON(p.Plan))
+	}
 	for _, more := range [][]string{last, errs} {
 		if len(more) > 0 {
 			line += " | " + strings.Join(more, "; ")
@@ -201,6 +204,12 @@ func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution,
 	}
 	if p.Refused != nil {
 		line += " | refused " + string(store.EncodeJSON(p.Refused))
+	}
+	for _, warning := range p.Warnings {
+		line += " | warning " + warning
+	}
+	if p.Repeats != "" {
+		line += " | repeats " + p.Repeats
 	}
 	m.c.proposed = append(m.c.proposed, line)
 	p.Meter.Spend(plan.Usage{Requests: 1, Input: 100, Output: 20})

@@ -406,7 +406,7 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		event.Refused.Solution = store.EncodeJSON(map[string]any{"calls": plan.Message(request).Data.Value, "output": request.Output.Value})
 	}
 	t := newTick(l, compiled, event)
-	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
+	t.problem, t.repeated = problem, !event.ByModel && event.Refused.Repeats(l.refused, start)
 	t.appendEntry(event.Entry())
 	return t, nil
 }

@@ -10,6 +10,7 @@ import (
 	"obelus/engine/internal/capture"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/store"
 )
 
@@ -37,7 +38,7 @@ func (vs *values) output(ctx context.Context) (v any, problem, err error) {
 	}
 	resolver := vs.view.Resolver()
 	before := false // a missing value exists as of before
-	v, lacking, err := vs.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
+	v, problem, err = evalOutput(ctx, vs.plan.Output, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err
@@ -46,39 +47,83 @@ func (vs *values) output(ctx context.Context) (v any, problem, err error) {
 		before = before || stale
 		return resolved.Value, !stale, false, err
 	})
+	if fault, ok := errors.AsType[*plan.Fault](problem); ok && before && fault.Code == plan.CodeUnresolved {
+		problem = plan.Faultf(plan.CodeUnresolved, "%w in this run; what is there is of before", fault.Err)
+	}
+	if problem != nil || err != nil {
+		return nil, problem, err
+	}
+	return holdOutput(v, vs.event.Choice, vs.plan.Schema, func(err error) error { return vs.hintEmpty(ctx, -1, vs.plan.Output, err) })
+}
+
+// evalOutput resolves the references of a final output.
+func evalOutput(ctx context.Context, output *expr.Template, lookup expr.Lookup) (v any, problem, err error) {
+	v, lacking, err := output.Eval(ctx, lookup)
 	var bad *expr.Error
 	switch {
 	case errors.As(err, &bad):
 		return nil, plan.Faultf(plan.CodeExpression, "output: %w", err), nil
 	case err != nil:
 		return nil, nil, err
-	case lacking != nil:
-		if lacking.Member != nil {
-			return nil, plan.Faultf(plan.CodeExpression, "output: %w", lacking), nil
-		}
-		what := "the output is missing: nothing wrote " + strings.Join(lacking.Names(), " or ")
-		if before {
-			what += " in this run; what is there is of before"
-		}
-		return nil, plan.Faultf(plan.CodeUnresolved, "%s", what), nil
+	case lacking == nil:
+		return v, nil, nil
+	case lacking.Member != nil:
+		return nil, plan.Faultf(plan.CodeExpression, "output: %w", lacking), nil
 	}
+	return nil, plan.Faultf(plan.CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(lacking.Names(), " or ")), nil
+}
+
+// holdOutput holds a final output to its schema; hint may add to what is wrong. A choice that fails
+// has the message of its failure.
+func holdOutput(v any, choice *plan.Choice, fits *schema.Schema, hint func(error) error) (output any, problem, err error) {
 	if err := store.CheckDepth(v); err != nil {
 		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
 	}
-	if choice := vs.event.Choice; choice != nil && choice.Fails {
+	if choice != nil && choice.Fails {
 		message, ok := v.(string)
 		if !ok || message == "" {
 			return nil, plan.Faultf("output", "output: the message of a failure is a text, not %s", store.EncodeJSON(v)), nil
 		}
 		return map[string]any{"message": message}, nil, nil
 	}
-	if vs.plan.Schema != nil {
-		if err := vs.plan.Schema.Validate(v, "output"); err != nil {
-			err = vs.hintEmpty(ctx, -1, vs.plan.Output, err)
-			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", err), nil
+	if fits != nil {
+		if err := fits.Validate(v, "output"); err != nil {
+			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", hint(err)), nil
 		}
 	}
 	return v, nil, nil
+}
+
+// checkOutput says what is wrong with the output of a model's solution, where no call of the
+// solution can bear on it: that is mended before the tick begins. Its error is the log's.
+func (l solver) checkOutput(ctx context.Context, request plan.Request, solution *plan.Solution) (problem, err error) {
+	if solution.Output == nil {
+		return nil, nil
+	}
+	request.Output, request.Choice = store.Some(solution.Output), nil
+	if err := request.Choose(); err != nil {
+		return err, nil
+	}
+	output, bad := expr.ParseTemplate(request.Output.Value, "output")
+	if bad != nil || len(output.Reads()) > 0 && len(solution.Calls) > 0 {
+		return bad, nil
+	}
+	var fits *schema.Schema
+	if request.Schema != nil {
+		if fits, bad = schema.New(request.Schema, l.runner.Registry.Schemas...); bad != nil {
+			return nil, nil // the request is refused for it
+		}
+	}
+	resolver := l.view.Resolver()
+	v, problem, err := evalOutput(ctx, output, func(path store.Path) (any, bool, bool, error) {
+		resolved, err := resolver.Resolve(ctx, path, "")
+		return resolved.Value, resolved.Exists, false, err
+	})
+	if problem != nil || err != nil {
+		return problem, err
+	}
+	_, problem, err = holdOutput(v, request.Choice, fits, func(err error) error { return err })
+	return problem, err
 }
 
 // isStale reports whether a value is from before the tick, and does not count for the output: a

@@ -310,8 +310,16 @@ func (j *task) readMessages(ctx context.Context) (err error) {
 			}
 			seen[call.Instance] = messages
 		}
-		q.Messages = plan.ModelView(messages, call.ScopePaths, call.Instance)
-		if q.Kinds, q.Prose, err = (plan.Audience{Instance: call.Instance, Scopes: call.ScopePaths}).Show(ctx, messages); err != nil {
+		scopes := call.ScopePaths
+		if call.SeesScopesAlone() {
+			messages, q.Thoughts = plan.InFocus(messages, scopes), nil
+			if scopes == nil {
+				scopes = []store.Path{}
+			}
+		}
+		q.Messages = plan.ModelView(messages, scopes, call.Instance)
+		audience := plan.Audience{Instance: call.Instance, Scopes: scopes, Only: call.SeesScopesAlone()}
+		if q.Kinds, q.Prose, err = audience.Show(ctx, messages); err != nil {
 			return err
 		}
 	}

@@ -26,15 +26,35 @@ func (t *Tool) Allows() []any {
 }
 
 // replacing returns the tool as one that replaces another, which it can only narrow: who may append
-// a definition to a context must not give its calls more.
+// a definition to a context must not give its calls more, nor show a model other data.
 func (t *Tool) replacing(other *Tool) *Tool {
-	if t == nil || other == nil || other == t || len(other.Allows()) == 0 {
+	if t == nil || other == nil || other == t || len(other.Allows()) == 0 && other.focus == t.focus {
 		return t
 	}
 	narrowed := *t
-	narrowed.within = other.Allows()
+	narrowed.within, narrowed.focus = other.Allows(), other.focus
 	return &narrowed
 }
+
+// focusProperty is the meta-property by which a registered tool says how much a model sees of the
+// context that is asked about its calls: all, and their scopes above all, or those alone.
+const (
+	focusProperty = "_focus"
+	focusFirst    = "first"
+	focusOnly     = "only"
+)
+
+// CheckBrought refuses a tool of a plan or of the log that says what registered tools alone say.
+func (t *Tool) CheckBrought() error {
+	if t.focus != "" {
+		return fmt.Errorf("tool %q: _focus: a tool of a plan or of the log can't say how much a model sees: register the tool", t.Name)
+	}
+	return nil
+}
+
+// SeesScopesAlone reports whether a model that is asked about the call sees its scopes alone, as
+// the _focus of its tool says (protocol §5).
+func (c *Call) SeesScopesAlone() bool { return c.Definition.focus == focusOnly }
 
 // checkAllow refuses an _allow that prescribes nothing, or that no call of the tool would have.
 func (t *Tool) checkAllow() error {

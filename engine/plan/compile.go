@@ -144,8 +144,10 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		if !c.circular {
 			c.checker = newTypeChecker(p, request, exists)
 		}
-		if len(c.problems) == 0 {
-			c.checkTypes(p, request)
+		if len(c.problems) == 0 || c.strict {
+			if err := c.checkTypes(p, request, exists); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if c.strict {
@@ -190,10 +192,13 @@ func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
 // beside its calls or as messages.
 func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	brought := map[string]*Tool{}
-	add := func(name string, schema any) {
+	add := func(name string, schema any, isBrought bool) {
 		tool, err := NewTool(name, schema, registry.Schemas...)
 		if err == nil {
 			err = registry.CheckTool(tool)
+		}
+		if err == nil && isBrought {
+			err = tool.CheckBrought()
 		}
 		if err != nil {
 			c.request(0, err)
@@ -207,7 +212,7 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 		}
 		if own, ok := activity.Activity.(Described); ok {
 			if schema, err := own.Tool(); err == nil { // else the activity is refused
-				add(name, schema)
+				add(name, schema, false)
 			}
 		}
 	}
@@ -215,12 +220,12 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 		if m.Type == store.TypeTool {
 			definitions, _ := m.Data.Value.(map[string]any)
 			for _, name := range jsonvalue.SortedKeys(definitions) {
-				add(name, definitions[name])
+				add(name, definitions[name], true)
 			}
 		}
 	}
 	for _, name := range jsonvalue.SortedKeys(request.Tools) {
-		add(name, request.Tools[name])
+		add(name, request.Tools[name], true)
 	}
 	return registry.With(brought)
 }

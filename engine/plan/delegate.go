@@ -183,7 +183,7 @@ func (c *Call) Request(in Invocation) *Request {
 }
 
 // outerMeta are the meta-properties that are for the parent's call alone.
-var outerMeta = []string{"_after", "_at", "_delegate", "_if", "_in", "_instance"}
+var outerMeta = []string{"_after", "_at", "_delegate", focusProperty, "_if", "_in", "_instance"}
 
 // anonymous returns a request of the call alone, with its resolved parameters. It writes in its own
 // context as it would outside; the parent's call gets the result of its activity from the record,

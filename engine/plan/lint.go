@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -120,6 +121,7 @@ func (c *Call) unknownProperties() (faults []error) {
 		}
 		whole := schema.Node{Root: c.Definition.Schema, At: c.Definition.Schema}
 		if near != "" || whole.Admits([]string{name}) != schema.Admitted {
+			near = cmp.Or(near, spell.DidYouMean(name, notGiven))
 			faults = append(faults, Faultf(CodeSchema, "parameter %q is not known, and only handed on%s", name, near))
 		}
 	}
@@ -212,11 +214,11 @@ func referenceWithin(v any) string {
 // knownPaths are the paths that a plan writes and reads, and the schemas that its request declares.
 type knownPaths struct {
 	paths    map[string]bool
-	declared map[string]any
+	declared declarations
 }
 
 func knownPathsOf(p *Plan, request *Request) knownPaths {
-	known := knownPaths{map[string]bool{}, request.declaredKinds()}
+	known := knownPaths{map[string]bool{}, request.declarations()}
 	for _, call := range p.Calls {
 		for _, path := range slices.Concat(call.Output.Writes(), call.Refs) {
 			known.paths[path.String()] = true
@@ -228,8 +230,8 @@ func knownPathsOf(p *Plan, request *Request) knownPaths {
 // has reports whether a path is one of them, or a schema names its first key.
 func (k knownPaths) has(path store.Path) bool {
 	segments := path.Segments()
-	declared := k.declared[path.Kind()]
-	return k.paths[path.String()] || len(segments) > 0 && slices.Contains(schema.Node{Root: declared, At: declared}.Names(), segments[0])
+	declared, _ := k.declared.of(path.Kind(), "")
+	return k.paths[path.String()] || len(segments) > 0 && slices.Contains(declared.Names(), segments[0])
 }
 
 // daggerless finds the first text in a value that equals, without its †, a path below a kind that

@@ -36,6 +36,10 @@ type Usage struct {
 	Estimated bool          `json:"estimated,omitempty"` // the provider did not say: tokens are a guess
 	Took      time.Duration `json:"-"`
 
+	// Warning says what is doubtful about a request, such as a prompt of which the provider seems to
+	// have read a part alone; empty for nothing.
+	Warning string `json:"warning,omitempty"`
+
 	// Exchanges are the requests and answers that are to be kept with the record of the usage, in
 	// their order; the log has them beside it.
 	Exchanges []store.Exchange `json:"-"`
@@ -67,6 +71,7 @@ func (u *Usage) Add(v Usage) {
 		u.Cost = &cost
 	}
 	u.Model, u.Served, u.Mode, u.Finish = cmp.Or(v.Model, u.Model), cmp.Or(v.Served, u.Served), cmp.Or(v.Mode, u.Mode), cmp.Or(v.Finish, u.Finish)
+	u.Warning = cmp.Or(v.Warning, u.Warning)
 	u.Request = cmp.Or(u.Request, v.Request) // later ones repair its answer
 }
 

@@ -194,9 +194,18 @@ type Proposal struct {
 	Outcomes  []string // see [Request]
 	Mode      string   // [ModeEager] or [ModeLazy]
 
-	Last    []LastCall       // the calls of the tick before; empty at the first
-	Refused any              // the solution of the tick before, if it was refused; else nil
-	Errors  []map[string]any // data of the tick's error messages, in order
+	// Plan is the calls of the plan that stands in the context as the run begins; nil for none.
+	Plan any
+
+	SoFar    []PastCall       // the calls of the run's earlier ticks, the oldest first
+	Refused  any              // the solution of the tick before, if it was refused; else nil
+	Errors   []map[string]any // data of the error messages of the tick before, in order
+	Warnings []string         // what a check finds in the plan of the tick before beside errors
+	Repeats  string           // says which tick the one before repeats; empty for none
+
+	// CheckOutput says what is wrong with the output of a solution, as far as that is known before its
+	// calls have run. Its error is the log's, and ends the question.
+	CheckOutput func(*Solution) (problem, err error)
 
 	Meter *Meter // counts the model's usage; may be nil
 }
@@ -211,13 +220,15 @@ type Offer struct {
 	Latent bool
 }
 
-// LastCall is a call of the tick before, as it ended.
-type LastCall struct {
-	Call   string // tick.position
+// PastCall is a call of an earlier tick, as it ended; or a plan or an output that was refused.
+type PastCall struct {
+	Call   string // tick.position, or the tick of a plan or an output
+	Tick   int
 	Tool   string
 	Issued map[string]any // the call as issued
 	Status string         // done, failed, skipped, waiting …
 	Wrote  []string       // the paths that it wrote
+	Value  store.Optional // that it wrote, or, of a thought, its result
 	Reason string         // of a failure or a skip
 
 	SetAside string // why an answer that the model gave with its plan does not count; else empty
@@ -259,6 +270,15 @@ func ModelView(messages []*store.Message, scopes []store.Path, instance string) 
 // messages of another.
 func VisibleToModel(whose, instance string) bool {
 	return instance == "" || whose == "" || whose == instance
+}
+
+// InFocus returns the messages that a model sees whose call shows its scopes alone: those that
+// touch them, or declare their kinds, and what the system says.
+func InFocus(messages []*store.Message, scopes []store.Path) []*store.Message {
+	return slices.DeleteFunc(slices.Clone(messages), func(m *store.Message) bool {
+		declares := !m.Data.Set && slices.ContainsFunc(scopes, func(path store.Path) bool { return path.Kind() == m.Kind })
+		return m.Type != store.TypeSystem && !declares && !touches(m, scopes)
+	})
 }
 
 func touches(m *store.Message, scopes []store.Path) bool {
@@ -337,6 +357,9 @@ func (p *Plan) groupLatent() {
 		key := fmt.Sprintf("%q %v", call.Issued["_model"], p.Graph.waitsFor(i))
 		if !across {
 			key += " " + call.Instance
+		}
+		if call.SeesScopesAlone() {
+			key += fmt.Sprint(" alone ", call.ScopePaths)
 		}
 		n, ok := open[key]
 		if !ok || len(p.groups[n-1]) >= limit {

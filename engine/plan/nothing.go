@@ -11,34 +11,46 @@ import (
 	"obelus/store"
 )
 
-// declaredKinds returns the schemas that the request's messages declare last, by kind, or those that
-// the model was shown that has made the plan.
-func (r *Request) declaredKinds() map[string]any {
-	declared := map[string]any{}
+// declarations are the schemas that are declared for kinds, the newest last.
+type declarations []Shown
+
+// declarations returns those of the request's messages, or those that the model was shown that has
+// made the plan.
+func (r *Request) declarations() (all declarations) {
 	for _, m := range r.Context {
 		if m.Schema != nil {
-			declared[m.Kind] = m.Schema
+			all = append(all, Shown{Kind: m.Kind, Instance: m.Instance, Schema: m.Schema})
 		}
 	}
 	for _, kind := range r.Shown {
-		if kind.Schema != nil && kind.Instance == "" {
-			declared[kind.Kind] = kind.Schema
+		if kind.Schema != nil {
+			all = append(all, kind)
 		}
 	}
-	return declared
+	return all
+}
+
+// of returns the schema that holds for a kind in an instance; the zero Node where none is declared.
+func (d declarations) of(kind, instance string) (declared schema.Node, ok bool) {
+	for _, one := range slices.Backward(d) {
+		if one.Kind == kind && (one.Instance == "" || one.Instance == instance) {
+			return schema.Node{Root: one.Schema, At: one.Schema}, true
+		}
+	}
+	return declared, false
 }
 
 // sources tells where the values that a plan refers to may come from (protocol §7).
 type sources struct {
 	plan     *Plan
 	exists   Exists
-	declared map[string]any // schemas, by kind
-	shown    []Shown        // to the model that made the plan
-	failed   error          // of exists
+	declared declarations
+	shown    []Shown // to the model that made the plan
+	failed   error   // of exists
 }
 
 func newSources(p *Plan, request *Request, exists Exists) *sources {
-	return &sources{plan: p, exists: exists, declared: request.declaredKinds(), shown: request.Shown}
+	return &sources{plan: p, exists: exists, declared: request.declarations(), shown: request.Shown}
 }
 
 // instanceOf returns the instance for which call i reads; none for the output, which is -1.
@@ -47,6 +59,12 @@ func (s *sources) instanceOf(i int) string {
 		return ""
 	}
 	return s.plan.Calls[i].Instance
+}
+
+// known reports whether a value may come to be at a path that call i reads. What a schema rules out
+// is an error by itself, and counts as known.
+func (s *sources) known(i int, path store.Path) bool {
+	return s.admission(i, path) != schema.Unnamed
 }
 
 // admission says whether a value may come to be at a path that call i reads: [schema.Unnamed] where
@@ -59,12 +77,12 @@ func (s *sources) admission(i int, path store.Path) schema.Admission {
 	if there {
 		return schema.Admitted
 	}
-	declared, isDeclared := s.declared[path.Kind()]
-	byKind := schema.Node{Root: declared, At: declared}.Admits(path.Segments())
-	writers := s.writers(i, path)
-	if isDeclared && (byKind != schema.Unnamed || len(writers) == 0) {
-		return byKind
+	if declared, ok := s.declared.of(path.Kind(), s.instanceOf(i)); ok {
+		if byKind := declared.Admits(path.Segments()); byKind != schema.Unnamed {
+			return byKind
+		}
 	}
+	writers := s.writers(i, path)
 	if len(writers) == 0 {
 		return schema.Unnamed
 	}
@@ -87,44 +105,44 @@ func (s *sources) writers(i int, path store.Path) []int {
 // admits says whether what the call writes may have a value at a path that overlaps it.
 func (c *Call) admits(path store.Path) schema.Admission {
 	best := schema.RuledOut
+	last := len(c.Output.Alternatives) - 1
+	// What other methods leave there has more than the result.
+	isResult := c.Definition.Result != nil && c.JoinMethod() == store.Set
 	for i, alternative := range c.Output.Alternatives {
-		mayFail := i > 0 && i == len(c.Output.Alternatives)-1
+		mayFail := last > 0 && i == last
 		for _, written := range alternative {
-			switch {
-			case !written.Overlaps(path):
-			case path.Contains(written), mayFail, c.Definition.Result == nil, c.JoinMethod() != store.Set:
-				return schema.Admitted
-			default:
-				result := schema.Node{Root: c.Definition.Result, At: c.Definition.Result}
-				best = max(best, result.Admits(path.Segments()[len(written.Segments()):]))
+			if !written.Overlaps(path) {
+				continue
 			}
+			if path.Contains(written) || mayFail || !isResult {
+				return schema.Admitted
+			}
+			result := schema.Node{Root: c.Definition.Result, At: c.Definition.Result}
+			best = max(best, result.Admits(path.Segments()[len(written.Segments()):]))
 		}
 	}
 	return best
 }
 
 // ruledOut finds the references to what a schema rules out, so that it can never be there.
-func (t *typeChecker) ruledOut(request *Request) (all []Problem) {
-	s := newSources(t.plan, request, t.exists)
-	c := planCompiler{file: request.Name}
-	for i, call := range t.plan.Calls {
+func (c *planCompiler) ruledOut(s *sources, line int) (all []Problem, err error) {
+	const text = "it reads %s, which no schema allows to be there%s"
+	for i, call := range s.plan.Calls {
 		for _, path := range call.Refs {
 			if s.admission(i, path) == schema.RuledOut {
-				all = append(all, c.problem(call, SeverityError, Faultf(CodeTypes, "it reads %s, which no schema allows to be there%s", path, s.hint(i, path))))
+				all = append(all, c.problem(call, SeverityError, Faultf(CodeTypes, text, path, c.hint(s, i, path))))
 			}
 		}
 	}
-	if t.plan.Output != nil {
-		for _, path := range t.plan.Output.Reads() {
+	if s.plan.Output != nil {
+		for _, path := range s.plan.Output.Reads() {
 			if s.admission(-1, path) == schema.RuledOut {
-				all = append(all, Problem{
-					File: request.Name, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes,
-					Message: fmt.Sprintf("output: it reads %s, which no schema allows to be there%s", path, s.hint(-1, path)),
-				})
+				message := fmt.Sprintf("output: "+text, path, c.hint(s, -1, path))
+				all = append(all, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeTypes, Message: message})
 			}
 		}
 	}
-	return all
+	return all, s.failed
 }
 
 // unresolved finds references to nothing: no call of the plan gives a value, nor does the context,
@@ -132,44 +150,34 @@ func (t *typeChecker) ruledOut(request *Request) (all []Problem) {
 func (c *planCompiler) unresolved(s *sources, line int) (all []Problem, err error) {
 	p := s.plan
 	for i, call := range p.Calls {
-		known := func(path store.Path) bool { return s.admission(i, path) != schema.Unnamed }
-		var lacking, doubtful []store.Path
-		for _, part := range templates(call) {
-			if missing := part.MissingIn(known); c.strict && part.Name == "_if" {
-				doubtful = append(doubtful, missing...)
-			} else {
-				lacking = append(lacking, missing...)
-			}
-		}
 		for _, path := range call.After {
 			if len(s.writers(i, path)) == 0 {
 				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(s, i, path)))
 			}
 		}
 		for _, path := range call.ScopePaths {
-			if kind := store.KindPath(path.Kind()); call.Issued["_scopes"] != nil && s.admission(i, kind) == schema.Unnamed {
+			if kind := store.KindPath(path.Kind()); call.Issued["_scopes"] != nil && !s.known(i, kind) {
 				all = c.mistaken(all, call, Faultf(CodeScope, "_scopes: %s", c.nowhere(s, i, []store.Path{kind}, "")))
 			}
 		}
-		if call.Instance == store.EveryInstance { // it runs for each instance there is, maybe none
-			continue
-		}
-		if len(lacking) > 0 {
-			all = c.mistaken(all, call, Faultf(CodeUnresolved, "%s", c.nowhere(s, i, lacking, ": the call will wait for it")))
-		}
-		if c.strict { // alternatives of || may lack a value
-			for _, path := range call.Refs {
-				if !slices.Contains(lacking, path) && !known(path) {
-					doubtful = append(doubtful, path)
-				}
+		switch {
+		case call.Instance == store.EveryInstance: // it runs for each instance there is, maybe none
+		case c.strict:
+			all = c.toNothing(all, s, i)
+		default:
+			// A person may well read what the _output of another call does not name.
+			known := func(path store.Path) bool { return s.known(i, path) || len(s.writers(i, path)) > 0 }
+			var lacking []store.Path
+			for _, part := range templates(call) {
+				lacking = append(lacking, part.MissingIn(known)...)
 			}
-		}
-		if len(doubtful) > 0 {
-			all = c.warn(all, call, Faultf(CodeUnresolved, "%s", c.nowhere(s, i, doubtful, "")))
+			if len(lacking) > 0 {
+				all = c.warn(all, call, Faultf(CodeUnresolved, "%s", c.nowhere(s, i, lacking, ": the call will wait for it")))
+			}
 		}
 	}
 	if p.Output != nil {
-		known := func(path store.Path) bool { return s.admission(-1, path) != schema.Unnamed }
+		known := func(path store.Path) bool { return s.known(-1, path) || !c.strict && len(s.writers(-1, path)) > 0 }
 		if lacking := p.Output.MissingIn(known); len(lacking) > 0 {
 			problem := Problem{File: c.file, Line: line, Severity: SeverityWarning, Code: CodeUnresolved, Message: "output: " + c.nowhere(s, -1, lacking, "")}
 			if c.strict {
@@ -179,6 +187,28 @@ func (c *planCompiler) unresolved(s *sources, line int) (all []Problem, err erro
 		}
 	}
 	return all, s.failed
+}
+
+// toNothing finds the references to nothing of call i, which a model has planned, one by one. Those
+// without which a parameter can't be complete are errors; others are told.
+func (c *planCompiler) toNothing(all []Problem, s *sources, i int) []Problem {
+	call := s.plan.Calls[i]
+	known := func(path store.Path) bool { return s.known(i, path) }
+	for _, part := range templates(call) {
+		missing := part.MissingIn(known)
+		for _, path := range part.Reads() {
+			if known(path) {
+				continue
+			}
+			err := Faultf(CodeUnresolved, "%s: %s", part.Name, c.nowhere(s, i, []store.Path{path}, ""))
+			if part.Name != "_if" && slices.Contains(missing, path) {
+				all = c.mistaken(all, call, err)
+			} else {
+				all = c.warn(all, call, err)
+			}
+		}
+	}
+	return all
 }
 
 // maxHints is how often a check looks for what may be meant.
@@ -195,11 +225,15 @@ func (c *planCompiler) nowhere(s *sources, i int, paths []store.Path, then strin
 		}
 	}
 	slices.Sort(names)
-	text := "nothing in the plan writes " + strings.Join(slices.Compact(names), ", ") + ", and the context does not hold it"
+	listed := strings.Join(slices.Compact(names), ", ")
+	if writers := s.writers(i, paths[0]); len(writers) > 0 {
+		return fmt.Sprintf("the _output of %s does not name %s%s", s.plan.Graph.Label(writers[0]), listed, hint)
+	}
+	text := "nothing in the plan writes " + listed + ", and the context does not hold it"
 	if c.strict {
 		then = ", nor does a schema name it"
-		if kind := paths[0].Kind(); hint == "" && s.declared[kind] == nil {
-			then += fmt.Sprintf(" (what is to come from outside needs a schema of %s)", store.KindPath(kind))
+		if _, isDeclared := s.declared.of(paths[0].Kind(), s.instanceOf(i)); hint == "" && !isDeclared {
+			then += fmt.Sprintf(" (what is to come from outside needs a schema of %s)", store.KindPath(paths[0].Kind()))
 		}
 	}
 	return text + then + hint
@@ -226,11 +260,16 @@ func (s *sources) hint(i int, path store.Path) string {
 // or a schema has.
 func (s *sources) near(path store.Path) string {
 	kinds := map[string]bool{}
-	for kind := range s.declared {
-		kinds[kind] = true
+	for _, one := range s.declared {
+		kinds[one.Kind] = true
 	}
 	for _, shown := range s.shown {
 		kinds[shown.Kind] = true
+	}
+	for _, call := range s.plan.Calls {
+		for _, written := range call.Output.Writes() {
+			kinds[written.Kind()] = true
+		}
 	}
 	if !kinds[path.Kind()] {
 		kind := spell.Nearest(path.Kind(), jsonvalue.SortedKeys(kinds))
@@ -248,7 +287,7 @@ func (s *sources) near(path store.Path) string {
 		names := s.namesAt(at, segments[:n])
 		if !slices.Contains(names, segment) {
 			name := spell.Nearest(segment, names)
-			if name == "" {
+			if name == "" || len(segment) < minMisspelt {
 				return ""
 			}
 			for at = at.Child(name); n+1 < len(segments); n++ {
@@ -261,10 +300,13 @@ func (s *sources) near(path store.Path) string {
 	return ""
 }
 
+// minMisspelt is how long a key is at least that is taken for a misspelt one.
+const minMisspelt = 3
+
 // namesAt lists the members that a value or a schema has at a path.
 func (s *sources) namesAt(at store.Path, segments []string) []string {
-	declared := s.declared[at.Kind()]
-	names := schema.Node{Root: declared, At: declared}.Descendant(segments).Names()
+	declared, _ := s.declared.of(at.Kind(), "")
+	names := declared.Descendant(segments).Names()
 	for _, shown := range s.shown {
 		if shown.Kind == at.Kind() {
 			object, _ := schema.ValueAt(shown.Value.Value, segments).(map[string]any)
@@ -273,6 +315,9 @@ func (s *sources) namesAt(at store.Path, segments []string) []string {
 	}
 	for _, call := range s.plan.Calls {
 		for _, written := range call.Output.Writes() {
+			if below := written.Segments(); at.Contains(written) && len(below) > len(segments) {
+				names = append(names, below[len(segments)])
+			}
 			if written.Contains(at) && call.Definition.Result != nil {
 				result := schema.Node{Root: call.Definition.Result, At: call.Definition.Result}
 				names = append(names, result.Descendant(segments[len(written.Segments()):]).Names()...)
@@ -333,7 +378,7 @@ func pathDistance(path, other store.Path) (distance int, ok bool) {
 	for i := range a {
 		switch {
 		case a[i] == b[i]:
-		case ok || len(a[i]) < 3 || spell.Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
+		case ok || len(a[i]) < minMisspelt || spell.Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
 			return 0, false
 		default:
 			distance, ok = spell.Distance([]rune(a[i]), []rune(b[i])), true

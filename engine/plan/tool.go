@@ -37,6 +37,7 @@ type Tool struct {
 	Result   any            // the schema of output in JSON's values
 	activity string         // the activity that it names; "" for the one of its own name
 	within   []any          // the _allow of each tool that it replaces
+	focus    string         // its _focus; empty for focusFirst
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"
@@ -104,6 +105,12 @@ func (t *Tool) compile(object map[string]any, options []schema.Option) error {
 			continue
 		}
 		def = asConst(name, def)
+		if name == focusProperty {
+			if t.focus, _ = def.(map[string]any)["const"].(string); t.focus != focusFirst && t.focus != focusOnly {
+				return fmt.Errorf("_focus is %q, for a model that sees the scopes of a call first, or %q, for one that sees nothing else", focusFirst, focusOnly)
+			}
+			continue
+		}
 		if t.meta[name], err = schema.New(withDefinitions(def, object), options...); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -42,7 +42,7 @@ func (t *Tool) Problems() (all []Problem) {
 // misspeltMetas are meta-properties of a tool that can only be meant for one that is known: others
 // are the tool's own.
 func misspeltMetas(metas map[string]any) (messages []string) {
-	known := append([]string{"_activity", allowProperty}, metaProperties...)
+	known := append([]string{"_activity", allowProperty, focusProperty}, metaProperties...)
 	for _, name := range jsonvalue.SortedKeys(metas) {
 		if i := slices.IndexFunc(known, func(other string) bool { return isMisspelling(name, other) }); i >= 0 && !slices.Contains(known, name) {
 			messages = append(messages, fmt.Sprintf("%s means nothing here (did you mean %q?)", name, known[i]))

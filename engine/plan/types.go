@@ -18,7 +18,7 @@ import (
 type typeChecker struct {
 	plan     *Plan
 	exists   Exists
-	declared map[string]any   // schemas, by the request's messages, for their kinds
+	declared declarations
 	given    []store.Message  // of the request, with data that fits the schema declared for its kind
 	writers  map[string][]int // calls, by the paths that they write
 	below    map[string]bool  // paths below which a call writes
@@ -28,7 +28,7 @@ type typeChecker struct {
 // accepted before.
 func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	told := func(call *Call) bool { return call.Definition.Result != nil || call.Given.Set }
-	declared := request.declaredKinds()
+	declared := request.declarations()
 	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
 		!slices.ContainsFunc(p.Calls, told) && len(declared) == 0 {
 		return nil
@@ -55,11 +55,12 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	return t
 }
 
-// checkTypes reports types that can't be right.
-func (c *planCompiler) checkTypes(p *Plan, request *Request) {
+// checkTypes reports types that can't be right, and references to what a schema rules out. Its
+// error is one of exists.
+func (c *planCompiler) checkTypes(p *Plan, request *Request, exists Exists) error {
 	t := c.checker
 	if t == nil {
-		return
+		return nil
 	}
 	for i, call := range p.Calls {
 		for _, param := range call.Params {
@@ -79,12 +80,14 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request) {
 			c.call(call, err)
 		}
 	}
-	c.problems = append(c.problems, t.ruledOut(request)...)
 	if p.Output != nil {
 		for _, err := range t.template(-1, p.Output, "output", "the output's schema", schema.Node{Root: request.Schema, At: request.Schema}) {
 			c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})
 		}
 	}
+	ruledOut, err := c.ruledOut(newSources(p, request, exists), request.OutputLine)
+	c.problems = append(c.problems, ruledOut...)
+	return err
 }
 
 // neverEqual finds comparisons in a call that are always true or always false.
@@ -124,8 +127,8 @@ func (t *typeChecker) result(call *Call) (wrong []error) {
 	}
 	got := call.resultAt(nil)
 	for _, path := range call.Output.Alternatives[0] {
-		declared := t.declared[path.Kind()]
-		want := schema.Node{Root: declared, At: declared}.Descendant(path.Segments()).Possible()
+		declared, _ := t.declared.of(path.Kind(), call.Instance)
+		want := declared.Descendant(path.Segments()).Possible()
 		if got.Excludes(want.Types...) {
 			wrong = append(wrong, Faultf(CodeTypes, "_outputPath: %s gets %s, as the tool's _output says, and the schema of %s wants %s there", path, phrase.WithArticle(got.String()), path.Kind(), want))
 		}
@@ -177,13 +180,13 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 		}
 	}
 	if writer < 0 && t.givenAt(path, instance) {
-		return t.declaredAt(path)
+		return t.declaredAt(path, instance)
 	}
 	if there, err := t.exists(path, instance); there || err != nil {
 		return schema.Possible{}
 	}
 	if writer < 0 {
-		return t.declaredAt(path)
+		return t.declaredAt(path, instance)
 	}
 	call := t.plan.Calls[writer]
 	if call.JoinMethod() != store.Set || call.Instance != "" && call.Instance != instance {
@@ -209,9 +212,9 @@ func (t *typeChecker) givenAt(path store.Path, instance string) bool {
 
 // declaredAt returns the possible values of a path by the schema that the request declares for its
 // kind.
-func (t *typeChecker) declaredAt(path store.Path) schema.Possible {
-	declared := t.declared[path.Kind()]
-	k := schema.Node{Root: declared, At: declared}.Descendant(path.Segments()).Possible()
+func (t *typeChecker) declaredAt(path store.Path, instance string) schema.Possible {
+	declared, _ := t.declared.of(path.Kind(), instance)
+	k := declared.Descendant(path.Segments()).Possible()
 	k.Where = "the schema of " + path.Kind()
 	return k
 }

@@ -94,7 +94,7 @@ func (n Node) referred(ref string) (Node, bool) {
 		var key string
 		key, rest, _ = strings.Cut(rest, "/")
 		object, _ := at.(map[string]any)
-		at, ok = object[key]
+		at, ok = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]
 	}
 	return Node{n.Root, at}, ok
 }
@@ -194,15 +194,26 @@ type Admission int
 const (
 	RuledOut Admission = iota // no value that the schema accepts has the part
 	Unnamed                   // the schema names other parts beside it, and neither names nor forbids it
-	Admitted                  // the schema names the part, or takes a part of any name there
-
-	silent // the schema says nothing of parts
+	silent                    // it names no parts: beside a schema that does it has no say, and alone it admits all
+	Admitted                  // the schema names the part, or may take a part of any name there
 )
 
 // Admits reports what the schema says of a part of its value, such as a property of an element.
+// Where its keywords are not understood here, it admits the part.
 func (n Node) Admits(segments []string) Admission {
-	return min(n.admitsWithin(segments, maxKnown), Admitted)
+	return alone(n.admitsWithin(segments, maxKnown))
 }
+
+// alone returns what a schema says that stands beside no other.
+func alone(says Admission) Admission {
+	if says == silent {
+		return Admitted
+	}
+	return says
+}
+
+// notUnderstood are keywords that may name a part in other ways.
+var notUnderstood = []string{"$dynamicRef", "$id", "dependentSchemas", "else", "if", "not", "patternProperties", "then", "unevaluatedItems", "unevaluatedProperties"}
 
 func (n Node) admitsWithin(segments []string, depth int) Admission {
 	object, isObject := n.At.(map[string]any)
@@ -213,12 +224,21 @@ func (n Node) admitsWithin(segments []string, depth int) Admission {
 		return Admitted
 	case !isObject || depth == 0:
 		return silent
+	case slices.ContainsFunc(notUnderstood, func(keyword string) bool { return object[keyword] != nil }):
+		return Admitted
 	case n.Possible().Excludes("object", "array"):
 		return RuledOut
 	}
 	all := []Admission{n.admitsHere(object, segments, depth)}
-	for _, part := range n.included() {
-		all = append(all, part.admitsWithin(segments, depth-1))
+	if ref, ok := object["$ref"].(string); ok {
+		if at, found := n.referred(ref); found {
+			all = append(all, at.admitsWithin(segments, depth-1))
+		} else {
+			return Admitted
+		}
+	}
+	for _, at := range listAt(object, "allOf") {
+		all = append(all, Node{n.Root, at}.admitsWithin(segments, depth-1))
 	}
 	for _, word := range []string{"anyOf", "oneOf"} {
 		if branches := listAt(object, word); len(branches) > 0 {
@@ -241,22 +261,29 @@ func (n Node) admitsWithin(segments []string, depth int) Admission {
 
 // admitsHere is admitsWithin by the schema's own keywords for properties and elements.
 func (n Node) admitsHere(object map[string]any, segments []string, depth int) Admission {
+	within := func(at any) Admission { return alone(Node{n.Root, at}.admitsWithin(segments[1:], depth-1)) }
 	properties, _ := object["properties"].(map[string]any)
-	next, known := properties[segments[0]]
-	if i, isIndex := jsonvalue.Index(segments[0]); isIndex && !known {
-		if prefix := listAt(object, "prefixItems"); i < len(prefix) {
-			next, known = prefix[i], true
-		} else {
-			next, known = object["items"]
+	if at, ok := properties[segments[0]]; ok {
+		return within(at)
+	}
+	i, isIndex := jsonvalue.Index(segments[0])
+	if isIndex && !n.Possible().Excludes("array") {
+		prefix := listAt(object, "prefixItems")
+		items, hasItems := object["items"]
+		switch {
+		case i < len(prefix):
+			return within(prefix[i])
+		case hasItems:
+			return within(items)
 		}
+		return silent
 	}
-	if !known && object["patternProperties"] == nil {
-		next, known = object["additionalProperties"]
-	}
+	required, _ := object["required"].([]any)
+	additional, isSaid := object["additionalProperties"]
 	switch {
-	case known:
-		return min(Node{n.Root, next}.admitsWithin(segments[1:], depth-1), Admitted)
-	case object["patternProperties"] != nil:
+	case isSaid:
+		return within(additional)
+	case slices.Contains(required, any(segments[0])):
 		return Admitted
 	case len(properties) > 0:
 		return Unnamed

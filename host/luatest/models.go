@@ -200,8 +200,10 @@ func (m *scriptedModel) Propose(ctx context.Context, p plan.Proposal) (*plan.Sol
 	for _, o := range p.Tools {
 		tools = append(tools, o.Name)
 	}
-	for _, l := range p.Last {
-		last = append(last, map[string]any{"call": l.Call, "tool": l.Tool, "status": l.Status, "reason": l.Reason})
+	for _, l := range p.SoFar {
+		if l.Tick == p.Tick-1 {
+			last = append(last, map[string]any{"call": l.Call, "tool": l.Tool, "status": l.Status, "reason": l.Reason, "set_aside": l.SetAside})
+		}
 	}
 	question := map[string]any{
 		"plan": true, "tick": int64(p.Tick), "mode": p.Mode, "context": plan.Literal(kindsOf(p.Kinds, "")),

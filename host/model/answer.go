@@ -28,7 +28,7 @@ func (m *Model) AnswerAll(ctx context.Context, questions []plan.Question) []plan
 	if len(questions) == 0 {
 		return nil
 	}
-	b := &batch{Model: m, meter: questions[0].Meter, replies: make([]plan.Reply, len(questions))}
+	b := &batch{Model: m.Knowing(ctx), meter: questions[0].Meter, replies: make([]plan.Reply, len(questions))}
 	for i, q := range questions {
 		b.open = append(b.open, asked{Question: q, at: i})
 	}

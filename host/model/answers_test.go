@@ -165,7 +165,19 @@ func checkAnswers(t *testing.T, seed int, seen map[string]int) {
 	registry.Model = New(Config{Name: "m", NoReasons: true, Window: []int{0, 3600}[random.IntN(2)], Params: Params{MaxTokens: 100}, Batch: 1 + random.IntN(3)}, Keep(&answering{t: t, random: random}, func(text string) string { return text }))
 	r := &engine.Runner{Log: memory.New(), Registry: registry, Ticks: 4, Parallel: 4}
 	state := map[string]any{"a": 1, "b": "x", "long": strings.Repeat("long ", 1500)}
-	request := &plan.Request{Planner: &plan.Planning{}, Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: store.Some(state)}}}
+	// What is not there yet is named by a schema: else a reference to it would be one to nothing.
+	toCome := func(names ...string) map[string]any {
+		properties := map[string]any{}
+		for _, name := range names {
+			properties[name] = map[string]any{}
+		}
+		return map[string]any{"properties": properties}
+	}
+	request := &plan.Request{Planner: &plan.Planning{}, Context: []store.Message{
+		{Type: store.TypeData, Kind: "state", Data: store.Some(state), Schema: toCome("new", "c")},
+		{Type: store.TypeData, Kind: "input", Schema: toCome("late")},
+		{Type: store.TypeData, Kind: "item", Schema: map[string]any{}},
+	}}
 	if random.IntN(3) == 0 {
 		for _, instance := range []string{"①", "②"} {
 			request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: "item", Instance: instance, Data: store.Some(instance)})

@@ -68,6 +68,7 @@ type Entry struct {
 	Usage    plan.Usage      `json:"usage"`
 	Served   string          `json:"served,omitempty"` // the model that answered
 	Finish   string          `json:"finish,omitempty"` // why the answer ended
+	Window   int             `json:"window,omitempty"` // of the model, as its server said
 	Recorded time.Time       `json:"recorded"`
 }
 
@@ -229,7 +230,7 @@ func (a *cassetteAsker) Ask(ctx context.Context, r *Request, meter *plan.Meter) 
 	if err != nil {
 		return nil, err
 	}
-	return answer, a.cassette.record(a.inner, text, hash, answer, a.recording)
+	return answer, a.cassette.record(a.inner, r, answer, a.recording)
 }
 
 // replay gives an answer that was recorded, and counts it as it was counted then.
@@ -286,8 +287,8 @@ func (c *Cassette) scrub(inner Asker, text string) string {
 }
 
 // record adds an answer.
-func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answer, recording Recording) error {
-	e := Entry{Request: request, Hash: hash, Usage: answer.Usage, Served: answer.Usage.Served, Finish: answer.Usage.Finish, Recorded: time.Now().UTC().Truncate(time.Second),
+func (c *Cassette) record(inner Asker, r *Request, answer *Answer, recording Recording) error {
+	e := Entry{Request: r.JSON(), Hash: r.Hash(), Window: r.Window, Usage: answer.Usage, Served: answer.Usage.Served, Finish: answer.Usage.Finish, Recorded: time.Now().UTC().Truncate(time.Second),
 		Answer: Recorded{Refusal: c.scrub(inner, answer.Refusal), CutOff: answer.CutOff, Loose: answer.Loose, Problem: c.scrub(inner, answer.Problem)}}
 	e.Usage.Served, e.Usage.Finish, e.Usage.Request = "", "", ""
 	text := c.scrub(inner, answer.Text)
@@ -305,7 +306,7 @@ func (c *Cassette) record(inner Asker, request []byte, hash string, answer *Answ
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if recording == RecordAll {
-		c.entries = slices.DeleteFunc(c.entries, func(old *tape) bool { return old.Hash == hash && !old.fresh })
+		c.entries = slices.DeleteFunc(c.entries, func(old *tape) bool { return old.Hash == e.Hash && !old.fresh })
 	}
 	c.entries = append(c.entries, &tape{Entry: e, given: true, used: true, fresh: true})
 	c.changed = true
@@ -338,12 +339,22 @@ func (c *Cassette) miss(r *Request, hash string) error {
 	case nearest == nil:
 		return fmt.Errorf("%s: the %s of %s is not recorded, and nothing else is: %s", c.name(), r.Purpose, r.Model, again)
 	}
+	if versionOf(nearest.Request) < r.Version {
+		return fmt.Errorf("%s: the %s of %s is not recorded: the cassette is of an older version of obelus, which asked in other words: %s", c.name(), r.Purpose, r.Model, again)
+	}
 	diff := strings.Split(udiff.Unified("recorded", "asked for", readable(nearest.Request), wanted), "\n")
 	if len(diff) > maxDiff {
 		diff = append(diff[:maxDiff], fmt.Sprintf("… and %d lines more", len(diff)-maxDiff))
 	}
 	return fmt.Errorf("%s: the %s of %s is not recorded: %s\nThe nearest is the %s:\n%s",
 		c.name(), r.Purpose, r.Model, again, describe(nearest.Entry), strings.TrimRight(strings.Join(diff, "\n"), "\n"))
+}
+
+// versionOf returns the version of a request.
+func versionOf(request []byte) int {
+	var r struct{ Version int }
+	_ = json.Unmarshal(request, &r)
+	return r.Version
 }
 
 // readable returns a request in lines: its blocks as they are, its schema with one keyword a line.

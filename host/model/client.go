@@ -42,6 +42,7 @@ type Client struct {
 	timeouts timeouts
 	secrets  scrubber
 	ladder   ladder
+	window   learned
 }
 
 // transport carries the requests of all clients: with the proxies of the environment alone.

@@ -13,8 +13,13 @@ import (
 
 // Names of the definitions of references and of output paths.
 const (
-	refName  = "Ref"
-	pathName = "Path"
+	refName       = "Ref"
+	pathName      = "Path"
+	instanceName  = "Instance"
+	conditionName = "Condition"
+	orderName     = "Order"
+	methodName    = "Method"
+	failureName   = "Failure"
 )
 
 var (
@@ -33,26 +38,63 @@ const maxHops = 12
 type composer struct {
 	thinks, reasons bool
 	lazy            bool
+	lean            bool // without the meta-properties that calls can do without
 	instances       []string
+	repeated        map[string]int // values of parameters, by the text of their schema: how often
 	defs            fit.Object
 	names           map[string]string // of definitions, by scope and reference
-	shared          map[string]string // of definitions of results, by the text of their schema
+	shared          map[string]string // names of definitions of parameters and results, by the text of their schema
 }
 
 // SolutionSchema returns the schema of the answer of a model that plans with some tools: the calls
 // and the output, where any text may be a reference.
-func SolutionSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, false) }
+func SolutionSchema(p plan.Proposal, c Config) fit.Object {
+	schema, _ := exactSchema(p, c)
+	return schema
+}
+
+// maxOffering is with how many tools at most each call may have what any call may have. They are in
+// the schema once for each tool: with more, that costs more than it is worth.
+const maxOffering = 8
+
+// exactSchema returns the schema of a plan in its exact form, and whether it offers what any call
+// may have: not for many tools, nor where the provider would not take so large a schema.
+func exactSchema(p plan.Proposal, c Config) (schema fit.Object, offers bool) {
+	if len(p.Tools) <= maxOffering {
+		schema = solutionSchema(p, c, exactForm)
+		dialect, known := fit.DialectOf(c.Dialect)
+		if c.MaxSchema > 0 {
+			dialect.MaxSize = c.MaxSchema
+		}
+		if !known {
+			return schema, true
+		}
+		if fitted, err := fit.Schema(schema, dialect); err != nil || fitted.Excess == "" {
+			return schema, true
+		}
+	}
+	return solutionSchema(p, c, leanForm), false
+}
 
 // LooseSchema returns the schema of a plan in which the arguments of a call are the text of their
 // JSON: for tools whose schemas together are too large for the provider.
-func LooseSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, true) }
+func LooseSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, looseForm) }
 
-func solutionSchema(p plan.Proposal, c Config, loose bool) fit.Object {
+// form is how the calls of a plan are described in its schema.
+type form int
+
+const (
+	exactForm form = iota
+	leanForm       // exact, without _if, _after and _outputMethod where the tool does not declare them
+	looseForm
+)
+
+func solutionSchema(p plan.Proposal, c Config, as form) fit.Object {
 	m := &composer{
-		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy,
-		instances: p.Instances, defs: slices.Clone(sharedDefs), names: map[string]string{},
+		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy, lean: as == leanForm,
+		instances: p.Instances, defs: slices.Clone(sharedDefs), names: map[string]string{}, repeated: map[string]int{},
 	}
-	calls := fit.Object{member("type", "array"), member("items", m.call(p.Tools, loose))}
+	calls := fit.Object{member("type", "array"), member("items", m.call(p.Tools, as == looseForm))}
 	output := m.output(p.Schema, p.Outcomes)
 	if len(p.Tools) == 0 {
 		calls = append(calls, member("maxItems", 0))
@@ -90,6 +132,15 @@ func (m *composer) call(tools []plan.Offer, loose bool) fit.Object {
 	if loose {
 		return m.looseCall(tools)
 	}
+	for _, tool := range tools {
+		parameters, _ := plan.ToolParts(tool.Schema)
+		params, _ := ordered(parameters).(fit.Object)
+		for _, p := range params.Object("properties") {
+			if def, ok := p.Value.(fit.Object); ok && def.Has("enum") {
+				m.repeated[jsonText(def)]++
+			}
+		}
+	}
 	var branches []any
 	for _, tool := range tools {
 		branches = append(branches, m.callOf(tool))
@@ -125,14 +176,19 @@ func (m *composer) callOf(tool plan.Offer) fit.Object {
 	if m.reasons {
 		add("_reasoningForCall", anyText, true)
 	}
+	m.addMeta(tool, meta, required, aboutCall(meta), add)
 	scope := &scope{composer: m, name: tool.Name, root: params}
 	for _, p := range params.Object("properties") {
 		if def, ok := p.Value.(fit.Object); ok && def.Has("const") {
 			continue
 		}
-		add(p.Name, scope.orReference(p.Value), slices.Contains(required, p.Name))
+		schema := scope.orReference(p.Value)
+		if text := jsonText(p.Value); m.repeated[text] > 1 && len(text) >= minShared/2 {
+			schema = m.shareOnce(text, p.Name, schema)
+		}
+		add(p.Name, schema, slices.Contains(required, p.Name))
 	}
-	m.addMeta(tool, meta, required, add)
+	m.addMeta(tool, meta, required, []string{"_outputPath", "_outputMethod"}, add)
 	if tool.Latent && !m.lazy {
 		add("_output", m.answerOf(tool, meta), false) // else it is asked once the call is ready
 	}
@@ -150,29 +206,70 @@ func orAnySchema(schema any) any {
 	return schema
 }
 
-// addMeta adds the meta-properties of a call that a model chooses.
-func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required []string, add func(name string, schema any, must bool)) {
-	names := []string{"_instance", "_outputPath", "_outputMethod", "_scopes", "_model", "_delegate"}
+// aboutCall lists the meta-properties of a call that say what it is about, whether it runs, and
+// how: they stand before its parameters.
+func aboutCall(meta map[string]any) []string {
+	names := []string{"_scopes", "_instance", "_if", "_after"}
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
-		if !slices.Contains(names, name) && !slices.Contains([]string{"_tool", "_activity", "_reasoningForCall"}, name) {
+		if !slices.Contains(names, name) && !slices.Contains([]string{"_tool", "_activity", "_reasoningForCall", "_output", "_outputPath", "_outputMethod"}, name) {
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// addMeta adds those meta-properties of a list that a model chooses.
+func (m *composer) addMeta(tool plan.Offer, meta map[string]any, required, names []string, add func(name string, schema any, must bool)) {
 	for _, name := range names {
 		schema, declared := m.metaOf(tool, name, meta)
-		switch {
-		case schema != nil:
-		case declared:
-			continue // a const
-		case name == "_instance" && len(m.instances) > 0:
-			schema = fit.Object{member("enum", instanceNames(m.instances))}
-		case name == "_outputPath":
-			schema = pathSchema
-		default:
+		if schema == nil && declared { // a const
 			continue
 		}
-		add(name, schema, slices.Contains(required, name))
+		if schema == nil {
+			schema = m.metaOfAny(name)
+		}
+		if schema != nil {
+			add(name, schema, slices.Contains(required, name))
+		}
 	}
+}
+
+// metaOfAny returns the schema of a meta-property that calls of any tool may have; nil for another.
+func (m *composer) metaOfAny(name string) any {
+	switch {
+	case name == "_outputPath":
+		return pathSchema
+	case name == "_instance" && len(m.instances) > 0:
+		return m.named(instanceName, fit.Object{member("enum", instanceNames(m.instances))})
+	case m.lean:
+		return nil
+	case name == "_if":
+		return m.named(conditionName, anyText)
+	case name == "_after":
+		return m.named(orderName, fit.Object{member("anyOf", []any{refSchema, fit.Object{member("type", "array"), member("items", refSchema)}})})
+	case name == "_outputMethod":
+		return m.named(methodName, fit.Object{member("enum", []any{string(store.Set), string(store.Push), string(store.Concat), string(store.Merge)})})
+	}
+	return nil
+}
+
+// named returns a reference to a definition of a name, which it adds.
+func (m *composer) named(name string, schema any) any {
+	if !m.defs.Has(name) {
+		m.defs = append(m.defs, member(name, schema))
+	}
+	return fit.Object{member("$ref", "#/$defs/"+name)}
+}
+
+// shareOnce returns a reference to a definition for the schemas of a text.
+func (m *composer) shareOnce(text, name string, schema any) any {
+	if m.shared == nil {
+		m.shared = map[string]string{}
+	}
+	if m.shared[text] == "" {
+		m.shared[text] = m.freeName(name)
+	}
+	return m.named(m.shared[text], schema)
 }
 
 // instanceNames returns the names that a call can choose from, and the one of all instances.
@@ -213,7 +310,8 @@ func (m *composer) answerOf(tool plan.Offer, meta map[string]any) any {
 		text, _ := path["const"].(string)
 		return outcomes(value, plan.OutputAlternatives(text))
 	}
-	return fit.Object{member("anyOf", []any{value, outcome(pathSchema, "value", value), outcome(pathSchema, "message", anyText)})}
+	failure := m.named(failureName, outcome(pathSchema, "message", anyText))
+	return fit.Object{member("anyOf", []any{value, outcome(pathSchema, "value", value), failure})}
 }
 
 // result returns the schema of a tool's result.
@@ -477,7 +575,7 @@ func (m *composer) once(name string, schema any) any {
 // freeName returns a name for a definition that no other has.
 func (m *composer) freeName(name string) string {
 	name = fit.SafeName(name)
-	for m.defs.Has(name) {
+	for m.defs.Has(name) || slices.Contains([]string{instanceName, conditionName, orderName, methodName, failureName}, name) {
 		name += "_"
 	}
 	return name

@@ -57,18 +57,7 @@ func text(t testing.TB, v any) string {
 }
 
 func TestSolutionSchema_Whole(t *testing.T) {
-	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
-		`{"type":"object","properties":{"_tool":{"const":"decide"},"_reasoningForCall":{"type":"string"},` +
-		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"}},` +
-		`"required":["_tool","_reasoningForCall","amount"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"_tool":{"const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"$ref":"#/$defs/Path"},` +
-		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"value":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"]}},"required":["to","value"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false}]}},"required":["_tool","_reasoningForCall","what"],"additionalProperties":false}]}},` +
-		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
-		`"required":["calls","output"],"additionalProperties":false,` +
-		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
-	if diff := cmp.Diff(want, text(t, model.SolutionSchema(appendix(t), model.Config{}))); diff != "" {
-		t.Error(diff)
-	}
+	golden(t, "schema", text(t, model.SolutionSchema(appendix(t), model.Config{}))+"\n")
 }
 
 func TestLooseSchema_Whole(t *testing.T) {
@@ -109,7 +98,7 @@ func TestSolutionSchema_Call(t *testing.T) {
 		},
 		{
 			name: "declared meta-properties", tool: `{"additionalProperties": false, "_outputPath": "†a", "_outputMethod": {"enum": ["push", "set"]}, "_scopes": {"type": "array", "items": {"type": "string"}}, "_delegate": {"type": "string"}, "_model": {"enum": ["fast"]}, "_activity": "x"}`,
-			want: `{"_outputMethod":{"enum":["push","set"]},"_scopes":{"type":"array","items":{"type":"string"}},"_model":{"enum":["fast"]},"_delegate":{"type":"string"}} []`,
+			want: `{"_scopes":{"type":"array","items":{"type":"string"}},"_delegate":{"type":"string"},"_model":{"enum":["fast"]},"_outputMethod":{"enum":["push","set"]}} []`,
 		},
 		{
 			name: "when and how often, where the tool says so", tool: `{"additionalProperties": false, "_outputPath": "†a", "_if": {"type": "string", "pattern": "^†"}, "_in": {"enum": ["1d", "3d"]}, "_retries": {"const": 2}, "_timeout": {"maximum": 60}}`,
@@ -117,7 +106,7 @@ func TestSolutionSchema_Call(t *testing.T) {
 		},
 		{
 			name: "instances", tool: `{"additionalProperties": false, "_outputPath": "†a"}`, proposal: plan.Proposal{Instances: []string{"①", "②"}},
-			want: `{"_instance":{"enum":["①","②","*"]}} []`,
+			want: `{"_instance":{"$ref":"#/$defs/Instance"}} []`,
 		},
 		{
 			name: "reasons", tool: `{"additionalProperties": false, "_outputPath": "†a"}`, config: model.Config{},
@@ -153,6 +142,9 @@ func TestSolutionSchema_Call(t *testing.T) {
 			p, c := test.proposal, test.config
 			c.NoReasons = true
 			p.Tools = []plan.Offer{offer(t, "t", test.tool, test.latent)}
+			for i := range 8 { // so many that calls have only what their tools declare
+				p.Tools = append(p.Tools, offer(t, fmt.Sprint("u", i), `{}`, false))
+			}
 			call := model.SolutionSchema(p, c).Get("properties").(fit.Object).Get("calls").(fit.Object).Get("items").(fit.Object).Get("anyOf").([]any)[0].(fit.Object)
 			properties := call.Get("properties").(fit.Object)
 			if got := text(t, properties[0]); got != `{"Name":"_tool","Value":{"const":"t"}}` {
@@ -166,6 +158,24 @@ func TestSolutionSchema_Call(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestSolutionSchema_Offered: calls of a few tools may have what those do not declare.
+func TestSolutionSchema_Offered(t *testing.T) {
+	p := plan.Proposal{Tools: []plan.Offer{offer(t, "t", `{"properties": {"a": {"type": "string"}}, "_if": {"const": "†a"}}`, false)}}
+	call := text(t, model.SolutionSchema(p, model.Config{}).Get("properties").(fit.Object).Get("calls"))
+	for _, want := range []string{`"_reasoningForCall":{"type":"string"},"_after":{"$ref":"#/$defs/Order"},"a":`, `"_outputPath":{"$ref":"#/$defs/Path"},"_outputMethod":{"$ref":"#/$defs/Method"}}`} {
+		if !strings.Contains(call, want) {
+			t.Errorf("%s lacks %s", call, want)
+		}
+	}
+	whole := mustFit(t, model.SolutionSchema(p, model.Config{}), "anthropic").Size
+	for size, offered := range map[int]bool{whole: true, whole - 1: false} {
+		c := model.Config{Dialect: "anthropic", MaxSchema: size}
+		if got := strings.Contains(text(t, model.SolutionSchema(p, c)), "_after"); got != offered {
+			t.Errorf("with %d bytes of %d, _after is offered: %t", size, whole, got)
+		}
 	}
 }
 
@@ -183,7 +193,7 @@ func TestSolutionSchema_Definitions(t *testing.T) {
 	for _, m := range s.Get("$defs").(fit.Object) {
 		names = append(names, m.Name)
 	}
-	want := []string{"Ref", "Path", "a_b.whole", "a_b.Order", "a_b.Line", "c.Line", "c._output.Line", "output.Line"}
+	want := []string{"Ref", "Path", "Condition", "Order", "a_b.whole", "a_b.Order", "a_b.Line", "Method", "c.Line", "c._output.Line", "Failure", "output.Line"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
@@ -292,20 +302,10 @@ func mustFit(t testing.TB, schema any, name string) fit.Fitted {
 
 func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
 	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "openai")
-	const want = `{"type":"object","properties":{"calls":{"type":"array","items":{"anyOf":[` +
-		`{"type":"object","properties":{"_tool":{"type":"string","const":"decide"},"_reasoningForCall":{"type":"string"},` +
-		`"amount":{"anyOf":[{"$ref":"#/$defs/Ref"},{"type":"number","minimum":0}]},"note":{"anyOf":[{"type":"string"},{"type":"null"}]},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]}},` +
-		`"required":["_tool","_reasoningForCall","amount","note","_outputPath"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"_tool":{"type":"string","const":"judge"},"_reasoningForCall":{"type":"string"},"what":{"type":"string"},"_outputPath":{"anyOf":[{"$ref":"#/$defs/Path"},{"type":"null"}]},` +
-		`"_output":{"anyOf":[{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"value":{"type":"object","properties":{"good":{"type":"boolean"}},"required":["good"],"additionalProperties":false}},"required":["to","value"],"additionalProperties":false},{"type":"object","properties":{"to":{"$ref":"#/$defs/Path"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false},{"type":"null"}]}},"required":["_tool","_reasoningForCall","what","_outputPath","_output"],"additionalProperties":false}]}},` +
-		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"],"additionalProperties":false}]}},` +
-		`"required":["calls","output"],"additionalProperties":false,` +
-		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
-	if diff := cmp.Diff(want, text(t, fitted.Schema)); diff != "" {
-		t.Error(diff)
-	}
-	if fitted.Size != len(want) || fitted.Excess != "" || len(fitted.Notes) > 0 {
-		t.Errorf("size %d, want %d; excess %q; notes %q", fitted.Size, len(want), fitted.Excess, fitted.Notes)
+	golden(t, "schema_openai", text(t, fitted.Schema)+"\n")
+	want := len(text(t, fitted.Schema))
+	if fitted.Size != want || fitted.Excess != "" || len(fitted.Notes) > 0 {
+		t.Errorf("size %d, want %d; excess %q; notes %q", fitted.Size, want, fitted.Excess, fitted.Notes)
 	}
 	answer := decoded(t, `{"calls":[{"_tool":"decide","_reasoningForCall":"R","amount":"†input.amount","note":null,"_outputPath":"†state.approval || †state.rejection"}],"output":null}`)
 	undone, err := fitted.Undo(answer)
@@ -320,11 +320,13 @@ func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
 
 func TestSolutionSchema_FittedToLlama(t *testing.T) {
 	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "llama")
-	want := `"$defs":{"Ref":{"type":"string","pattern":"^†[^\"\\\\]+$"},"Path":{"type":"string","pattern":"^\\(?†[^\"\\\\]+$"}}}`
-	if got := text(t, fitted.Schema); !strings.HasSuffix(got, want) {
-		t.Errorf("the definitions are not %s in %s", want, got)
+	got := text(t, fitted.Schema)
+	for name, pattern := range map[string]string{"Ref": `^†[^\"\\\\]+$`, "Path": `^\\(?†[^\"\\\\]+$`} {
+		if want := `"` + name + `":{"type":"string","pattern":"` + pattern + `"}`; !strings.Contains(got, want) {
+			t.Errorf("there is no definition %s in %s", want, got)
+		}
 	}
-	if got := text(t, fitted.Schema); !strings.Contains(got, `"required":["_tool","_reasoningForCall","amount"]`) || !strings.Contains(got, `{"type":"number","description":"{minimum: 0}"}`) {
+	if !strings.Contains(got, `"required":["_tool","_reasoningForCall","amount"]`) || !strings.Contains(got, `{"type":"number","description":"{minimum: 0}"}`) {
 		t.Error(got)
 	}
 }

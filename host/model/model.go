@@ -23,6 +23,7 @@ const (
 type Model struct {
 	config Config
 	asker  Asker
+	said   int // the window by the server; 0 where the settings have it, or it is not known
 }
 
 // The interfaces that a model implements.
@@ -78,13 +79,9 @@ func (m *Model) repairs() int {
 func (m *Model) AnswerRequest(questions []plan.Question) *Request {
 	return m.fitted(func(s *shower) *Request {
 		common, calls := answerBlocks(questions, s)
-		primer := answerPrimer
-		if len(s.cut) > 0 {
-			primer += "\n" + answerCutRule
-		}
 		return &Request{
-			Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
-			System: systemText(withThinking(primer, m.config.Think), questions[0].Prose),
+			Version: RequestVersion, Window: m.said, Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
+			System: systemText(answerRules(questions, m.config.Think, len(s.cut) > 0), questions[0].Prose),
 			Blocks: append(common, calls...), Stable: len(common),
 			Schema: AnswersSchema(questions, m.config),
 		}
@@ -101,12 +98,15 @@ func (m *Model) PlanRequest(p plan.Proposal) *Request {
 }
 
 func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
-	schema := solutionSchema(p, m.config, loose)
+	schema, offers := exactSchema(p, m.config)
+	if loose {
+		schema, offers = LooseSchema(p, m.config), true
+	}
 	build := func(s *shower) *Request {
-		blocks, stable := planBlocks(p, loose, s)
+		blocks, stable := planBlocks(p, loose, s, m.ledger())
 		return &Request{
-			Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
-			System: systemText(planRules(p.Mode, loose, m.config.Think, len(s.cut) > 0), p.Prose),
+			Version: RequestVersion, Window: m.said, Purpose: "plan", Model: m.config.Name, Params: m.config.Params, Key: p.Key,
+			System: systemText(planRules(p, loose, offers && len(p.Tools) > 0, m.config.Think, len(s.cut) > 0, blocks), p.Prose),
 			Blocks: blocks, Stable: stable, Schema: schema,
 		}
 	}
@@ -116,6 +116,17 @@ func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
 	return m.fitted(build, true)
 }
 
+// ledger returns how many bytes the calls so far may take in a prompt: an eighth of its bound.
+func (m *Model) ledger() int {
+	if m.bound() <= 0 {
+		return maxLedger
+	}
+	return min(maxLedger, m.bound()*bytesPerToken/8)
+}
+
+// bytesPerToken is how many bytes are taken for a token: fewer than most models need on average.
+const bytesPerToken = 3
+
 // Tokens estimates how many tokens the prompt of a request has: the bytes of its texts and its
 // schema, divided by three, which is more than most models count.
 func (r *Request) Tokens() int {
@@ -123,7 +134,7 @@ func (r *Request) Tokens() int {
 	for _, block := range r.Blocks {
 		n += len(block)
 	}
-	return (n + 2) / 3
+	return (n + bytesPerToken - 1) / bytesPerToken
 }
 
 // maxNamed is how many kinds an error names.

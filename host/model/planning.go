@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 // Propose implements [plan.PlanModel]. Its error is a [*plan.PlanError] if no answer of the model
 // was a plan, after all repairs.
 func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, error) {
+	m = m.Knowing(ctx)
 	r, isLoose := m.PlanRequest(p), false
 	err := m.fitsWindow(r, p.Kinds, true)
 	switch fits := r.Loose != nil && m.fitsWindow(r.Loose, p.Kinds, true) == nil; {
@@ -27,24 +29,29 @@ func (m *Model) Propose(ctx context.Context, p plan.Proposal) (*plan.Solution, e
 		return nil, err
 	}
 	var solution *plan.Solution
+	var failed error // of what holds the output to the request
 	last, problem, err := m.ask(ctx, r, p.Meter, func(answer *Answer) (wrong error) {
-		if !answer.Value.Set {
+		if solution = nil; !answer.Value.Set {
 			return errors.New(problemOf(answer))
 		}
-		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose || isLoose); wrong == nil {
-			if solution.Cut = r.Cut; answer.Loose {
-				solution.Cut = r.Loose.Cut
-			}
+		if solution, wrong = solutionOf(answer.Value.Value, answer.Loose || isLoose); wrong != nil {
+			return wrong
+		}
+		if solution.Cut = r.Cut; answer.Loose {
+			solution.Cut = r.Loose.Cut
+		}
+		if p.CheckOutput != nil {
+			wrong, failed = p.CheckOutput(solution)
 		}
 		return wrong
 	})
 	switch {
-	case err != nil:
-		return nil, err
-	case problem != nil:
+	case err != nil || failed != nil:
+		return nil, cmp.Or(failed, err)
+	case problem != nil && solution == nil:
 		return nil, &plan.PlanError{Problems: []plan.Problem{{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: unfit(problem, last, m.repairs())}}}
 	}
-	return solution, nil
+	return solution, nil // its output may still be wrong, which its tick will tell
 }
 
 // nullableMeta are the meta-properties that a model may leave out by null.
@@ -137,7 +144,7 @@ type AskInput struct {
 // AskRequest returns the request that asks a question of a script. It asks nothing.
 func (m *Model) AskRequest(in AskInput) *Request {
 	r := &Request{
-		Purpose: "ask", Model: m.config.Name, Params: m.config.Params,
+		Version: RequestVersion, Window: m.said, Purpose: "ask", Model: m.config.Name, Params: m.config.Params,
 		System: withThinking(askPrimer, m.config.Think), Schema: anyText,
 	}
 	if in.Data != nil {
@@ -158,6 +165,7 @@ func (m *Model) AskRequest(in AskInput) *Request {
 // Ask asks a question of a script, and returns an answer that fits its schema. Its error is a
 // [*plan.Failure] where the model refuses, or can't be reached.
 func (m *Model) Ask(ctx context.Context, in AskInput, meter *plan.Meter) (any, error) {
+	m = m.Knowing(ctx)
 	r := m.AskRequest(in)
 	if err := m.fitsWindow(r, nil, false); err != nil {
 		return nil, err

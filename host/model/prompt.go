@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,16 +85,13 @@ func byteSize(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }
 
-// toolsBlock lists the tools of a plan; with their schemas where calls are loose.
+// toolsBlock lists the tools of a plan; with their parameters where the schema does not have them.
 func toolsBlock(p plan.Proposal, loose bool) string {
 	tools := slices.Clone(p.Tools)
 	slices.SortFunc(tools, func(a, b plan.Offer) int { return strings.Compare(a.Name, b.Name) })
 	lines := []string{"## Tools"}
 	for _, tool := range tools {
-		lines = append(lines, toolLine(tool, p.Mode == plan.ModeLazy))
-		if loose {
-			lines = append(lines, "  Schema: "+jsonText(ordered(tool.Schema)))
-		}
+		lines = append(lines, toolLines(tool, p.Mode == plan.ModeLazy, loose))
 	}
 	if len(tools) == 0 {
 		lines = append(lines, "(none)")
@@ -101,55 +99,119 @@ func toolsBlock(p plan.Proposal, loose bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// lastPlanBlock says what became of the calls of the tick before.
-func lastPlanBlock(calls []plan.LastCall) string {
-	lines := []string{"## Last plan"}
-	for _, call := range calls {
-		line := call.Call + " " + call.Tool + issuedText(call.Issued) + " → "
-		if len(call.Wrote) > 0 {
-			line += "wrote " + strings.Join(call.Wrote, ", ")
-		} else {
-			line += call.Status
+// Bounds of the ledger: in bytes, of all its lines where the model has no window, of an argument or
+// a value of a call whose tick is not among the newest, and of the reason of a failure or a skip.
+const (
+	maxLedger = 48 << 10
+	maxShort  = 100
+	maxReason = 300
+)
+
+// ledgerBlock says what became of the calls of the run's earlier ticks: the newest whole, older
+// ones shortened, and the oldest left out where there are too many.
+func ledgerBlock(calls []plan.PastCall, most int) string {
+	lines := make([]string, len(calls))
+	size, first := 0, len(calls)
+	for ; first > 0; first-- {
+		line := pastLine(calls[first-1], most/4)
+		if size+len(line) > most/2 {
+			line = pastLine(calls[first-1], maxShort)
 		}
-		for _, note := range []string{call.Reason, call.SetAside} {
-			if note != "" {
-				line += ": " + oneLine(note)
-			}
+		if size += len(line) + 1; size > most {
+			break
 		}
-		lines = append(lines, line)
+		lines[first-1] = line
 	}
-	return strings.Join(lines, "\n")
+	lines = lines[first:]
+	if first > 0 {
+		lines = slices.Insert(lines, 0, fmt.Sprintf("(%d calls before that are left out)", first))
+	}
+	return "## So far\nYour calls, each with what became of it. What is done is done: go on from there. Do not repeat a call as it failed.\n" + strings.Join(lines, "\n")
 }
 
-// maxIssued is how many bytes of a call of the last plan are shown.
-const maxIssued = 1000
-
-// issuedText returns a call as it was issued, without its tool, its reasoning and its result.
-func issuedText(call map[string]any) string {
-	shown := map[string]any{}
-	for name, v := range call {
-		if name != "_tool" && name != "_output" && name != "_reasoningForCall" {
-			shown[name] = v
+// pastLine returns what became of a call, on a line; arguments and values have at most some bytes.
+func pastLine(call plan.PastCall, most int) string {
+	line := call.Call + " " + call.Tool
+	if issued := issuedText(call); issued != "" {
+		line += " " + cutText(issued, most)
+	}
+	if why, ok := call.Issued["_reasoningForCall"].(string); ok && why != "" {
+		line += " (" + cutText(oneLine(why), min(most, maxReason)) + ")"
+	}
+	ended := call.Status
+	if len(call.Wrote) > 0 {
+		ended = strings.TrimPrefix(ended+", wrote "+strings.Join(call.Wrote, ", "), "done, ")
+	}
+	line += " → " + ended
+	if call.Value.Set {
+		shown := jsonText(plan.Literal(call.Value.Value))
+		if len(call.Wrote) > 0 { // the data has it
+			shown = cutText(shown, maxShort)
 		}
+		line += " = " + cutText(shown, most)
+	}
+	for _, note := range []string{call.Reason, call.SetAside} {
+		if note != "" {
+			line += ": " + cutText(oneLine(note), max(most, maxReason))
+		}
+	}
+	return line
+}
+
+// issuedText returns a call as it was issued, without what stands elsewhere on its line, and
+// without its result; empty where there is no more.
+func issuedText(call plan.PastCall) string {
+	shown := maps.Clone(call.Issued)
+	for _, name := range []string{"_tool", "_output", "_reasoningForCall"} {
+		delete(shown, name)
+	}
+	if len(call.Wrote) > 0 {
+		delete(shown, "_outputPath")
 	}
 	if len(shown) == 0 {
 		return ""
 	}
-	return " " + cutText(jsonText(shown), maxIssued)
+	return jsonText(shown)
 }
 
 // refusedBlock shows a plan that was refused.
 func refusedBlock(solution any) string {
-	return "## Last plan\nIt was refused, and nothing of it has run:\n" + cutText(jsonText(solution), 4*maxIssued)
+	return "## Last plan\nIt was refused, and nothing of it has run:\n" + cutText(jsonText(solution), maxPlan)
 }
 
-// errorsBlock shows the error messages of the tick before.
-func errorsBlock(errors []map[string]any) string {
+// maxPlan is how many bytes of an earlier plan are shown.
+const maxPlan = 16 << 10
+
+// errorsBlock shows what was wrong with the tick before, a line each, unless the ledger has it
+// whole; empty where nothing was.
+func errorsBlock(p plan.Proposal, ledger string) string {
 	lines := []string{"## Errors"}
-	for _, data := range errors {
-		lines = append(lines, errorLine(data))
+	for _, data := range p.Errors {
+		failure, _ := data["error"].(map[string]any)
+		message, _ := failure["message"].(string)
+		if told := message != "" && data["call"] != nil && strings.Contains(ledger, oneLine(message)); !told {
+			lines = append(lines, errorLine(data))
+		}
+	}
+	for _, warning := range p.Warnings {
+		lines = append(lines, "Warning: "+withoutCaret(warning))
+	}
+	if p.Repeats != "" {
+		lines = append(lines, "You repeat yourself: "+p.Repeats)
+	}
+	if len(lines) == 1 {
+		return ""
 	}
 	return strings.Join(lines, "\n")
+}
+
+// withoutCaret returns a message without the lines at its end that show a place in an expression.
+func withoutCaret(message string) string {
+	lines := strings.Split(message, "\n")
+	if n := len(lines); n > 2 && strings.TrimSpace(lines[n-1]) == "^" {
+		lines = lines[:n-2]
+	}
+	return strings.Join(lines, "\n  ") // so that no line begins a block
 }
 
 // errorLine returns an error message on a line: its call, and its text.
@@ -170,7 +232,7 @@ func errorLine(data map[string]any) string {
 			message = own
 		}
 	}
-	message = strings.ReplaceAll(message, "\n", "\n  ") // it can't begin a block
+	message = withoutCaret(message)
 	if len(names) == 0 {
 		return message
 	}
@@ -178,12 +240,22 @@ func errorLine(data map[string]any) string {
 }
 
 // planBlocks returns the blocks of a question for a plan, and how many of them the next one will
-// begin with if all goes on as it did.
-func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable int) {
+// begin with if all goes on as it did. The ledger has at most some bytes.
+func planBlocks(p plan.Proposal, loose bool, s *shower, ledger int) (blocks []string, stable int) {
 	blocks = append(textBlocks(p.Prose), toolsBlock(p, loose))
+	if len(p.Outcomes) > 1 {
+		blocks = append(blocks, "## Output\nThe output goes to "+p.Outcomes[0]+". To choose another of "+strings.Join(p.Outcomes, " or ")+
+			`, give {"to": PATH, "value": OUTPUT} as output, or where it can't be done {"to": "`+p.Outcomes[len(p.Outcomes)-1]+`", "message": WHY}.`)
+	}
+	if p.Plan != nil {
+		blocks = append(blocks, "## Plan of before\nIt stands in the context, from before this task:\n"+cutText(jsonText(p.Plan), maxPlan))
+	}
 	stable = len(blocks)
 	written := map[string]bool{}
-	for _, call := range p.Last {
+	for _, call := range p.SoFar {
+		if call.Tick != p.Tick-1 {
+			continue
+		}
 		for _, text := range call.Wrote {
 			if path, err := store.ParsePath(text); err == nil {
 				written[path.Kind()] = true
@@ -196,21 +268,16 @@ func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable
 		}
 		blocks = append(blocks, dataBlock(kind, s))
 	}
-	if p.Schema != nil {
-		blocks = append(blocks, "## Output\nThe schema of the output: "+jsonText(ordered(p.Schema)))
+	soFar := ""
+	if len(p.SoFar) > 0 {
+		soFar = ledgerBlock(p.SoFar, ledger)
+		blocks = append(blocks, soFar)
 	}
-	if len(p.Outcomes) > 1 {
-		blocks = append(blocks, "## Outcomes\nThe output goes to "+p.Outcomes[0]+". To choose another of "+strings.Join(p.Outcomes, " or ")+
-			`, give {"to": PATH, "value": OUTPUT} as output, or where it can't be done {"to": "`+p.Outcomes[len(p.Outcomes)-1]+`", "message": WHY}.`)
-	}
-	switch {
-	case p.Refused != nil:
+	if p.Refused != nil {
 		blocks = append(blocks, refusedBlock(p.Refused))
-	case len(p.Last) > 0:
-		blocks = append(blocks, lastPlanBlock(p.Last))
 	}
-	if len(p.Errors) > 0 {
-		blocks = append(blocks, errorsBlock(p.Errors))
+	if block := errorsBlock(p, soFar); block != "" {
+		blocks = append(blocks, block)
 	}
 	return append(blocks, fmt.Sprintf("## Tick %d\nGive the calls of the next step, and the output if the task is done.", p.Tick)), stable
 }
@@ -218,7 +285,15 @@ func planBlocks(p plan.Proposal, loose bool, s *shower) (blocks []string, stable
 // answerBlocks returns the blocks of what questions have in common, and all of them.
 // What their calls read is whole.
 func answerBlocks(questions []plan.Question, s *shower) (common, calls []string) {
+	add := func(block string) {
+		if block != "" && !slices.Contains(common, block) {
+			common = append(common, block)
+		}
+	}
 	common = textBlocks(questions[0].Prose)
+	for _, q := range questions {
+		add(taskBlock(q))
+	}
 	for _, kind := range joinedKinds(questions) {
 		if isScoped(kind, questions) {
 			common = append(common, dataBlock(kind, &shower{}))
@@ -226,18 +301,27 @@ func answerBlocks(questions []plan.Question, s *shower) (common, calls []string)
 			common = append(common, dataBlock(kind, s))
 		}
 	}
-	var seen []string
 	for _, q := range questions {
 		for _, thought := range q.Thoughts {
-			if text := thoughtBlock(thought); !slices.Contains(seen, text) {
-				seen = append(seen, text)
-			}
+			add(thoughtBlock(thought))
 		}
 	}
 	for _, q := range questions {
 		calls = append(calls, callBlock(q))
 	}
-	return append(common, seen...), calls
+	return common, calls
+}
+
+// taskBlock says what a call's tool is to do; empty where its name alone says it.
+func taskBlock(q plan.Question) string {
+	name, _ := q.Call["_tool"].(string)
+	tool, _ := q.Tool.(map[string]any)
+	text, _ := tool["description"].(string)
+	block := indented(strings.TrimSpace(text)) + exampleLines(tool, "\n")
+	if block == "" {
+		return ""
+	}
+	return "## Tool " + name + "\n" + strings.TrimPrefix(block, "\n")
 }
 
 // isScoped reports whether the scopes of any of several questions name a kind, or something in it.
@@ -305,10 +389,6 @@ func callBlock(q plan.Question) string {
 	if instance, ok := q.Call["_instance"].(string); ok && instance != "" {
 		b.WriteString(" " + oneLine(instance))
 	}
-	tool, _ := q.Tool.(map[string]any)
-	if text, ok := tool["description"].(string); ok && text != "" {
-		b.WriteString(" — " + oneLine(text))
-	}
 	if len(q.Scopes) > 0 {
 		var paths []string
 		for _, path := range q.Scopes {
@@ -319,15 +399,5 @@ func callBlock(q plan.Question) string {
 	if len(q.Alternatives) > 1 {
 		b.WriteString("\nGoes to: " + strings.Join(q.Alternatives, " or "))
 	}
-	if text, ok := resultDescription(q.Schema); ok {
-		b.WriteString("\nResult: " + text)
-	}
 	return b.String() + "\n" + jsonText(parametersOf(q.Call))
-}
-
-// resultDescription returns the description in the schema of a result.
-func resultDescription(schema any) (string, bool) {
-	object, _ := schema.(map[string]any)
-	text, ok := object["description"].(string)
-	return oneLine(text), ok && text != ""
 }

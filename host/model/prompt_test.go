@@ -34,7 +34,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the prompt has changed; if that is meant, raise PrimerVersion where a primer has, and write it anew by go test ./host/model -update:\n%s", diff)
+		t.Errorf("the prompt has changed; if that is meant, raise RequestVersion where a primer has, and write it anew by go test ./host/model -update:\n%s", diff)
 	}
 }
 
@@ -82,11 +82,13 @@ func proposal(t testing.TB) plan.Proposal {
 		kind(t, "state", `{"n": 1}`, func(s *plan.Shown) { s.Instance = "①" }),
 		kind(t, "plan_b", "", func(s *plan.Shown) { s.Schema = decoded(t, `{"type": "string"}`) }),
 	}
-	p.Last = []plan.LastCall{
-		{Call: "1.1", Tool: "decide", Status: "done", Wrote: []string{"†state.approval"}},
-		{Call: "1.2", Tool: "pay", Status: "failed", Reason: "card\ndeclined"},
-		{Call: "1.3", Tool: "judge", Status: "skipped", Reason: "behind †state.rejection"},
+	p.SoFar = []plan.PastCall{
+		{Call: "1.1", Tick: 1, Tool: "decide", Status: "done", Wrote: []string{"†state.approval"}, Value: store.Some(true)},
+		{Call: "1.2", Tick: 1, Tool: "pay", Status: "failed", Reason: "card\ndeclined", Issued: decoded(t, `{"_tool": "pay", "amount": "†input.amount", "_reasoningForCall": "It is due."}`).(map[string]any)},
+		{Call: "1.3", Tick: 1, Tool: "judge", Status: "skipped", Reason: "behind †state.rejection"},
 	}
+	p.Warnings = []string{"call 1 (decide): amount: †state.x is a string, as its schema says"}
+	p.Repeats = "tick 2 is as tick 1 was, and has brought nothing new: plan something else, or give the output."
 	p.Errors = []map[string]any{
 		decoded(t, `{"call": "1.2", "tool": "pay", "error": {"message": "card declined", "code": "card"}}`).(map[string]any),
 		decoded(t, `{"error": {"message": "call 4: unknown tool \"pey\" (did you mean \"pay\"?)"}}`).(map[string]any),

@@ -16,8 +16,9 @@ import (
 // Request is a question to a model, independent of its provider. The messages to a provider are
 // made of it.
 type Request struct {
-	Purpose string   `json:"purpose"` // "answer", "plan" or "ask"
-	Model   string   `json:"model"`   // its name in the settings
+	Version int      `json:"version,omitempty"` // [RequestVersion] as it was made; 0 for those before there was one
+	Purpose string   `json:"purpose"`           // "answer", "plan" or "ask"
+	Model   string   `json:"model"`             // its name in the settings
 	System  string   `json:"system"`
 	Blocks  []string `json:"blocks"` // from what never changes to what changes last
 	Schema  any      `json:"schema"` // of the answer: a [fit.Object], or another JSON value; nil for any text
@@ -27,6 +28,10 @@ type Request struct {
 	// Key is the key of the call or the plan, context/tick.position. It does not belong to the
 	// question, and is not hashed.
 	Key string `json:"-"`
+
+	// Window is the window by the server of the model that the question keeps to; 0 where it keeps to
+	// the settings. A cassette has it beside the question.
+	Window int `json:"-"`
 
 	// Loose is the same question with a smaller schema, for a provider that does not take the exact
 	// one: nil where there is none. Of plans, it has the arguments of calls as JSON texts.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -76,6 +77,13 @@ const (
 // maxAdded bounds how many tokens a provider adds to a prompt by itself, as for functions.
 const maxAdded = 4096
 
+// A prompt of at least minDoubted bytes, with more than mostPerToken of them for each token that
+// the provider counts, was read in part alone: texts have 3 to 5, and a schema may not count.
+const (
+	minDoubted   = 16 << 10
+	mostPerToken = 12
+)
+
 // mostInput returns the largest number of tokens that requests can have read: no token is less than
 // a byte.
 func mostInput(requests, sent int) int64 { return int64(sent) + int64(requests)*maxAdded }
@@ -91,6 +99,9 @@ func checkUsage(u plan.Usage, of exchanged) plan.Usage {
 	u.Requests = of.requests
 	if u.Input <= 0 || u.Input > mostInput(of.requests, of.sent) {
 		u.Input, u.Estimated = estimate(of.sent), true
+	}
+	if isCutShort := of.sent >= minDoubted && int64(of.sent) > u.Input*mostPerToken; isCutShort {
+		u.Warning = fmt.Sprintf("the provider counts %d tokens of a prompt of %s: it may have read a part of it alone, as a server does whose window is too small", u.Input, byteSize(of.sent))
 	}
 	lacksOutput := u.Output <= 0 && of.written > 0
 	mostOutput := max(int64(of.received), int64(of.requests)*int64(of.maxTokens))

@@ -62,7 +62,7 @@ func promptSchema() api.Schema {
 		"context": api.Text(), "tick": api.Positive(), "calls?": api.List(api.Text()), "hash": api.Text(), "recorded?": api.Text(),
 		"state": api.Schema{"enum": []any{prompts.Sent, prompts.Computed, prompts.Differs}},
 		"request": api.Object(api.Schema{
-			"purpose": api.Text(), "model": api.Text(), "system": api.Text(), "blocks": api.List(api.Text()), "schema": api.Any(), "params": api.Any(),
+			"version?": api.Positive(), "purpose": api.Text(), "model": api.Text(), "system": api.Text(), "blocks": api.List(api.Text()), "schema": api.Any(), "params": api.Any(),
 		}),
 		"answers?": api.List(api.Object(api.Schema{
 			"hash": api.Text(), "added?": api.List(api.Text()), "text?": api.Text(), "size": api.Schema{"type": "integer"}, "error?": api.Text(), "usage?": api.Any(),

@@ -3,9 +3,11 @@
 package proposal
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -21,21 +23,9 @@ type Source struct {
 	Plans   []journal.PlanEvent // of the run's ticks so far
 }
 
-// RepeatedError ends a run whose model makes no progress.
-type RepeatedError struct{ First, Second int } // ticks
-
-func (e *RepeatedError) Error() string {
-	return fmt.Sprintf("the model repeats itself: ticks %d and %d have the same calls, and the second brought nothing new", e.First, e.Second)
-}
-
 // Build returns the question, without the tools on offer and the meter. Its error is a
 // [*RepeatedError] where the model is not to be asked again.
 func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
-	if repeats, err := s.repeats(ctx); err != nil {
-		return plan.Proposal{}, err
-	} else if repeats {
-		return plan.Proposal{}, &RepeatedError{s.Tick - 2, s.Tick - 1}
-	}
 	p := plan.Proposal{
 		Context: s.Context.Name, Tick: s.Tick, Key: fmt.Sprintf("%s/%d", s.Context.Name, s.Tick),
 		Schema: s.Request.Schema, Outcomes: s.Request.Outcomes, Mode: s.Request.Mode,
@@ -62,53 +52,158 @@ func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
 			p.Kinds = append(p.Kinds, k)
 		}
 	}
-	return p, s.addLastTick(ctx, &p, messages)
-}
-
-// addLastTick adds to a question the calls of the tick before, and its errors.
-func (s Source) addLastTick(ctx context.Context, p *plan.Proposal, messages []*store.Message) error {
+	p.Plan = s.standingPlan(messages)
 	if len(s.Plans) == 0 {
-		return nil
+		return p, nil
 	}
-	last := s.Plans[len(s.Plans)-1]
-	for _, m := range messages {
-		if data, ok := m.Data.Value.(map[string]any); ok && m.Seq > last.Start && m.Kind == store.KindError {
-			p.Errors = append(p.Errors, data)
-		}
-	}
-	if last.Seq == 0 {
-		var err error
-		if last.Refused != nil {
-			p.Refused, err = journal.DecodeJSON(last.Refused.Solution)
-		}
-		return err
-	}
-	calls, err := s.Context.PlanMessage(ctx, last.Seq)
+	ticks, err := s.ticks(ctx, messages)
 	if err != nil {
-		return err
+		return p, err
 	}
-	records, err := s.Context.RecordsFrom(ctx, last.Tick, 0, 0)
-	for i := range records {
-		if r := &records[i]; r.Tick == last.Tick && r.Position <= len(calls) {
-			p.Last = append(p.Last, lastCall(r, calls[r.Position-1]))
-		}
-	}
-	return err
+	s.addTicks(&p, ticks)
+	p.Repeats, err = s.repetition(ctx, ticks, messages)
+	return p, err
 }
 
-// lastCall describes a call of the tick before to a model.
-func lastCall(r *journal.Record, issued any) plan.LastCall {
-	last := plan.LastCall{Call: r.Call, Tool: r.Tool, Status: r.Outcome(), Wrote: r.Writes, Reason: r.Reason}
-	last.Issued, _ = issued.(map[string]any)
+// standingPlan returns the calls of the newest plan in the context that is none of the run's own;
+// nil for none.
+func (s Source) standingPlan(messages []*store.Message) any {
+	for _, m := range slices.Backward(messages) {
+		isOwn := slices.ContainsFunc(s.Plans, func(event journal.PlanEvent) bool { return event.Seq == m.Seq })
+		if m.Type == store.TypePlan && !isOwn {
+			return m.Data.Value
+		}
+	}
+	return nil
+}
+
+// tick is a tick of the run so far.
+type tick struct {
+	journal.PlanEvent
+	end    int64 // the seq as of which the next one began
+	calls  []any
+	errors []map[string]any // data of its error messages
+	past   []plan.PastCall
+}
+
+// ticks returns the run's ticks so far.
+func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, error) {
+	records, err := s.Context.RecordsFrom(ctx, s.Plans[0].Tick, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	wrote := map[string]any{} // values, by the call that wrote them
+	for _, m := range messages {
+		if m.Call != "" && m.Type == store.TypeData && m.Kind != store.KindError {
+			wrote[m.Call] = m.Data.Value
+		}
+	}
+	all := make([]tick, len(s.Plans))
+	for i, event := range s.Plans {
+		t := &all[i]
+		t.PlanEvent, t.end = event, s.View.Seq()
+		if i+1 < len(s.Plans) {
+			t.end = s.Plans[i+1].Start
+		}
+		for _, m := range messages {
+			if data, ok := m.Data.Value.(map[string]any); ok && m.Kind == store.KindError && m.Seq > event.Start && m.Seq <= t.end {
+				t.errors = append(t.errors, data)
+			}
+		}
+		if event.Seq == 0 {
+			continue
+		}
+		if t.calls, err = s.Context.PlanMessage(ctx, event.Seq); err != nil {
+			return nil, err
+		}
+	}
+	for i := range records {
+		r := &records[i]
+		at := slices.IndexFunc(all, func(t tick) bool { return t.Tick == r.Tick })
+		if at >= 0 && r.Position <= len(all[at].calls) {
+			past := pastCall(r, all[at].calls[r.Position-1])
+			if value, ok := s.writtenValue(wrote[r.Call], r.Writes); ok {
+				past.Value = store.Some(value)
+			}
+			all[at].past = append(all[at].past, past)
+		}
+	}
+	return all, nil
+}
+
+// writtenValue returns the value that a message has at the first of the paths that its call wrote,
+// if the model may see it.
+func (s Source) writtenValue(data any, paths []string) (value any, ok bool) {
+	if len(paths) == 0 {
+		return nil, false
+	}
+	path, err := store.ParsePath(paths[0])
+	grants := func(scope store.Path) bool { return scope.Contains(path) }
+	if err != nil || s.Request.Scopes != nil && !slices.ContainsFunc(s.Request.Scopes, grants) {
+		return nil, false
+	}
+	return store.Dig(data, path)
+}
+
+// addTicks adds to a question what has happened so far, and what is wrong with the newest plan.
+func (s Source) addTicks(p *plan.Proposal, ticks []tick) {
+	for i, t := range ticks {
+		p.SoFar = append(p.SoFar, t.past...)
+		past := plan.PastCall{Call: strconv.Itoa(t.Tick), Tick: t.Tick, Status: "refused", Reason: t.problem()}
+		if past.Reason == "" {
+			continue
+		}
+		isNewest := i == len(ticks)-1
+		if isNewest { // the errors of the tick say it
+			past.Reason = ""
+		}
+		switch {
+		case t.Refused != nil && !isNewest: // else the plan is shown whole
+			past.Tool = "the plan"
+		case t.Refused == nil && t.Output != nil:
+			output, _ := journal.DecodeJSON(t.Output)
+			past.Tool, past.Issued = "the output", map[string]any{"output": output}
+		default:
+			continue
+		}
+		p.SoFar = append(p.SoFar, past)
+	}
+	last := ticks[len(ticks)-1]
+	p.Errors, p.Warnings = last.errors, last.Warnings
+	if last.Refused != nil {
+		p.Refused, _ = journal.DecodeJSON(last.Refused.Solution)
+	}
+}
+
+// problem joins what was wrong with the plan that was refused, or with its output; empty for
+// nothing.
+func (t *tick) problem() string {
+	var texts []string
+	for _, data := range t.errors {
+		failure, _ := data["error"].(map[string]any)
+		if message, ok := failure["message"].(string); ok && (t.Refused != nil || data["call"] == nil) {
+			texts = append(texts, message)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// pastCall describes a call of an earlier tick to a model.
+func pastCall(r *journal.Record, issued any) plan.PastCall {
+	past := plan.PastCall{Call: r.Call, Tick: r.Tick, Tool: r.Tool, Status: r.Outcome(), Wrote: r.Writes, Reason: r.Reason}
+	past.Issued, _ = issued.(map[string]any)
+	if output, ok := r.Thought["output"]; ok {
+		past.Value = store.Some(output)
+	}
 	if r.SetAside != nil {
-		last.SetAside = r.SetAside.String()
+		past.SetAside = r.SetAside.String()
 	}
 	for _, fields := range []plan.Values{r.Handled, r.Error} {
 		if message, ok := fields["message"].(string); ok {
-			last.Reason = message
+			past.Reason = message
 		}
 	}
-	return last
+	return past
 }
 
 // Saw returns, for each kind that the model is shown, the seq of its newest message.
@@ -138,58 +233,6 @@ func (s Source) messages(ctx context.Context) (all []*store.Message, err error) 
 		all = append(all, &staged[i])
 	}
 	return all, nil
-}
-
-// repeats reports whether the last two ticks had the same calls, and the second brought nothing
-// new: every kind except the errors is as it was before.
-func (s Source) repeats(ctx context.Context) (bool, error) {
-	if len(s.Plans) < 2 {
-		return false, nil
-	}
-	var texts [2][]byte
-	last := s.Plans[len(s.Plans)-2:]
-	for i, event := range last {
-		if event.Seq == 0 || event.Calls != last[0].Calls { // the first was refused
-			return false, nil
-		}
-		calls, err := s.Context.PlanMessage(ctx, event.Seq)
-		if err != nil {
-			return false, err
-		}
-		texts[i] = store.EncodeJSON(calls)
-	}
-	if !bytes.Equal(texts[0], texts[1]) {
-		return false, nil
-	}
-	return s.unchangedSince(ctx, last[1].Start)
-}
-
-// unchangedSince reports whether the values of all kinds except the errors are as they were at a
-// seq.
-func (s Source) unchangedSince(ctx context.Context, seq int64) (bool, error) {
-	held, err := s.View.Kinds(ctx)
-	if err != nil || seq == 0 {
-		return false, err
-	}
-	now, then := s.View.Resolver(), s.View.Resolver()
-	then.At = seq
-	for _, k := range held {
-		if k.Kind == store.KindError {
-			continue
-		}
-		after, err := now.Resolve(ctx, store.KindPath(k.Kind), k.Instance)
-		if err != nil {
-			return false, err
-		}
-		before, err := then.Resolve(ctx, store.KindPath(k.Kind), k.Instance)
-		if err != nil {
-			return false, err
-		}
-		if after.Exists != before.Exists || !bytes.Equal(store.EncodeJSON(after.Value), store.EncodeJSON(before.Value)) {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // Visible is the part of a context that a model sees when it is asked about a call of a plan: the

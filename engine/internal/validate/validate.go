@@ -203,7 +203,11 @@ func checkContent(m *store.Message) error {
 	case store.TypeTool:
 		definitions, _ := m.Data.Value.(map[string]any)
 		for _, name := range jsonvalue.SortedKeys(definitions) {
-			if _, err := plan.NewTool(name, definitions[name]); err != nil {
+			tool, err := plan.NewTool(name, definitions[name])
+			if err == nil {
+				err = tool.CheckBrought()
+			}
+			if err != nil {
 				return err
 			}
 		}

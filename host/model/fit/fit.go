@@ -2,6 +2,8 @@ package fit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +33,7 @@ func Schema(schema any, d Dialect) (Fitted, error) {
 	if err != nil {
 		return Fitted{}, fmt.Errorf("the schema can't be sent: %w", err)
 	}
-	f := &fitter{dialect: d, root: root, defs: map[string]*node{}, names: map[string]string{}, inlined: map[string]int{}}
+	f := &fitter{dialect: d, root: root, defs: map[string]*node{}, names: map[string]string{}, inlined: map[string]int{}, nullables: map[string]string{}}
 	top := f.build(root, "")
 	wrapped := d.RootObject && !f.isObject(top)
 	fitted := top.schema
@@ -69,6 +71,9 @@ func (f *fitter) definitions() Object {
 	var defs Object
 	for _, ref := range f.order {
 		defs = append(defs, Member{f.names[ref], f.defs[ref].schema})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.nullables)) {
+		defs = append(defs, Member{f.nullables[name], Object{{"anyOf", []any{Object{{"$ref", "#/$defs/" + name}}, Object{{"type", "null"}}}}}})
 	}
 	return defs
 }

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +16,11 @@ type fitter struct {
 	root    any // the schema, ordered
 	notes   []string
 
-	defs    map[string]*node  // by reference
-	names   map[string]string // of definitions, by reference
-	order   []string          // of references
-	inlined map[string]int    // references that are being resolved in place
+	defs      map[string]*node  // by reference
+	nullables map[string]string // names of definitions that take null too, by the names of others
+	names     map[string]string // of definitions, by reference
+	order     []string          // of references
+	inlined   map[string]int    // references that are being resolved in place
 
 	depth, nodes, merges int // counts against schemas that hold themselves
 
@@ -413,16 +415,15 @@ func (f *fitter) nameOf(ref string) string {
 	if len(steps) > 0 {
 		name = SafeName(steps[len(steps)-1])
 	}
-	for {
-		taken := false
-		for _, other := range f.names {
-			taken = taken || other == name
-		}
-		if !taken {
-			return name
-		}
-		name += "_"
+	return f.freeName(name, "_")
+}
+
+// freeName returns a name of a definition that no other has, with a suffix where it is taken.
+func (f *fitter) freeName(name, suffix string) string {
+	for slices.Contains(slices.Collect(maps.Values(f.names)), name) || slices.Contains(slices.Collect(maps.Values(f.nullables)), name) {
+		name += suffix
 	}
+	return name
 }
 
 // follow returns the node that a reference leads to.

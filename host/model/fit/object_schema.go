@@ -1,6 +1,9 @@
 package fit
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // object fits a schema of objects.
 func (f *fitter) object(s Object, source any, at string) *node {
@@ -53,7 +56,7 @@ func (f *fitter) properties(n *node, s Object, at string) (fitted Object, must [
 		n.properties[m.Name], n.optional[m.Name] = child, !needed && !(null && f.takesType(m.Value, "null", 0))
 		schema := child.schema
 		if f.dialect.AllRequired && n.optional[m.Name] && !null {
-			schema = nullable(schema)
+			schema = f.nullable(schema)
 		}
 		fitted = append(fitted, Member{m.Name, schema})
 		if needed || f.dialect.AllRequired {
@@ -74,13 +77,42 @@ func (f *fitter) isMap(s Object) bool {
 	return ok && !IsUnbounded(inner) || len(s.Object("patternProperties")) > 0
 }
 
-// nullable returns a fitted schema that takes null too.
-func nullable(schema Object) Object {
+// nullable returns a fitted schema that takes null too. One that begins with a reference refers to
+// a definition that does, which takes less where there are many.
+func (f *fitter) nullable(schema Object) Object {
 	null := Object{{"type", "null"}}
-	if branches := schema.List("anyOf"); branches != nil {
-		return schema.With("anyOf", append(slices.Clone(branches), null))
+	if name, ok := definitionOf(schema); ok {
+		return Object{{"$ref", "#/$defs/" + f.orNull(name)}}
 	}
-	return Object{{"anyOf", []any{schema, null}}}
+	branches := schema.List("anyOf")
+	if branches == nil {
+		return Object{{"anyOf", []any{schema, null}}}
+	}
+	if name, ok := definitionOf(branches[0]); ok {
+		branches = slices.Clone(branches)
+		branches[0] = Object{{"$ref", "#/$defs/" + f.orNull(name)}}
+	} else {
+		branches = append(slices.Clone(branches), null)
+	}
+	return schema.With("anyOf", branches)
+}
+
+// definitionOf returns the name of the definition that a fitted schema is a reference to, and no
+// more.
+func definitionOf(schema any) (name string, ok bool) {
+	o, _ := schema.(Object)
+	if len(o) != 1 {
+		return "", false
+	}
+	return strings.CutPrefix(o.Text("$ref"), "#/$defs/")
+}
+
+// orNull returns the name of a definition of what another takes, or null.
+func (f *fitter) orNull(name string) string {
+	if f.nullables[name] == "" {
+		f.nullables[name] = f.freeName(name+"OrNull", "_")
+	}
+	return f.nullables[name]
 }
 
 // takesType reports whether a schema takes a value of a type, by its types alone.

@@ -35,6 +35,9 @@ type Server struct {
 
 	Seed uint64
 
+	// NumCtx is the window that it says of each model, as Ollama does; 0 where it is not asked for.
+	NumCtx int
+
 	t        testing.TB
 	mu       sync.Mutex
 	requests []*Request
@@ -166,6 +169,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/models") && r.Method == http.MethodGet:
 		sendJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{
 			map[string]any{"id": "modeltest", "object": "model", "created": 0, "owned_by": "modeltest"}}})
+		return
+	case strings.HasSuffix(r.URL.Path, "/api/show") && s.NumCtx > 0:
+		sendJSON(w, http.StatusOK, map[string]any{"parameters": fmt.Sprintf("num_ctx                        %d\ntemperature 1", s.NumCtx)})
 		return
 	default:
 		sendError(w, http.StatusNotFound, "not_found_error", "there is nothing at "+r.URL.Path)
