@@ -14,7 +14,6 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/engine"
 	"obelus/engine/numeral"
-	"obelus/host/model"
 	"obelus/host/model/fit"
 	"obelus/host/prompts"
 	"obelus/store"
@@ -135,17 +134,14 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	if a.json {
 		return a.term.NDJSON(p)
 	}
-	dialect, _ := fit.DialectOf(p.Config.WithDefaults().Dialect)
-	r, err := formOf(p.Request, dialect, p.Config.MaxSchema)
-	if err != nil {
-		return err
-	}
+	r := p.Request.FormFor(p.Config)
 	schema, err := json.MarshalIndent(r.Schema, "", "  ")
 	if err != nil {
 		return err
 	}
 	parts := slices.Concat([]string{r.System}, r.Blocks, []string{"## Schema of the answer\n" + string(schema)})
 	if a.verbose {
+		dialect, _ := fit.DialectOf(p.Config.WithDefaults().Dialect)
 		fitted, err := fit.Schema(r.Schema, dialect)
 		if err != nil {
 			return err
@@ -175,22 +171,6 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 		a.term.Infof("cut to stay within the window: %s", strings.Join(r.Cut, ", "))
 	}
 	return a.term.Line(human.PrintableLines(strings.Join(parts, "\n\n")))
-}
-
-// formOf returns the form in which a request is sent: the loose one, where the provider does not
-// take so large a schema as the exact one has.
-func formOf(r *model.Request, dialect fit.Dialect, most int) (*model.Request, error) {
-	if r.Loose == nil {
-		return r, nil
-	}
-	if most > 0 {
-		dialect.MaxSize = most
-	}
-	fitted, err := fit.Schema(r.Schema, dialect)
-	if err != nil || fitted.Excess == "" {
-		return r, err
-	}
-	return r.Loose, nil
 }
 
 // answerTexts returns the answers for a person, with what each was asked beyond the first request.

@@ -346,7 +346,7 @@ func (l *loop) reopenView(ctx context.Context) (err error) {
 	}
 	l.declared = &declared.Schemas{View: l.view, Options: l.declared.Options}
 	l.fresh = true
-	l.proposed.asked = 0 // what the model was shown may have other seqs now, or be gone
+	l.proposed.asked = 0 // the seqs of what the model was shown may be others now
 	return nil
 }
 
@@ -476,7 +476,7 @@ func (l *loop) stageInitial(ctx context.Context) error {
 	return err
 }
 
-// warningsOf returns what a check finds in a plan of a model beside its errors, a line each.
+// warningsOf returns the warnings about a plan of a model, a line each.
 func warningsOf(compiled *plan.Plan, problem error) (lines []string) {
 	found := compiled.Warnings
 	if refused, ok := errors.AsType[*plan.PlanError](problem); ok {

@@ -53,7 +53,8 @@ func (vs *values) output(ctx context.Context) (v any, problem, err error) {
 	if problem != nil || err != nil {
 		return nil, problem, err
 	}
-	return holdOutput(v, vs.event.Choice, vs.plan.Schema, func(err error) error { return vs.hintEmpty(ctx, -1, vs.plan.Output, err) })
+	v, problem = holdOutput(v, vs.event.Choice, vs.plan.Schema, func(err error) error { return vs.hintEmpty(ctx, -1, vs.plan.Output, err) })
+	return v, problem, nil
 }
 
 // evalOutput resolves the references of a final output.
@@ -75,23 +76,23 @@ func evalOutput(ctx context.Context, output *expr.Template, lookup expr.Lookup) 
 
 // holdOutput holds a final output to its schema; hint may add to what is wrong. A choice that fails
 // has the message of its failure.
-func holdOutput(v any, choice *plan.Choice, fits *schema.Schema, hint func(error) error) (output any, problem, err error) {
+func holdOutput(v any, choice *plan.Choice, fits *schema.Schema, hint func(error) error) (output any, problem error) {
 	if err := store.CheckDepth(v); err != nil {
-		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
+		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err)
 	}
 	if choice != nil && choice.Fails {
 		message, ok := v.(string)
 		if !ok || message == "" {
-			return nil, plan.Faultf("output", "output: the message of a failure is a text, not %s", store.EncodeJSON(v)), nil
+			return nil, plan.Faultf("output", "output: the message of a failure is a text, not %s", store.EncodeJSON(v))
 		}
-		return map[string]any{"message": message}, nil, nil
+		return map[string]any{"message": message}, nil
 	}
 	if fits != nil {
 		if err := fits.Validate(v, "output"); err != nil {
-			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", hint(err)), nil
+			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", hint(err))
 		}
 	}
-	return v, nil, nil
+	return v, nil
 }
 
 // checkOutput says what is wrong with the output of a model's solution, where no call of the
@@ -122,8 +123,8 @@ func (l solver) checkOutput(ctx context.Context, request plan.Request, solution 
 	if problem != nil || err != nil {
 		return problem, err
 	}
-	_, problem, err = holdOutput(v, request.Choice, fits, func(err error) error { return err })
-	return problem, err
+	_, problem = holdOutput(v, request.Choice, fits, func(err error) error { return err })
+	return problem, nil
 }
 
 // isStale reports whether a value is from before the tick, and does not count for the output: a

@@ -99,7 +99,7 @@ type PlanEvent struct {
 	// ByModel reports that a model made the plan, and Model what that used; nil if it is not known.
 	ByModel bool        `json:"by_model,omitempty"`
 	Model   *plan.Usage `json:"model,omitempty"`
-	// What a check finds in the plan of a model beside errors, a line each: the next question has it.
+	// Warnings about the plan of a model, a line each. The next question shows them.
 	Warnings []string `json:"warnings,omitempty"`
 	// The question to the model; nil in logs of older versions, where its answers count as they are.
 	Question *Question `json:"question,omitempty"`

@@ -28,7 +28,10 @@ func (t *Tool) Allows() []any {
 // replacing returns the tool as one that replaces another, which it can only narrow: who may append
 // a definition to a context must not give its calls more, nor show a model other data.
 func (t *Tool) replacing(other *Tool) *Tool {
-	if t == nil || other == nil || other == t || len(other.Allows()) == 0 && other.focus == t.focus {
+	if t == nil || other == nil || other == t {
+		return t
+	}
+	if isAsWide := len(other.Allows()) == 0 && other.focus == t.focus; isAsWide {
 		return t
 	}
 	narrowed := *t

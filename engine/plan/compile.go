@@ -120,6 +120,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		p.Calls = append(p.Calls, call)
 	}
 	c.strict = request.IsModelPlanned() && !slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted })
+	c.line = request.OutputLine
 	c.output(p, request, registry)
 	c.planning(request, registry)
 	c.delegates(p, registry)
@@ -132,6 +133,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		return nil, err
 	}
 	p.Graph = g
+	c.sources = newSources(p, request, exists)
 	if planning, ok := request.Planner.(*Planning); ok {
 		c.guard(p, request, planning)
 	}
@@ -142,10 +144,10 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		}
 		if !c.circular {
-			c.checker = newTypeChecker(p, request, exists)
+			c.checker = newTypeChecker(p, request, c.sources)
 		}
 		if len(c.problems) == 0 || c.strict {
-			if err := c.checkTypes(p, request, exists); err != nil {
+			if err := c.checkTypes(p, request); err != nil {
 				return nil, err
 			}
 		}
@@ -165,6 +167,8 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 // planCompiler collects the faults of a plan.
 type planCompiler struct {
 	file     string
+	line     int             // of the output
+	sources  *sources        // of the plan's references
 	strict   bool            // a model has just made the plan: what can only be a mistake is an error
 	checked  map[string]bool // delegates that have been checked, or are being checked
 	warned   map[Problem]bool
@@ -186,6 +190,11 @@ func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
 		p.Code = f.Code
 	}
 	return p
+}
+
+// outputProblem returns a problem of the final output, whose message names its place.
+func (c *planCompiler) outputProblem(severity, code, message string) Problem {
+	return Problem{File: c.file, Line: c.line, Severity: severity, Code: code, Message: message}
 }
 
 // tools adds the definitions that activities know of themselves, and those that the request brings,
@@ -243,7 +252,7 @@ func (r *Registry) WithDefinitions(definitions map[string]any) *Registry {
 
 func (c *planCompiler) output(p *Plan, request *Request, registry *Registry) {
 	refuse := func(code string, err error) {
-		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
+		c.problems = append(c.problems, c.outputProblem(SeverityError, code, err.Error()))
 	}
 	if request.Output.Set {
 		t, err := expr.ParseTemplate(request.Output.Value, "output")
@@ -304,7 +313,7 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 	}
 	for _, r := range p.Output.Reads() {
 		if !granted(r) {
-			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeScope, Message: fmt.Sprintf("output: it reads %s, which the scopes of the request do not grant", r)})
+			c.problems = append(c.problems, c.outputProblem(SeverityError, CodeScope, fmt.Sprintf("output: it reads %s, which the scopes of the request do not grant", r)))
 		}
 	}
 }
@@ -362,7 +371,7 @@ func (c *planCompiler) tell(p *Plan, request *Request, exists Exists) error {
 // warnings finds what may be meant, but often is not.
 func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
 	if !c.unsure {
-		if all, err = c.unresolved(newSources(p, request, exists), request.OutputLine); err != nil {
+		if all, err = c.unresolved(); err != nil {
 			return nil, err
 		}
 	}
@@ -374,7 +383,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			all = c.warn(all, call, err)
 		}
 	}
-	known := knownPathsOf(p, request)
+	known := knownPathsOf(p, c.sources.declared)
 	for _, call := range p.Calls {
 		for _, param := range call.Params {
 			if at, text := known.daggerless(call.Issued[param.Name], param.Name); text != "" {
@@ -384,9 +393,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 	}
 	if request.Output.Set {
 		if at, text := known.daggerless(request.Output.Value, "output"); text != "" {
-			all = append(all, Problem{
-				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeExpression, Message: forgotten(at, text),
-			})
+			all = append(all, c.outputProblem(SeverityWarning, CodeExpression, forgotten(at, text)))
 		}
 	}
 	if !c.circular && !c.unsure {

@@ -108,6 +108,7 @@ func (c *Call) unknownProperties() (faults []error) {
 		return nil
 	}
 	notGiven := c.notGiven()
+	whole := schema.Node{Root: c.Definition.Schema, At: c.Definition.Schema}
 	for _, name := range unknown[:min(len(unknown), maxHints)] {
 		if strings.HasPrefix(name, "_") {
 			if c.accepted {
@@ -119,7 +120,6 @@ func (c *Call) unknownProperties() (faults []error) {
 		if i := slices.IndexFunc(notGiven, func(other string) bool { return isMisspelling(name, other) }); i >= 0 {
 			near = fmt.Sprintf(" (did you mean %q?)", notGiven[i])
 		}
-		whole := schema.Node{Root: c.Definition.Schema, At: c.Definition.Schema}
 		if near != "" || whole.Admits([]string{name}) != schema.Admitted {
 			near = cmp.Or(near, spell.DidYouMean(name, notGiven))
 			faults = append(faults, Faultf(CodeSchema, "parameter %q is not known, and only handed on%s", name, near))
@@ -217,8 +217,8 @@ type knownPaths struct {
 	declared declarations
 }
 
-func knownPathsOf(p *Plan, request *Request) knownPaths {
-	known := knownPaths{map[string]bool{}, request.declarations()}
+func knownPathsOf(p *Plan, declared declarations) knownPaths {
+	known := knownPaths{map[string]bool{}, declared}
 	for _, call := range p.Calls {
 		for _, path := range slices.Concat(call.Output.Writes(), call.Refs) {
 			known.paths[path.String()] = true

@@ -36,8 +36,7 @@ type Usage struct {
 	Estimated bool          `json:"estimated,omitempty"` // the provider did not say: tokens are a guess
 	Took      time.Duration `json:"-"`
 
-	// Warning says what is doubtful about a request, such as a prompt of which the provider seems to
-	// have read a part alone; empty for nothing.
+	// Warning names a doubt about a request, such as that the provider cut its prompt; empty for none.
 	Warning string `json:"warning,omitempty"`
 
 	// Exchanges are the requests and answers that are to be kept with the record of the usage, in

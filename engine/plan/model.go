@@ -194,17 +194,17 @@ type Proposal struct {
 	Outcomes  []string // see [Request]
 	Mode      string   // [ModeEager] or [ModeLazy]
 
-	// Plan is the calls of the plan that stands in the context as the run begins; nil for none.
+	// Plan has the calls of the newest plan in the context that the run has not made; nil for none.
 	Plan any
 
 	SoFar    []PastCall       // the calls of the run's earlier ticks, the oldest first
 	Refused  any              // the solution of the tick before, if it was refused; else nil
 	Errors   []map[string]any // data of the error messages of the tick before, in order
-	Warnings []string         // what a check finds in the plan of the tick before beside errors
+	Warnings []string         // about the plan of the tick before
 	Repeats  string           // says which tick the one before repeats; empty for none
 
-	// CheckOutput says what is wrong with the output of a solution, as far as that is known before its
-	// calls have run. Its error is the log's, and ends the question.
+	// CheckOutput returns the problem with a solution's output, as far as it can be known before the
+	// calls run; nil for none. Its error is the log's, and ends the question.
 	CheckOutput func(*Solution) (problem, err error)
 
 	Meter *Meter // counts the model's usage; may be nil

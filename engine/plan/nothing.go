@@ -68,8 +68,12 @@ func (s *sources) known(i int, path store.Path) bool {
 }
 
 // admission says whether a value may come to be at a path that call i reads: [schema.Unnamed] where
-// nothing speaks of it.
+// nothing speaks of it. The log is looked up last.
 func (s *sources) admission(i int, path store.Path) schema.Admission {
+	bySchemas := s.bySchemas(i, path)
+	if bySchemas == schema.Admitted {
+		return bySchemas
+	}
 	there, err := s.exists(path, s.instanceOf(i))
 	if err != nil {
 		s.failed = err
@@ -77,6 +81,11 @@ func (s *sources) admission(i int, path store.Path) schema.Admission {
 	if there {
 		return schema.Admitted
 	}
+	return bySchemas
+}
+
+// bySchemas is admission by what schemas say: that of the kind, and those of results.
+func (s *sources) bySchemas(i int, path store.Path) schema.Admission {
 	if declared, ok := s.declared.of(path.Kind(), s.instanceOf(i)); ok {
 		if byKind := declared.Admits(path.Segments()); byKind != schema.Unnamed {
 			return byKind
@@ -124,66 +133,69 @@ func (c *Call) admits(path store.Path) schema.Admission {
 	return best
 }
 
-// ruledOut finds the references to what a schema rules out, so that it can never be there.
-func (c *planCompiler) ruledOut(s *sources, line int) (all []Problem, err error) {
-	const text = "it reads %s, which no schema allows to be there%s"
+// refuseRuledOut refuses references to what a schema rules out, so that it can never be there. Its
+// error is the log's.
+func (c *planCompiler) refuseRuledOut() error {
+	s := c.sources
+	refuse := func(i int, path store.Path, report func(text string)) {
+		if s.admission(i, path) == schema.RuledOut {
+			report(fmt.Sprintf("it reads %s, which no schema allows to be there%s", path, c.hint(i, path)))
+		}
+	}
 	for i, call := range s.plan.Calls {
 		for _, path := range call.Refs {
-			if s.admission(i, path) == schema.RuledOut {
-				all = append(all, c.problem(call, SeverityError, Faultf(CodeTypes, text, path, c.hint(s, i, path))))
-			}
+			refuse(i, path, func(text string) { c.call(call, Faultf(CodeTypes, "%s", text)) })
 		}
 	}
 	if s.plan.Output != nil {
 		for _, path := range s.plan.Output.Reads() {
-			if s.admission(-1, path) == schema.RuledOut {
-				message := fmt.Sprintf("output: "+text, path, c.hint(s, -1, path))
-				all = append(all, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeTypes, Message: message})
-			}
+			refuse(-1, path, func(text string) {
+				c.problems = append(c.problems, c.outputProblem(SeverityError, CodeTypes, "output: "+text))
+			})
 		}
 	}
-	return all, s.failed
+	return s.failed
 }
 
 // unresolved finds references to nothing: no call of the plan gives a value, nor does the context,
-// and no schema says that it is to come. line is the output's.
-func (c *planCompiler) unresolved(s *sources, line int) (all []Problem, err error) {
-	p := s.plan
+// and no schema says that it is to come.
+func (c *planCompiler) unresolved() (all []Problem, err error) {
+	s, p := c.sources, c.sources.plan
 	for i, call := range p.Calls {
 		for _, path := range call.After {
 			if len(s.writers(i, path)) == 0 {
-				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(s, i, path)))
+				all = c.warn(all, call, Faultf(CodeUnresolved, "_after: no other call writes %s, so that it is not waited for%s", path, c.hint(i, path)))
 			}
 		}
 		for _, path := range call.ScopePaths {
 			if kind := store.KindPath(path.Kind()); call.Issued["_scopes"] != nil && !s.known(i, kind) {
-				all = c.mistaken(all, call, Faultf(CodeScope, "_scopes: %s", c.nowhere(s, i, []store.Path{kind}, "")))
+				all = c.mistaken(all, call, Faultf(CodeScope, "_scopes: %s", c.nowhere(i, []store.Path{kind}, "")))
 			}
 		}
 		switch {
 		case call.Instance == store.EveryInstance: // it runs for each instance there is, maybe none
 		case c.strict:
-			all = c.toNothing(all, s, i)
+			all = c.toNothing(all, i)
 		default:
-			// A person may well read what the _output of another call does not name.
+			// An open _output may leave members unnamed that a person knows of.
 			known := func(path store.Path) bool { return s.known(i, path) || len(s.writers(i, path)) > 0 }
 			var lacking []store.Path
 			for _, part := range templates(call) {
 				lacking = append(lacking, part.MissingIn(known)...)
 			}
 			if len(lacking) > 0 {
-				all = c.warn(all, call, Faultf(CodeUnresolved, "%s", c.nowhere(s, i, lacking, ": the call will wait for it")))
+				all = c.warn(all, call, Faultf(CodeUnresolved, "%s", c.nowhere(i, lacking, ": the call will wait for it")))
 			}
 		}
 	}
 	if p.Output != nil {
 		known := func(path store.Path) bool { return s.known(-1, path) || !c.strict && len(s.writers(-1, path)) > 0 }
 		if lacking := p.Output.MissingIn(known); len(lacking) > 0 {
-			problem := Problem{File: c.file, Line: line, Severity: SeverityWarning, Code: CodeUnresolved, Message: "output: " + c.nowhere(s, -1, lacking, "")}
+			severity := SeverityWarning
 			if c.strict {
-				problem.Severity = SeverityError
+				severity = SeverityError
 			}
-			all = append(all, problem)
+			all = append(all, c.outputProblem(severity, CodeUnresolved, "output: "+c.nowhere(-1, lacking, "")))
 		}
 	}
 	return all, s.failed
@@ -191,8 +203,8 @@ func (c *planCompiler) unresolved(s *sources, line int) (all []Problem, err erro
 
 // toNothing finds the references to nothing of call i, which a model has planned, one by one. Those
 // without which a parameter can't be complete are errors; others are told.
-func (c *planCompiler) toNothing(all []Problem, s *sources, i int) []Problem {
-	call := s.plan.Calls[i]
+func (c *planCompiler) toNothing(all []Problem, i int) []Problem {
+	s, call := c.sources, c.sources.plan.Calls[i]
 	known := func(path store.Path) bool { return s.known(i, path) }
 	for _, part := range templates(call) {
 		missing := part.MissingIn(known)
@@ -200,7 +212,7 @@ func (c *planCompiler) toNothing(all []Problem, s *sources, i int) []Problem {
 			if known(path) {
 				continue
 			}
-			err := Faultf(CodeUnresolved, "%s: %s", part.Name, c.nowhere(s, i, []store.Path{path}, ""))
+			err := Faultf(CodeUnresolved, "%s: %s", part.Name, c.nowhere(i, []store.Path{path}, ""))
 			if part.Name != "_if" && slices.Contains(missing, path) {
 				all = c.mistaken(all, call, err)
 			} else {
@@ -215,13 +227,14 @@ func (c *planCompiler) toNothing(all []Problem, s *sources, i int) []Problem {
 const maxHints = 100
 
 // nowhere describes paths that no call and no value gives for call i, and the consequence.
-func (c *planCompiler) nowhere(s *sources, i int, paths []store.Path, then string) string {
+func (c *planCompiler) nowhere(i int, paths []store.Path, then string) string {
+	s := c.sources
 	names := make([]string, len(paths))
 	hint := ""
 	for n, path := range paths {
 		names[n] = path.String()
 		if hint == "" {
-			hint = c.hint(s, i, path)
+			hint = c.hint(i, path)
 		}
 	}
 	slices.Sort(names)
@@ -241,19 +254,15 @@ func (c *planCompiler) nowhere(s *sources, i int, paths []store.Path, then strin
 
 // hint returns what may be meant by a path that nothing writes for call i, unless enough has been
 // looked for.
-func (c *planCompiler) hint(s *sources, i int, path store.Path) string {
+func (c *planCompiler) hint(i int, path store.Path) string {
 	if c.hints >= maxHints {
 		return ""
 	}
 	c.hints++
-	return s.hint(i, path)
-}
-
-func (s *sources) hint(i int, path store.Path) string {
-	if hint := s.plan.Graph.elsewhere(i, path); hint != "" {
+	if hint := c.sources.plan.Graph.elsewhere(i, path); hint != "" {
 		return hint
 	}
-	return s.near(path)
+	return c.sources.near(path)
 }
 
 // near is a hint to a path that differs from another in one key, or in its kind, and that a value
@@ -284,7 +293,7 @@ func (s *sources) near(path store.Path) string {
 	}
 	segments, at := path.Segments(), store.KindPath(path.Kind())
 	for n, segment := range segments {
-		names := s.namesAt(at, segments[:n])
+		names := s.namesAt(at)
 		if !slices.Contains(names, segment) {
 			name := spell.Nearest(segment, names)
 			if name == "" || len(segment) < minMisspelt {
@@ -304,7 +313,8 @@ func (s *sources) near(path store.Path) string {
 const minMisspelt = 3
 
 // namesAt lists the members that a value or a schema has at a path.
-func (s *sources) namesAt(at store.Path, segments []string) []string {
+func (s *sources) namesAt(at store.Path) []string {
+	segments := at.Segments()
 	declared, _ := s.declared.of(at.Kind(), "")
 	names := declared.Descendant(segments).Names()
 	for _, shown := range s.shown {

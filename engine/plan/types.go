@@ -16,24 +16,21 @@ import (
 
 // typeChecker compares the types that a plan's tools and schemas declare (protocol §7).
 type typeChecker struct {
-	plan     *Plan
-	exists   Exists
-	declared declarations
-	given    []store.Message  // of the request, with data that fits the schema declared for its kind
-	writers  map[string][]int // calls, by the paths that they write
-	below    map[string]bool  // paths below which a call writes
+	*sources
+	given   []store.Message  // of the request, with data that fits the schema declared for its kind
+	writing map[string][]int // calls, by the paths that they write
+	below   map[string]bool  // paths below which a call writes
 }
 
 // newTypeChecker returns nil for a plan without known types, and for one that is in the log: it was
 // accepted before.
-func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
+func newTypeChecker(p *Plan, request *Request, s *sources) *typeChecker {
 	told := func(call *Call) bool { return call.Definition.Result != nil || call.Given.Set }
-	declared := request.declarations()
 	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
-		!slices.ContainsFunc(p.Calls, told) && len(declared) == 0 {
+		!slices.ContainsFunc(p.Calls, told) && len(s.declared) == 0 {
 		return nil
 	}
-	t := &typeChecker{plan: p, exists: exists, declared: declared, writers: map[string][]int{}, below: map[string]bool{}}
+	t := &typeChecker{sources: s, writing: map[string][]int{}, below: map[string]bool{}}
 	for _, m := range request.Context {
 		if m.Schema != nil {
 			t.given = slices.DeleteFunc(t.given, func(before store.Message) bool { return before.Kind == m.Kind })
@@ -44,7 +41,7 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 	}
 	for i, call := range p.Calls {
 		for _, path := range call.Output.Writes() {
-			t.writers[path.String()] = append(t.writers[path.String()], i)
+			t.writing[path.String()] = append(t.writing[path.String()], i)
 			for _, above := range path.Prefixes() {
 				if above != path {
 					t.below[above.String()] = true
@@ -57,7 +54,7 @@ func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
 
 // checkTypes reports types that can't be right, and references to what a schema rules out. Its
 // error is one of exists.
-func (c *planCompiler) checkTypes(p *Plan, request *Request, exists Exists) error {
+func (c *planCompiler) checkTypes(p *Plan, request *Request) error {
 	t := c.checker
 	if t == nil {
 		return nil
@@ -82,12 +79,10 @@ func (c *planCompiler) checkTypes(p *Plan, request *Request, exists Exists) erro
 	}
 	if p.Output != nil {
 		for _, err := range t.template(-1, p.Output, "output", "the output's schema", schema.Node{Root: request.Schema, At: request.Schema}) {
-			c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})
+			c.problems = append(c.problems, c.outputProblem(SeverityError, CodeTypes, err.Error()))
 		}
 	}
-	ruledOut, err := c.ruledOut(newSources(p, request, exists), request.OutputLine)
-	c.problems = append(c.problems, ruledOut...)
-	return err
+	return c.refuseRuledOut()
 }
 
 // neverEqual finds comparisons in a call that are always true or always false.
@@ -172,7 +167,7 @@ func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
 	}
 	writer, where := -1, store.Path{}
 	for _, above := range path.Prefixes() {
-		for _, i := range t.writers[above.String()] {
+		for _, i := range t.writing[above.String()] {
 			if writer >= 0 || i == reader {
 				return schema.Possible{}
 			}

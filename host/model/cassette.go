@@ -181,8 +181,7 @@ func (c *Cassette) Unused() (names []string) {
 
 // describe names an entry for a reader.
 func describe(e Entry) string {
-	var r struct{ Purpose, Model string }
-	_ = json.Unmarshal(e.Request, &r)
+	r := headOf(e.Request)
 	return fmt.Sprintf("%s of %s %s", r.Purpose, r.Model, e.Hash[:min(12, len(e.Hash))])
 }
 
@@ -230,7 +229,7 @@ func (a *cassetteAsker) Ask(ctx context.Context, r *Request, meter *plan.Meter) 
 	if err != nil {
 		return nil, err
 	}
-	return answer, a.cassette.record(a.inner, r, answer, a.recording)
+	return answer, a.cassette.record(a.inner, text, r.Window, answer, a.recording)
 }
 
 // replay gives an answer that was recorded, and counts it as it was counted then.
@@ -287,8 +286,8 @@ func (c *Cassette) scrub(inner Asker, text string) string {
 }
 
 // record adds an answer.
-func (c *Cassette) record(inner Asker, r *Request, answer *Answer, recording Recording) error {
-	e := Entry{Request: r.JSON(), Hash: r.Hash(), Window: r.Window, Usage: answer.Usage, Served: answer.Usage.Served, Finish: answer.Usage.Finish, Recorded: time.Now().UTC().Truncate(time.Second),
+func (c *Cassette) record(inner Asker, request []byte, window int, answer *Answer, recording Recording) error {
+	e := Entry{Request: request, Hash: hashOf(request), Window: window, Usage: answer.Usage, Served: answer.Usage.Served, Finish: answer.Usage.Finish, Recorded: time.Now().UTC().Truncate(time.Second),
 		Answer: Recorded{Refusal: c.scrub(inner, answer.Refusal), CutOff: answer.CutOff, Loose: answer.Loose, Problem: c.scrub(inner, answer.Problem)}}
 	e.Usage.Served, e.Usage.Finish, e.Usage.Request = "", "", ""
 	text := c.scrub(inner, answer.Text)
@@ -339,7 +338,7 @@ func (c *Cassette) miss(r *Request, hash string) error {
 	case nearest == nil:
 		return fmt.Errorf("%s: the %s of %s is not recorded, and nothing else is: %s", c.name(), r.Purpose, r.Model, again)
 	}
-	if versionOf(nearest.Request) < r.Version {
+	if headOf(nearest.Request).Version < r.Version {
 		return fmt.Errorf("%s: the %s of %s is not recorded: the cassette is of an older version of obelus, which asked in other words: %s", c.name(), r.Purpose, r.Model, again)
 	}
 	diff := strings.Split(udiff.Unified("recorded", "asked for", readable(nearest.Request), wanted), "\n")
@@ -350,11 +349,16 @@ func (c *Cassette) miss(r *Request, hash string) error {
 		c.name(), r.Purpose, r.Model, again, describe(nearest.Entry), strings.TrimRight(strings.Join(diff, "\n"), "\n"))
 }
 
-// versionOf returns the version of a request.
-func versionOf(request []byte) int {
-	var r struct{ Version int }
-	_ = json.Unmarshal(request, &r)
-	return r.Version
+// head is what identifies a request to a reader.
+type head struct {
+	Version        int
+	Purpose, Model string
+}
+
+// headOf reads the head of a request that is recorded.
+func headOf(request []byte) (h head) {
+	_ = json.Unmarshal(request, &h)
+	return h
 }
 
 // readable returns a request in lines: its blocks as they are, its schema with one keyword a line.

@@ -58,7 +58,7 @@ func NewClient(c Config, o Options) (*Client, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	dialect, ok := fit.DialectOf(c.Dialect)
+	dialect, ok := c.dialect()
 	if !ok {
 		return nil, fmt.Errorf("model %q: the dialect %s is not known", c.Name, c.Dialect)
 	}
@@ -262,9 +262,6 @@ func (c *Client) giveSchema(r *Request, a *adapted) (excess string, err error) {
 	inPrompt := true
 	if a.step.mode == modeSchema || a.step.mode == modeTools {
 		d := c.dialect
-		if c.config.MaxSchema > 0 {
-			d.MaxSize = c.config.MaxSchema
-		}
 		d.RootObject = d.RootObject || a.step.mode == modeTools // arguments are an object
 		fitted, err := fit.Schema(r.Schema, d)
 		if err != nil {

@@ -22,6 +22,9 @@ const (
 	failureName   = "Failure"
 )
 
+// namedLater are definitions that come into a schema when a call first has them.
+var namedLater = []string{instanceName, conditionName, orderName, methodName, failureName}
+
 var (
 	anyText     = fit.Object{member("type", "string")}
 	nullSchema  = fit.Object{member("type", "null")}
@@ -62,23 +65,43 @@ const maxOffering = 8
 func exactSchema(p plan.Proposal, c Config) (schema fit.Object, offers bool) {
 	if len(p.Tools) <= maxOffering {
 		schema = solutionSchema(p, c, exactForm)
-		dialect, known := fit.DialectOf(c.Dialect)
-		if c.MaxSchema > 0 {
-			dialect.MaxSize = c.MaxSchema
-		}
-		if !known {
-			return schema, true
-		}
-		if fitted, err := fit.Schema(schema, dialect); err != nil || fitted.Excess == "" {
+		if !c.exceeds(schema) {
 			return schema, true
 		}
 	}
 	return solutionSchema(p, c, leanForm), false
 }
 
+// exceeds reports whether a schema is larger than the model's provider takes.
+func (c Config) exceeds(schema any) bool {
+	dialect, ok := c.dialect()
+	if !ok {
+		return false
+	}
+	fitted, err := fit.Schema(schema, dialect)
+	return err == nil && fitted.Excess != ""
+}
+
+// FormFor returns the form in which the request is sent to a model: the loose one, where the
+// provider does not take so large a schema as the exact one has.
+func (r *Request) FormFor(c Config) *Request {
+	if r.Loose != nil && c.exceeds(r.Schema) {
+		return r.Loose
+	}
+	return r
+}
+
 // LooseSchema returns the schema of a plan in which the arguments of a call are the text of their
 // JSON: for tools whose schemas together are too large for the provider.
-func LooseSchema(p plan.Proposal, c Config) fit.Object { return solutionSchema(p, c, looseForm) }
+func LooseSchema(p plan.Proposal, c Config) fit.Object {
+	schema, _ := looseSchema(p, c)
+	return schema
+}
+
+// looseSchema is exactSchema for the loose form, which leaves all on offer.
+func looseSchema(p plan.Proposal, c Config) (schema fit.Object, offers bool) {
+	return solutionSchema(p, c, looseForm), true
+}
 
 // form is how the calls of a plan are described in its schema.
 type form int
@@ -575,7 +598,7 @@ func (m *composer) once(name string, schema any) any {
 // freeName returns a name for a definition that no other has.
 func (m *composer) freeName(name string) string {
 	name = fit.SafeName(name)
-	for m.defs.Has(name) || slices.Contains([]string{instanceName, conditionName, orderName, methodName, failureName}, name) {
+	for m.defs.Has(name) || slices.Contains(namedLater, name) {
 		name += "_"
 	}
 	return name

@@ -179,6 +179,19 @@ func TestSolutionSchema_Offered(t *testing.T) {
 	}
 }
 
+// TestSolutionSchema_OfAProvider: the dialect that a provider stands for bounds what is on offer.
+func TestSolutionSchema_OfAProvider(t *testing.T) {
+	p := plan.Proposal{}
+	for i := range 8 {
+		p.Tools = append(p.Tools, offer(t, fmt.Sprint("t", i), `{"properties": {"a": {"type": "string", "description": "`+strings.Repeat("x", 700)+`"}}}`, false))
+	}
+	for provider, offered := range map[string]bool{"openai": true, "anthropic": false} {
+		if got := strings.Contains(text(t, model.SolutionSchema(p, model.Config{Provider: provider})), "_after"); got != offered {
+			t.Errorf("%s: _after is offered: %t", provider, got)
+		}
+	}
+}
+
 func TestSolutionSchema_Definitions(t *testing.T) {
 	p := plan.Proposal{
 		Tools: []plan.Offer{

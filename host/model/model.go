@@ -98,10 +98,11 @@ func (m *Model) PlanRequest(p plan.Proposal) *Request {
 }
 
 func (m *Model) planRequest(p plan.Proposal, loose bool) *Request {
-	schema, offers := exactSchema(p, m.config)
+	compose := exactSchema
 	if loose {
-		schema, offers = LooseSchema(p, m.config), true
+		compose = looseSchema
 	}
+	schema, offers := compose(p, m.config)
 	build := func(s *shower) *Request {
 		blocks, stable := planBlocks(p, loose, s, m.ledger())
 		return &Request{

@@ -145,7 +145,7 @@ type AskInput struct {
 func (m *Model) AskRequest(in AskInput) *Request {
 	r := &Request{
 		Version: RequestVersion, Window: m.said, Purpose: "ask", Model: m.config.Name, Params: m.config.Params,
-		System: withThinking(askPrimer, m.config.Think), Schema: anyText,
+		System: joinRules([]rule{{askPrimer, true}, {thinkRule, m.config.Think}}), Schema: anyText,
 	}
 	if in.Data != nil {
 		r.Blocks = append(r.Blocks, "## Data\n"+jsonText(in.Data))

@@ -33,24 +33,32 @@ The last of these paths is for what can't be done: then {"to": PATH, "message": 
 // answerRules returns the rules for answers: those that bear on the questions.
 func answerRules(questions []plan.Question, thinks, cuts bool) string {
 	some := func(is func(plan.Question) bool) bool { return slices.ContainsFunc(questions, is) }
-	rules := []string{answerPrimer}
-	for _, rule := range []struct {
-		text    string
-		applies bool
-	}{
-		{groupRule, len(questions) > 1},
+	return joinRules([]rule{
+		{answerPrimer, true}, {groupRule, len(questions) > 1},
 		{chooseRule, some(func(q plan.Question) bool { return len(q.Alternatives) > 1 })},
 		{dataRule, some(func(q plan.Question) bool { return len(q.Kinds) > 0 })},
 		{namesRule, some(func(q plan.Question) bool { return q.Call["_instance"] != nil })},
 		{aboveAllRule, some(func(q plan.Question) bool { return len(q.Scopes) > 0 })},
 		{thoughtsRule, some(func(q plan.Question) bool { return len(q.Thoughts) > 0 })},
 		{answerCutRule, cuts}, {thinkRule, thinks},
-	} {
-		if rule.applies {
-			rules = append(rules, rule.text)
+	})
+}
+
+// rule is a part of a primer that bears on some requests alone.
+type rule struct {
+	text  string
+	bears bool
+}
+
+// joinRules returns the text of the rules that bear on a request.
+func joinRules(rules []rule) string {
+	var texts []string
+	for _, r := range rules {
+		if r.bears {
+			texts = append(texts, r.text)
 		}
 	}
-	return strings.Join(rules, "\n")
+	return strings.Join(texts, "\n")
 }
 
 // planPrimer tells a model how to plan.
@@ -107,26 +115,9 @@ func planRules(p plan.Proposal, loose, offers, thinks, cuts bool, blocks []strin
 		example = strings.NewReplacer("{you}", " (you)", "{judged}", "you are asked to judge").Replace(planExample)
 	}
 	hasEscaped := slices.ContainsFunc(blocks, func(block string) bool { return strings.Contains(block, `"`+store.Dagger+store.Dagger) })
-	rules := []string{planPrimer}
-	for _, rule := range []struct {
-		text    string
-		applies bool
-	}{
-		{toNoneRule, len(p.Tools) == 0}, {eagerRule, doesCalls}, {lazyRule, isLazy},
-		{offeredRule, offers},
+	return joinRules([]rule{
+		{planPrimer, true}, {toNoneRule, len(p.Tools) == 0}, {eagerRule, doesCalls}, {lazyRule, isLazy}, {offeredRule, offers},
 		{planRest, true}, {instanceRule, len(p.Instances) > 0}, {escapedRule, hasEscaped}, {planCutRule, cuts}, {looseRule, loose},
 		{example, len(p.Tools) > 0}, {thinkRule, thinks},
-	} {
-		if rule.applies {
-			rules = append(rules, rule.text)
-		}
-	}
-	return strings.Join(rules, "\n")
-}
-
-func withThinking(primer string, thinks bool) string {
-	if thinks {
-		return primer + "\n" + thinkRule
-	}
-	return primer
+	})
 }

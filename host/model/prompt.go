@@ -187,8 +187,7 @@ const maxPlan = 16 << 10
 func errorsBlock(p plan.Proposal, ledger string) string {
 	lines := []string{"## Errors"}
 	for _, data := range p.Errors {
-		failure, _ := data["error"].(map[string]any)
-		message, _ := failure["message"].(string)
+		message, _ := messageOf(data)
 		if told := message != "" && data["call"] != nil && strings.Contains(ledger, oneLine(message)); !told {
 			lines = append(lines, errorLine(data))
 		}
@@ -214,10 +213,16 @@ func withoutCaret(message string) string {
 	return strings.Join(lines, "\n  ") // so that no line begins a block
 }
 
+// messageOf returns the text of an error message; ok is false for one without.
+func messageOf(data map[string]any) (text string, ok bool) {
+	failure, _ := data["error"].(map[string]any)
+	text, ok = failure["message"].(string)
+	return text, ok
+}
+
 // errorLine returns an error message on a line: its call, and its text.
 func errorLine(data map[string]any) string {
-	failure, _ := data["error"].(map[string]any)
-	message, ok := failure["message"].(string)
+	message, ok := messageOf(data)
 	if !ok {
 		return jsonText(plan.Literal(data))
 	}
@@ -248,7 +253,7 @@ func planBlocks(p plan.Proposal, loose bool, s *shower, ledger int) (blocks []st
 			`, give {"to": PATH, "value": OUTPUT} as output, or where it can't be done {"to": "`+p.Outcomes[len(p.Outcomes)-1]+`", "message": WHY}.`)
 	}
 	if p.Plan != nil {
-		blocks = append(blocks, "## Plan of before\nIt stands in the context, from before this task:\n"+cutText(jsonText(p.Plan), maxPlan))
+		blocks = append(blocks, "## Plan in the context\nIt is none of your own:\n"+cutText(jsonText(p.Plan), maxPlan))
 	}
 	stable = len(blocks)
 	written := map[string]bool{}

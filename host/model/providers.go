@@ -97,6 +97,16 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// dialect returns the dialect of the model's provider, with the largest schema that the settings
+// allow; ok is false for one that is not known.
+func (c Config) dialect() (d fit.Dialect, ok bool) {
+	d, ok = fit.DialectOf(c.WithDefaults().Dialect)
+	if c.MaxSchema > 0 {
+		d.MaxSize = c.MaxSchema
+	}
+	return d, ok
+}
+
 // Check returns an error with all the faults in the settings of a model, and nil if a client can be
 // made of them.
 func (c Config) Check() error {

@@ -89,7 +89,7 @@ func parameterList(params fit.Object) string {
 // parameterLines returns the parameters of a tool, each on a line with its description: as its
 // shape, or, where that does not say all, as its schema.
 func parameterLines(params fit.Object) string {
-	if params.Has("$ref") || params.Has("allOf") || params.Has("anyOf") || params.Has("oneOf") || params.Has("$defs") {
+	if slices.ContainsFunc([]string{"$defs", "$ref", "allOf", "anyOf", "oneOf"}, params.Has) {
 		return "\n  Parameters, as JSON Schema: " + jsonText(params.Without("description", "examples"))
 	}
 	var b strings.Builder

@@ -32,10 +32,10 @@ const defaultOllama = 2048
 // 0 where it does not say. Only Ollama is asked, and once it has answered not again. A cassette
 // that is replayed says what the server said as it was recorded.
 func (m *Model) ServerWindow(ctx context.Context) int {
-	if teller, ok := m.asker.(windowTeller); ok && m.config.Provider == providerOllama {
-		return teller.serverWindow(ctx, m.config.Name)
+	if m.config.Provider != providerOllama {
+		return 0
 	}
-	return 0
+	return windowOf(ctx, m.asker, m.config.Name)
 }
 
 // Knowing returns the model with the window that its server says, where the settings say none.
@@ -126,8 +126,7 @@ func (c *Cassette) window(model string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
-		var r struct{ Model string }
-		if json.Unmarshal(e.Request, &r) == nil && r.Model == model && e.Window > 0 {
+		if e.Window > 0 && headOf(e.Request).Model == model {
 			return e.Window
 		}
 	}

@@ -112,7 +112,7 @@ func TestCassette_OfAnOlderVersion(t *testing.T) {
 	old := *r
 	old.Version = 0
 	c := &Cassette{path: "c.json"}
-	if err := c.record(nil, &old, &Answer{Value: store.Some("x")}, RecordMissing); err != nil {
+	if err := c.record(nil, old.JSON(), 0, &Answer{Value: store.Some("x")}, RecordMissing); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.Asker(nil, ReplayOnly).Ask(t.Context(), r, nil)

@@ -53,7 +53,7 @@ func (s Source) repetition(ctx context.Context, ticks []tick, messages []*store.
 // repeated returns the newest of the ticks before tick i that it repeats; -1 for none.
 func (s Source) repeated(ctx context.Context, ticks []tick, i int, messages []*store.Message) (int, error) {
 	for before := i - 1; before >= max(0, i-maxPeriod); before-- {
-		if !bytes.Equal(ticks[before].signature(), ticks[i].signature()) {
+		if !bytes.Equal(ticks[before].signature, ticks[i].signature) {
 			continue
 		}
 		same, err := s.nothingNew(ctx, ticks[before].end, ticks[i].end, messages)
@@ -64,9 +64,8 @@ func (s Source) repeated(ctx context.Context, ticks []tick, i int, messages []*s
 	return -1, nil
 }
 
-// signature returns a text that two ticks share if they had the same calls and output, which ended
-// alike.
-func (t *tick) signature() []byte {
+// sign sets the signature of a tick.
+func (t *tick) sign() {
 	outcomes := []any{}
 	for _, past := range t.past {
 		outcomes = append(outcomes, past.Status)
@@ -75,7 +74,7 @@ func (t *tick) signature() []byte {
 	if t.Refused != nil {
 		refused = t.Refused.Digest
 	}
-	return store.EncodeJSON([]any{WithoutReasons(t.calls), string(t.Output), outcomes, refused})
+	t.signature = store.EncodeJSON([]any{WithoutReasons(t.calls), string(t.Output), outcomes, refused})
 }
 
 // WithoutReasons returns calls without what has no effect.
@@ -122,12 +121,12 @@ func (s Source) nothingNew(ctx context.Context, then, now int64, messages []*sto
 
 // valueAt returns the value of a kind as of a seq.
 func (s Source) valueAt(ctx context.Context, k store.KindOf, seq int64) (store.Optional, error) {
+	if seq == 0 { // to a resolver it means now
+		return store.Optional{}, nil
+	}
 	resolver := s.View.Resolver()
 	if seq < s.View.Seq() {
 		resolver.At = seq
-	}
-	if seq == 0 {
-		return store.Optional{}, nil
 	}
 	resolved, err := resolver.Resolve(ctx, store.KindPath(k.Kind), k.Instance)
 	return store.Optional{Value: resolved.Value, Set: resolved.Exists}, err

@@ -80,10 +80,11 @@ func (s Source) standingPlan(messages []*store.Message) any {
 // tick is a tick of the run so far.
 type tick struct {
 	journal.PlanEvent
-	end    int64 // the seq as of which the next one began
-	calls  []any
-	errors []map[string]any // data of its error messages
-	past   []plan.PastCall
+	end       int64 // the newest seq at its end
+	calls     []any
+	errors    []map[string]any // data of its error messages
+	past      []plan.PastCall
+	signature []byte // two ticks share it if they had the same calls and output, which ended alike
 }
 
 // ticks returns the run's ticks so far.
@@ -92,12 +93,6 @@ func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, e
 	if err != nil {
 		return nil, err
 	}
-	wrote := map[string]any{} // values, by the call that wrote them
-	for _, m := range messages {
-		if m.Call != "" && m.Type == store.TypeData && m.Kind != store.KindError {
-			wrote[m.Call] = m.Data.Value
-		}
-	}
 	all := make([]tick, len(s.Plans))
 	for i, event := range s.Plans {
 		t := &all[i]
@@ -105,16 +100,24 @@ func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, e
 		if i+1 < len(s.Plans) {
 			t.end = s.Plans[i+1].Start
 		}
-		for _, m := range messages {
-			if data, ok := m.Data.Value.(map[string]any); ok && m.Kind == store.KindError && m.Seq > event.Start && m.Seq <= t.end {
-				t.errors = append(t.errors, data)
-			}
-		}
 		if event.Seq == 0 {
 			continue
 		}
 		if t.calls, err = s.Context.PlanMessage(ctx, event.Seq); err != nil {
 			return nil, err
+		}
+	}
+	wrote := map[string]any{} // values, by the call that wrote them
+	for _, m := range messages {
+		if m.Kind != store.KindError {
+			if m.Type == store.TypeData {
+				wrote[m.Call] = m.Data.Value
+			}
+			continue
+		}
+		at := slices.IndexFunc(all, func(t tick) bool { return m.Seq > t.Start && m.Seq <= t.end })
+		if data, ok := m.Data.Value.(map[string]any); ok && at >= 0 {
+			all[at].errors = append(all[at].errors, data)
 		}
 	}
 	for i := range records {
@@ -127,6 +130,9 @@ func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, e
 			}
 			all[at].past = append(all[at].past, past)
 		}
+	}
+	for i := range all {
+		all[i].sign()
 	}
 	return all, nil
 }

@@ -415,13 +415,13 @@ func (f *fitter) nameOf(ref string) string {
 	if len(steps) > 0 {
 		name = SafeName(steps[len(steps)-1])
 	}
-	return f.freeName(name, "_")
+	return f.freeName(name)
 }
 
-// freeName returns a name of a definition that no other has, with a suffix where it is taken.
-func (f *fitter) freeName(name, suffix string) string {
+// freeName returns a name of a definition that no other has.
+func (f *fitter) freeName(name string) string {
 	for slices.Contains(slices.Collect(maps.Values(f.names)), name) || slices.Contains(slices.Collect(maps.Values(f.nullables)), name) {
-		name += suffix
+		name += "_"
 	}
 	return name
 }

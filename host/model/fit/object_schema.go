@@ -110,7 +110,7 @@ func definitionOf(schema any) (name string, ok bool) {
 // orNull returns the name of a definition of what another takes, or null.
 func (f *fitter) orNull(name string) string {
 	if f.nullables[name] == "" {
-		f.nullables[name] = f.freeName(name+"OrNull", "_")
+		f.nullables[name] = f.freeName(name + "OrNull")
 	}
 	return f.nullables[name]
 }
