@@ -1,8 +1,10 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +25,9 @@ func appendCommand(a *app) *cobra.Command {
 		Use:   "append [FILE|-]",
 		Short: "append messages to a context, all of them or none",
 		Long: `Append messages from a file or stdin: a JSON message, an array of them, or one a
-line. What log --json prints is taken too, so that a context can be exported
-and imported. They go to a new context unless -c names one.
+line. There may be comments (//, /* */) and commas after the last element. What
+log --json prints is taken too, so that a context can be exported and imported. They
+go to a new context unless -c names one. Calls are run instead, see obelus run.
 
 -i, any number of times, makes one message of kind input instead, merged from left to
 right as by run: key=text, key:=json, a.b=text, {…}, @file, -.`,
@@ -147,12 +150,15 @@ func readMessages(ctx context.Context, a *app, file string) ([]store.Message, er
 	case err != nil:
 		return nil, exit.Usagef("can't read %s: %s", file, cli.PlainError(err))
 	}
-	messages, err := store.ParseMessages(text)
+	messages, err := store.ParseMessages(store.PlainJSON(text))
+	if errors.Is(err, store.ErrCall) {
+		err = fmt.Errorf("%w; run it: obelus run %s -c %s", err, cmp.Or(strings.TrimPrefix(file, "-"), "FILE"), cmp.Or(a.context, "NAME"))
+	}
+	if err != nil && file != "-" {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
 	if err != nil {
-		if file == "-" {
-			return nil, exit.Usage(err.Error())
-		}
-		return nil, exit.Usagef("%s: %s", file, err)
+		return nil, exit.Usage(err.Error())
 	}
 	return messages, nil
 }

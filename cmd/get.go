@@ -1,8 +1,11 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +13,8 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/visible"
+	"obelus/store"
 )
 
 func getCommand(a *app) *cobra.Command {
@@ -54,11 +59,16 @@ func refCommand(a *app, c *cobra.Command, answer func(context.Context, *app, ref
 // answerRef opens the log, finds the context and answers a query about a reference. A missing value
 // ends the command with status 1.
 func answerRef(ctx context.Context, a *app, ref string, of refQuery, answer func(context.Context, *app, refQuery) error) (err error) {
-	if of.expr, err = history.ParseRef(ref); err != nil {
-		return err
+	if ref != store.Dagger { // else the context's kinds are named
+		if of.expr, err = history.ParseRef(ref); err != nil {
+			return err
+		}
 	}
 	if of.context, err = a.openForReading(ctx); err != nil {
 		return err
+	}
+	if of.expr == nil {
+		return namesNoKind(ctx, a, of.context)
 	}
 	if err := warnBeyondHead(ctx, a, of.context, of.at); err != nil {
 		return err
@@ -69,6 +79,21 @@ func answerRef(ctx context.Context, a *app, ref string, of refQuery, answer func
 		return exit.Failed
 	}
 	return err
+}
+
+// namesNoKind returns the error for a reference without a kind.
+func namesNoKind(ctx context.Context, a *app, name string) error {
+	kinds, err := a.log.Kinds(ctx, name)
+	if err != nil {
+		return err
+	}
+	var there []string
+	for _, k := range kinds {
+		if kind := store.Dagger + visible.Word(k.Kind); !slices.Contains(there, kind) {
+			there = append(there, kind)
+		}
+	}
+	return exit.Usagef("† needs a kind behind it: context %s has %s", name, cmp.Or(strings.Join(there, ", "), "no data"))
 }
 
 // warnBeyondHead prints a notice if a context does not have a seq yet: its newest state is used.

@@ -65,7 +65,7 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
 			return printLog(c.Context(), a, f, tool, follow)
 		},
 	}
-	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
+	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended")

@@ -334,13 +334,20 @@ func (p *planReader) table(s *session, v lua.LValue) (*lua.LTable, bool) {
 // where Output.to sends the output; nil without it.
 func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, choice *plan.Choice, err error) {
 	s.Fill(t)
-	if t.RawGetString("_tool") != lua.LNil {
-		return nil, nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
+	given, called := map[string]any{}, map[string]any{}
+	if isLuaCall(t) {
+		one := s.L.CreateTable(1, 0)
+		one.RawSetInt(1, t)
+		t = one
 	}
 	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
-		return map[string]any{"calls": []any{}}, t, nil, nil
+		request := s.L.CreateTable(0, 1)
+		request.RawSetString("calls", t)
+		t = request
 	}
-	given, called := map[string]any{}, map[string]any{}
+	if err := p.moveMessages(s, t); err != nil {
+		return nil, nil, nil, err
+	}
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
 		if path, sent, ok := luacall.SentTo(v); ok && name == "output" {
@@ -366,10 +373,62 @@ func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]an
 	return fields, calls, choice, nil
 }
 
+// moveMessages moves the messages among the calls of a request to its context.
+func (p *planReader) moveMessages(s *session, request *lua.LTable) error {
+	field := "calls"
+	if request.RawGetString(field) == lua.LNil {
+		field = "plan"
+	}
+	list, ok := request.RawGetString(field).(*lua.LTable)
+	if !ok {
+		return nil
+	}
+	s.Fill(list)
+	n, key := codec.BeyondArray(list)
+	calls, messages := s.L.CreateTable(n, 0), s.L.CreateTable(0, 0)
+	if context, ok := request.RawGetString("context").(*lua.LTable); ok {
+		s.Fill(context)
+		context.ForEach(messages.RawSet)
+	}
+	before := messages.Len()
+	for i := range n {
+		v := list.RawGetInt(i + 1)
+		if v == lua.LNil || key != lua.LNil {
+			return nil // the reader of the calls reports it
+		}
+		if isLuaMessage(s, v) {
+			messages.Append(v)
+		} else {
+			calls.Append(v)
+		}
+	}
+	switch {
+	case messages.Len() == before:
+		return nil
+	case calls.Len() == 0:
+		return p.fail(p.fieldLine(field), messagesAlone)
+	}
+	request.RawSetString(field, calls)
+	request.RawSetString("context", messages)
+	return nil
+}
+
+// isLuaMessage is [isMessage] for a value of Lua.
+func isLuaMessage(s *session, v lua.LValue) bool {
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		return false
+	}
+	s.Fill(t)
+	return t.RawGetString("type") != lua.LNil && !isLuaCall(t)
+}
+
+func isLuaCall(t *lua.LTable) bool { return t.RawGetString("_tool") != lua.LNil }
+
 // readCalls reads the calls, each by the schema of its tool.
 func (p *planReader) readCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
 	s.Fill(t)
-	if t.RawGetString("_tool") != lua.LNil {
+	if isLuaCall(t) {
 		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
 	}
 	n, key := codec.BeyondArray(t)

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"obelus/engine/lazyregexp"
@@ -12,40 +13,93 @@ import (
 
 func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error) {
 	p := &planReader{file: name, registry: g.registry}
+	source = store.PlainJSON(bytes.TrimPrefix(source, []byte("\ufeff")))
 	v, err := store.DecodeGiven(source, store.MaxDepth)
-	source = bytes.TrimPrefix(source, []byte("\ufeff"))
 	if err != nil {
 		return nil, p.fail(lineIn(err.Error()), "%s", err.Error())
 	}
+	lines := jsonLines(source)
+	p.place = func(field string) int { return lines.fields[field] }
+	var fields map[string]any
 	switch v := v.(type) {
 	case []any:
-		return &plan.Request{Name: name, Calls: jsonCalls(v, jsonLines(source).calls)}, nil
+		fields = map[string]any{"calls": v}
 	case map[string]any:
-		if _, ok := v["_tool"]; ok {
-			return nil, p.fail(1, "a plan is a list of calls: put [ and ] around this one")
+		if fields = v; isCall(v) {
+			fields, lines = map[string]any{"calls": []any{v}}, planLines{calls: []int{1}}
 		}
-		lines := jsonLines(source)
-		p.place = func(field string) int { return lines.fields[field] }
-		request, err := p.readRequest(v)
-		if err != nil {
-			return nil, err
-		}
-		field := "calls"
-		if _, ok := v["plan"]; ok {
-			field = "plan"
-		}
-		calls, ok := v[field].([]any)
-		if one, _ := v[field].(map[string]any); one["_tool"] != nil {
-			return nil, p.fail(p.fieldLine(field), "%s is a list of calls: put [ and ] around this one", field)
-		}
-		if !ok {
-			return nil, p.wrongField(field, "a list of calls", v[field])
-		}
-		request.Calls = jsonCalls(calls, lines.calls)
-		return request, nil
+	default:
+		return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
 	}
-	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
+	calls, err := p.jsonCalls(fields, lines.calls)
+	if err != nil {
+		return nil, err
+	}
+	request, err := p.readRequest(fields)
+	if err != nil {
+		return nil, err
+	}
+	request.Calls = calls
+	return request, nil
 }
+
+// jsonCalls returns the calls of a request, and moves the messages among them to its context.
+func (p *planReader) jsonCalls(fields map[string]any, lines []int) (calls []plan.Source, err error) {
+	field := "calls"
+	if _, ok := fields["plan"]; ok {
+		field = "plan"
+	}
+	given, ok := fields[field]
+	if !ok {
+		return nil, nil // a model plans it
+	}
+	list, ok := given.([]any)
+	if isCall(given) {
+		return nil, p.fail(p.fieldLine(field), "%s is a list of calls: put [ and ] around this one", field)
+	}
+	if !ok {
+		return nil, p.wrongField(field, "a list of calls", given)
+	}
+	var messages []any
+	for i, v := range list {
+		if isMessage(v) {
+			messages = append(messages, v)
+			continue
+		}
+		call := plan.Source{Call: v}
+		if i < len(lines) {
+			call.Line = lines[i]
+		}
+		calls = append(calls, call)
+	}
+	if len(messages) == 0 {
+		return calls, nil
+	}
+	if len(calls) == 0 {
+		return nil, p.fail(p.fieldLine(field), messagesAlone)
+	}
+	if context, ok := fields["context"].([]any); ok || fields["context"] == nil {
+		fields["context"] = slices.Concat(context, messages)
+	}
+	return calls, nil
+}
+
+// isCall reports whether a value of a plan is a call: an object with _tool.
+func isCall(v any) bool {
+	object, _ := v.(map[string]any)
+	_, ok := object["_tool"]
+	return ok
+}
+
+// isMessage reports whether an element of a plan is a message: an object with type that is no call.
+func isMessage(v any) bool {
+	object, _ := v.(map[string]any)
+	_, ok := object["type"]
+	return ok && !isCall(v)
+}
+
+// messagesAlone is the error for a list of messages without a call.
+const messagesAlone = "there are messages and no call: append them (obelus append), or give them as the context of a request, {context = …}, for a model to plan"
 
 var lineText = lazyregexp.New(`at line (\d+)`)
 
@@ -56,17 +110,6 @@ func lineIn(text string) int {
 		return line
 	}
 	return 1
-}
-
-func jsonCalls(list []any, lines []int) []plan.Source {
-	calls := make([]plan.Source, len(list))
-	for i := range calls {
-		calls[i].Call = list[i]
-		if i < len(lines) {
-			calls[i].Line = lines[i]
-		}
-	}
-	return calls
 }
 
 // planLines has the lines of the parts of a JSON plan.

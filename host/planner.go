@@ -119,6 +119,9 @@ func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, er
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "calls" && name != "output" {
+			if name == "context" {
+				return nil, p.fail(0, "the plan's function returned messages: it gives calls and output, and what calls read is written by other calls")
+			}
 			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}

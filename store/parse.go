@@ -84,6 +84,9 @@ func ParseMessage(v any) (Message, error) {
 	if _, has := given["type"]; has && !ok {
 		return Message{}, fmt.Errorf(`"type" must be a string, not %s (one of %s)`, Describe(given["type"]), typeNames)
 	}
+	if _, called := given["_tool"]; called && !ok {
+		return Message{}, ErrCall
+	}
 	if !ok {
 		return Message{}, errors.New(`no "type" (one of ` + typeNames + `)`)
 	}
@@ -113,6 +116,9 @@ func ParseMessage(v any) (Message, error) {
 	}
 	return m, nil
 }
+
+// ErrCall is the error for a call in the place of a message.
+var ErrCall = errors.New(`it is a call, and no message: it has "_tool" and no "type"`)
 
 const typeNames = "data, state, input, tool, plan, system, text, meta"
 

@@ -198,6 +198,8 @@ func syntaxError(text []byte, err *json.SyntaxError) string {
 		return err.Error()
 	case strings.ContainsRune("'“”„‘’«»", found):
 		return fmt.Sprintf("strings stand in straight double quotes (\"), not in %c", found)
+	case bytes.HasPrefix(rest, []byte("/*")) && !bytes.Contains(rest, []byte("*/")):
+		return "the comment is not closed: */ is missing"
 	case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")):
 		return "JSON has no comments"
 	case bytes.HasPrefix(rest, []byte("```")):

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,62 @@ func (a slowAsker) Ask(ctx context.Context, _ *model.Request, meter *plan.Meter)
 	meter.Delta(`"fine"}`)
 	meter.Spend(plan.Usage{Model: "m", Requests: 1, Input: 120, Output: 7, Took: time.Second})
 	return &model.Answer{Value: store.Some(map[string]any{"1.1": "fine"})}, nil
+}
+
+// plannerAsker answers questions for plans by one call whose result is the output.
+type plannerAsker struct{}
+
+func (plannerAsker) Ask(_ context.Context, r *model.Request, _ *plan.Meter) (*model.Answer, error) {
+	call := map[string]any{"_tool": "double", "n": json.Number("21"), "_outputPath": "†state.n"}
+	return &model.Answer{Value: store.Some(map[string]any{"calls": []any{call}, "output": "†state.n"})}, nil
+}
+
+// TestRuns_RequestInJSON: a model plans a request in JSON that has no calls, here and in a
+// delegate's file.
+func TestRuns_RequestInJSON(t *testing.T) {
+	dir := t.TempDir()
+	s := &site{t: t, dir: dir}
+	s.write("obelus.lua", `return { model = "m", models = { m = { provider = "ollama", model = "x" } } }`)
+	s.write("activities/t.lua", `Tool.register("double", { properties = { n = { type = "number" } } })
+Activity.register("double", function(call) return call.n * 2 end)`)
+	s.write("plans/planned.json", `{ "offer": ["double"], "context": [{ "type": "text", "text": "x" }], "schema": { "type": "number" } } // a model plans it`)
+	s.write("plans/parent.json", `[{ "_tool": "t", "_delegate": "plans/planned.json", "_outputPath": "†state.all" }]`)
+	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir, Asker: func(model.Config, model.Asker) model.Asker { return plannerAsker{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := New(Config{Host: h, Log: memory.New()})
+	defer func() { _ = server.Drain(context.Background()) }()
+	web := httptest.NewServer(server)
+	defer web.Close()
+	for plan, want := range map[string]string{"planned": `"output":42,"status":"done"`, "parent": `"output":null,"status":"done"`} {
+		response, err := http.Post(web.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/`+plan+`.json","wait":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s, %v", plan, body, err)
+		}
+	}
+	refused, err := http.Post(web.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/planned.json"} // a body is JSON`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = refused.Body.Close()
+	if refused.StatusCode != http.StatusBadRequest {
+		t.Errorf("a body with a comment: %s", refused.Status)
+	}
+	response, err := http.Get(web.URL + "/v1/plans/planned.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if !strings.Contains(string(body), `"kind":"model"`) {
+		t.Errorf("the plan is described as %s", body)
+	}
 }
 
 // TestEvents_OfModels: who follows a context sees what a model writes, without ids, and the metrics

@@ -144,7 +144,7 @@ func readNested(text string) (place []string, v any, err error) {
 }
 
 func decodeObject(text []byte) (any, error) {
-	v, err := store.DecodeGiven(text, store.MaxDepth)
+	v, err := store.DecodeGiven(store.PlainJSON(text), store.MaxDepth)
 	if err != nil {
 		return nil, err
 	}

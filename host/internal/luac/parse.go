@@ -3,12 +3,14 @@ package luac
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
+	"obelus/engine/lazyregexp"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/luatext"
 	"obelus/store"
@@ -105,7 +107,41 @@ func syntaxError(name, text string, err error) *luaerr.ScriptError {
 			e.Message += ": " + detail
 		}
 	}
+	e.Message += hintAtLanguage(text, lines[min(e.Line, len(lines))-1])
 	return luaerr.WithSource(e, text)
+}
+
+// otherLanguages are the ways of JSON and TypeScript that a line with a syntax error may have, and
+// those of Lua for the same.
+var otherLanguages = []struct {
+	found func() *regexp.Regexp
+	hint  string
+}{
+	{lazyregexp.New(`=>|\basync\b|\bfunction\b[^)]*\)\s*\{`), "function(call, context) … end"},
+	{lazyregexp.New(`^\s*(//|/\*)`), "-- begins a comment"},
+	{lazyregexp.New(`^\s*import\b`), `local x = require "x"`},
+	{lazyregexp.New(`^\s*(export\s+)?(const|let|var)\b`), "local n = 1"},
+	{lazyregexp.New(`^\s*export\b|\bawait\b`), "a call waits by itself, and a file returns what it gives"},
+	{lazyregexp.New(`!==?`), "~= for what differs"},
+	{lazyregexp.New(`===`), "== for what is equal"},
+	{lazyregexp.New(`&&|\|\|`), "and, or, not"},
+	{lazyregexp.New(`"\s*:\s`), `{ _tool = "x", n = 1 }`},
+}
+
+var jsonText = lazyregexp.New(`^\s*(\[\s*[\[{]|[\[{]\s*")`)
+
+// hintAtLanguage returns a hint for a text in another language, from its beginning and the line with
+// the error; empty for none.
+func hintAtLanguage(text, line string) string {
+	if jsonText().MatchString(text) {
+		return `: this is JSON, which a file .json holds; in Lua: return { { _tool = "x", n = 1 } }`
+	}
+	for _, other := range otherLanguages {
+		if other.found().MatchString(line) {
+			return ": this is no Lua; in Lua: " + other.hint
+		}
+	}
+	return ""
 }
 
 // describeUnclosed names the block that is still open at the end of a file, by its words alone.
