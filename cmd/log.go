@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 		return err
 	}
 	show := func() error {
-		for m, err := range a.log.Messages(ctx, f) {
+		for m, err := range messagesOfKind(ctx, a.log, f) {
 			if err != nil {
 				return err
 			}
@@ -123,6 +124,28 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 		}
 		return show()
 	})
+}
+
+// messagesOfKind returns the messages that a filter picks. A kind that is the name of a type without
+// kinds picks the messages of that type too.
+func messagesOfKind(ctx context.Context, log store.Reader, f store.Filter) iter.Seq2[*store.Message, error] {
+	kind := f.Kind
+	switch store.Type(kind) {
+	case store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText:
+		f.Kind = ""
+	default:
+		return log.Messages(ctx, f)
+	}
+	return func(yield func(*store.Message, error) bool) {
+		for m, err := range log.Messages(ctx, f) {
+			if err == nil && m.Kind != kind && string(m.Type) != kind {
+				continue
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
 }
 
 // followInterval is the time between two looks at a log that is followed.
@@ -164,7 +187,7 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 		return err
 	}
 	var messages []*store.Message
-	for m, err := range a.log.Messages(ctx, f) {
+	for m, err := range messagesOfKind(ctx, a.log, f) {
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -299,7 +298,7 @@ type Filter struct {
 	After   int64 // only messages after this seq
 	At      int64 // only messages up to this seq
 	Type    Type
-	Kind    string    // only data of the kind, or messages of the type, where those have no kind
+	Kind    string
 	Path    Path      // only messages that touch it, in any instance
 	Since   time.Time // only messages of this date or later
 	Schema  bool      // only messages that declare a schema
@@ -479,7 +478,7 @@ func (e *NeededError) Class() Class { return Refused }
 // Picks reports whether the filter picks a message, apart from its context and path.
 func (f *Filter) Picks(m *Message) bool {
 	return m.Seq > f.After && (f.At == 0 || m.Seq <= f.At) &&
-		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || cmp.Or(m.Kind, string(m.Type)) == f.Kind) &&
+		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || m.Kind == f.Kind) &&
 		(f.Since.IsZero() || !m.Date.Before(f.Since)) && (!f.Schema || m.Schema != nil)
 }
 

@@ -314,7 +314,7 @@ func selectMessages(f store.Filter) (sql string, values []driver.Value) {
 		w.add("type = ?", string(f.Type))
 	}
 	if f.Kind != "" {
-		w.add("coalesce(kind, type) = ?", f.Kind)
+		w.add("kind = ?", f.Kind)
 	}
 	if !f.Since.IsZero() {
 		w.add("date >= ?", store.FormatDate(f.Since.Add(time.Millisecond-1)))

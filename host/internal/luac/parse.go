@@ -130,8 +130,8 @@ var otherLanguages = []struct {
 
 var jsonText = lazyregexp.New(`^\s*(\[\s*[\[{]|[\[{]\s*")`)
 
-// hintAtLanguage returns a hint for a text in another language, from its beginning and the line with
-// the error; empty for none.
+// hintAtLanguage returns a hint for a text in another language, from its beginning and the line
+// with the error; empty for none.
 func hintAtLanguage(text, line string) string {
 	if jsonText().MatchString(text) {
 		return `: this is JSON, which a file .json holds; in Lua: return { { _tool = "x", n = 1 } }`
