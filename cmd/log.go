@@ -126,8 +126,8 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 	})
 }
 
-// messagesOfKind returns the messages that a filter picks. A kind that is the name of a type without
-// kinds picks the messages of that type too.
+// messagesOfKind returns the messages that a filter picks. A kind that is the name of a type
+// without kinds picks the messages of that type too.
 func messagesOfKind(ctx context.Context, log store.Reader, f store.Filter) iter.Seq2[*store.Message, error] {
 	kind := f.Kind
 	switch store.Type(kind) {
