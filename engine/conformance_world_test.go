@@ -42,6 +42,8 @@ func (c *conformanceCase) readRequest(v any) *plan.Request {
 			request.Output = store.Some(v)
 		case "schema":
 			request.Schema = v
+		case "bridge":
+			request.Bridge = v.(bool)
 		case "mode":
 			request.Mode = v.(string)
 		case "scopes":

@@ -43,6 +43,7 @@ type loop struct {
 	refused    *journal.Refusal // of the newest tick's solution
 	tick       int              // the number of the newest tick, 0 before the first
 	first      int              // the tick with which the run began
+	bridged    error            // why its input breaks the declared schema, where that is allowed
 	begun      bool             // its first append is in the log
 	started    func()           // to be called then; may be nil
 	timeline   journal.Timeline // of a resumed run, as it was reopened
@@ -396,6 +397,9 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	}
 	event := l.event(number, start, compiled, request)
 	event.Warnings = warningsOf(compiled, problem)
+	if l.bridged != nil && number == l.first {
+		event.Warnings = slices.Insert(event.Warnings, 0, "the arguments of the call break the schema of the input, and stand as they are (bridge): "+l.bridged.Error())
+	}
 	if problem == nil {
 		l.view.Stage(plan.Message(request))
 		event.Seq = l.view.Seq()
@@ -469,11 +473,25 @@ func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 // stageInitial stages the messages that the run brings.
 func (l *loop) stageInitial(ctx context.Context) error {
 	err := validate.Stage(ctx, l.view, l.initial, l.runner.Registry.Schemas)
-	var refused *plan.MessageError
-	if errors.As(err, &refused) {
-		refused.Input = l.input && refused.Number == len(l.initial)
+	refused, ok := errors.AsType[*plan.MessageError](err)
+	if !ok {
+		return err
 	}
-	return err
+	refused.Input = l.input && refused.Number == len(l.initial)
+	isDelegate := l.runner.depth > 0
+	if !refused.Input || !isDelegate || !l.request.Bridge {
+		return err
+	}
+	input := l.initial[len(l.initial)-1]
+	if plan.NormalizeMessage(&input) != nil {
+		return err
+	}
+	if err := validate.Stage(ctx, l.view, l.initial[:len(l.initial)-1], l.runner.Registry.Schemas); err != nil {
+		return err
+	}
+	l.view.Stage(input)
+	l.bridged = refused.Err
+	return nil
 }
 
 // warningsOf returns the warnings about a plan of a model, a line each.

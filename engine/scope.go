@@ -37,9 +37,19 @@ func (r *Runner) scopeOf(ctx context.Context, name string) (*runScope, error) {
 		}
 		inner := *p.runner
 		inner.Registry = d.RegistryFor(p.runner.Registry)
-		p = &runScope{runner: &inner, ofDelegate: true, request: d.Request}
+		p = &runScope{runner: &inner, ofDelegate: true, request: d.Isolated()}
 	}
 	return p, nil
+}
+
+// Within returns the runner and the request with which the run of a context goes on: those of its
+// delegate, where it is a delegate's, else the runner itself and the request that is given.
+func (r *Runner) Within(ctx context.Context, name string, given *plan.Request) (*Runner, *plan.Request, error) {
+	p, err := r.scopeOf(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.runner, p.requestOr(given), p.lost
 }
 
 // requestOr is the request that a context's run has, where one is given for its root's.

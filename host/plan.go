@@ -171,10 +171,10 @@ func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.
 }
 
 // requestFields are the fields of a request, in Lua and in JSON.
-var requestFields = []string{"calls", "context", "mode", "model", "offer", "output", "plan", "refusals", "schema", "scopes", "tools"}
+var requestFields = []string{"bridge", "calls", "context", "mode", "model", "offer", "output", "plan", "refusals", "schema", "scopes", "tools"}
 
 // planningFields are those of a request that a model plans.
-var planningFields = []string{"model", "offer", "refusals"}
+var planningFields = []string{"bridge", "model", "offer", "refusals"}
 
 func (g *Generation) luaPlan(f *planFile) (*plan.Request, *plan.Registry, error) {
 	found := newRegistrations()
@@ -608,6 +608,11 @@ func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error 
 	if offer, ok := fields["offer"]; ok && offer != nil {
 		if planning.Offer, err = setting.Texts(offer); err != nil {
 			return p.wrongField("offer", "a list of tools by name", offer)
+		}
+	}
+	if bridge, ok := fields["bridge"]; ok && bridge != nil {
+		if r.Bridge, ok = bridge.(bool); !ok {
+			return p.wrongField("bridge", "true or false", bridge)
 		}
 	}
 	if refusals, ok := fields["refusals"]; ok && refusals != nil {

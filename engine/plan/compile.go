@@ -110,6 +110,7 @@ func CompileAccepted(request *Request, registry *Registry, exists Exists) (*Plan
 // normalized.
 func (c *planCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	registry = c.tools(request, registry)
+	c.registry = registry
 	p := &Plan{}
 	for i, src := range request.Calls {
 		call, errs := parseCall(src, i+1, registry)
@@ -167,7 +168,8 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 // planCompiler collects the faults of a plan.
 type planCompiler struct {
 	file     string
-	line     int             // of the output
+	line     int // of the output
+	registry *Registry
 	sources  *sources        // of the plan's references
 	strict   bool            // a model has just made the plan: what can only be a mistake is an error
 	checked  map[string]bool // delegates that have been checked, or are being checked
@@ -213,6 +215,7 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 			c.request(0, err)
 			return
 		}
+		tool.brought = isBrought
 		brought[name] = tool
 	}
 	for name, activity := range registry.Activities {
@@ -289,7 +292,7 @@ func (c *planCompiler) guard(p *Plan, request *Request, planning *Planning) {
 		if err := call.CheckAnswer(); err != nil && call.readsNothing() {
 			c.call(call, err)
 		}
-		if planning.Offer != nil && !call.unclear && !slices.Contains(planning.Offer, call.Tool) {
+		if !call.unclear && !planning.offers(call.Definition) {
 			c.call(call, Faultf(CodeUnknownTool, "tool %q is not offered%s", call.Tool, spell.DidYouMean(call.Tool, planning.Offer)))
 		}
 		given, _ := request.Calls[i].Call.(map[string]any)
@@ -379,7 +382,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 		for _, err := range call.unknownProperties() {
 			all = c.mistaken(all, call, err)
 		}
-		for _, err := range call.lint() {
+		for _, err := range call.lint(c.registry) {
 			all = c.warn(all, call, err)
 		}
 	}

@@ -25,13 +25,26 @@ type Delegate struct {
 	made   *Request // nil until it has been received
 }
 
+// Isolated returns the delegate's request as it runs in a context of its own: a model that plans it
+// is offered the tools that the request brings or lists, and no others (protocol §8). It is nil for
+// a delegate without a request.
+func (d *Delegate) Isolated() *Request {
+	if d.Request == nil || !d.Request.IsModelPlanned() {
+		return d.Request
+	}
+	request, planning := *d.Request, *d.Request.Planner.(*Planning)
+	planning.Delegated = true
+	request.Planner = &planning
+	return &request
+}
+
 // normalize is the delegate's request as it is run. It is made once, though plans that name the
 // delegate are compiled again and again.
 func (d *Delegate) normalize() (_ *Request, err error) {
 	d.making.Lock()
 	defer d.making.Unlock()
 	if d.made == nil {
-		d.made, err = d.Request.Normalize()
+		d.made, err = d.Isolated().Normalize()
 	}
 	return d.made, err
 }
@@ -171,7 +184,7 @@ func (c *Call) Request(in Invocation) *Request {
 	if c.Delegate.Name == Anonymous {
 		return c.anonymous(in)
 	}
-	request := *c.Delegate.Request
+	request := *c.Delegate.Isolated()
 	request.Name = c.Delegate.Name
 	if request.Schema == nil && request.Planner != nil {
 		request.Schema = c.Definition.Result

@@ -18,8 +18,37 @@ import (
 )
 
 // lint warns of parts of a call that are probable mistakes.
-func (c *Call) lint() []error {
-	return slices.Concat(c.unresolvable(), c.replacing(), c.returnless(), c.constant())
+func (c *Call) lint(registry *Registry) []error {
+	return slices.Concat(c.unresolvable(), c.replacing(), c.returnless(), c.constant(), c.toolless(registry))
+}
+
+// toolless warns of a delegate whose model is offered no tools, though its own texts name one that
+// there is.
+func (c *Call) toolless(registry *Registry) []error {
+	if c.Delegate == nil || c.Delegate.Request == nil {
+		return nil
+	}
+	request := c.Delegate.Isolated()
+	planning, ok := request.Planner.(*Planning)
+	if !ok || planning.Offer != nil {
+		return nil
+	}
+	there := c.Delegate.RegistryFor(registry).WithRequest(request)
+	if len(planning.Offers(there)) > 0 {
+		return nil
+	}
+	notInName := func(r rune) bool {
+		return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	for _, m := range request.Context {
+		text, _ := m.Data.Value.(string)
+		for _, word := range strings.FieldsFunc(text, notInName) {
+			if _, named := there.Tool(strings.Trim(word, ".-")); named {
+				return []error{Faultf(CodeUnknownTool, "the model that plans its delegate %s is offered no tools, and is told of %q: list it in the offer of the delegate, or give an empty offer", c.Delegate.Name, word)}
+			}
+		}
+	}
+	return nil
 }
 
 // constant warns of a result that was written by hand and does not follow what its call reads.

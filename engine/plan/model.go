@@ -403,6 +403,18 @@ type Planning struct {
 	Model    string   // its name among the registry's models; empty for the default one
 	Offer    []string // the tools that it may plan with, by name; nil for all
 	Refusals int      // solutions refused in a row that end the run; 0 for DefaultRefusals
+
+	// Delegated is set for a delegate: beside the tools of Offer it plans with those that the request
+	// brings and that messages of its context define, and with no others. [Delegate.Isolated] sets it.
+	Delegated bool
+}
+
+// offers reports whether the model may plan with a tool.
+func (p *Planning) offers(tool *Tool) bool {
+	if p.Offer == nil && !p.Delegated {
+		return true
+	}
+	return slices.Contains(p.Offer, tool.Name) || p.Delegated && tool.brought
 }
 
 // Defaults of requests that a model plans.
@@ -459,14 +471,9 @@ func (p *Planning) ModelFor(registry *Registry) (PlanModel, error) {
 
 // Offers returns the tools that a model plans with.
 func (p *Planning) Offers(registry *Registry) []Offer {
-	names := slices.Clone(p.Offer)
-	if names == nil {
-		names = registry.Names()
-	}
-	slices.Sort(names)
 	var offers []Offer
-	for _, name := range slices.Compact(names) {
-		if tool, ok := registry.Tool(name); ok {
+	for _, name := range registry.Names() {
+		if tool, ok := registry.Tool(name); ok && p.offers(tool) {
 			offers = append(offers, tool.offer(registry))
 		}
 	}

@@ -38,6 +38,7 @@ type Tool struct {
 	activity string         // the activity that it names; "" for the one of its own name
 	within   []any          // the _allow of each tool that it replaces
 	focus    string         // its _focus; empty for focusFirst
+	brought  bool           // a request or a message defines it, and no script
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"

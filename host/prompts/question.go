@@ -242,6 +242,12 @@ func (q *question) ask(ctx context.Context, c *capture, runner *engine.Runner, f
 		defer end()
 		return do(within)
 	}
+	if q.first {
+		var err error
+		if runner, request, err = runner.Within(ctx, q.context, request); err != nil {
+			return err
+		}
+	}
 	if q.first && request != nil {
 		again := *request
 		again.Context, again.Mode = nil, "" // its messages are there
