@@ -3,6 +3,7 @@ package expr_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"obelus/engine/expr"
@@ -37,6 +38,25 @@ func BenchmarkExpr(b *testing.B) {
 			for b.Loop() {
 				if v, missing, err := e.Eval(context.Background(), lookup); v == nil || missing != nil || err != nil {
 					b.Fatal(v, missing, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOutput compiles output paths: a reference, which goes past expr, those that expr
+// evaluates, and the deepest that the length of an expression allows.
+func BenchmarkOutput(b *testing.B) {
+	const levels = expr.MaxExpression/len("†a||(†b&&())") - 1
+	for name, text := range map[string]string{
+		"reference": "†state.a", "alternatives": "†state.a || †state.b", "fan-out": "†state.a && †log.a",
+		"distributed": "(†a.x || †a.y) && †a.log", "deepest": strings.Repeat("†a||(†b&&(", levels) + "†a" + strings.Repeat("))", levels),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := expr.ParseOutput(text); (err == nil) == (name == "deepest") {
+					b.Fatal(err)
 				}
 			}
 		})

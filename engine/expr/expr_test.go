@@ -533,6 +533,29 @@ func TestOutput_Paths(t *testing.T) {
 	}
 }
 
+// TestOutput_Errors holds that what is no output path is refused where it is wrong.
+func TestOutput_Errors(t *testing.T) {
+	ofThree := "(†a || †b || †c)"
+	for text, want := range map[string]string{
+		`†a.x or †a.y`:      "in an output path write || for alternatives, not or\n    †a.x or †a.y\n         ^",
+		`†a || (†b and †c)`: "in an output path write && for a fan-out, not and\n    †a || (†b and †c)\n              ^",
+		`†a.x || len(†b)`:   "an output path is made of references, ||, && and parentheses only\n    †a.x || len(†b)\n            ^",
+		`†a && b.c`:         "an output path is made of references, ||, && and parentheses only (a reference begins with †)\n    †a && b.c\n          ^",
+		`†a["b"] && †a.b.c`: `†a.b and †a.b.c overlap: one result can't be written to both in "†a[\"b\"] && †a.b.c"`,
+		"†" + ofThree + " && " + ofThree + " && " + ofThree + " && " + ofThree: "the output path has more than 64 alternatives\n" +
+			"    †(†a || †b || †c) && (†a || †b || †c) && (†a || †b || †c) && (†a || †b || †c)\n" + strings.Repeat(" ", 62) + "^",
+	} {
+		if _, err := expr.ParseOutput(text); err == nil || err.Error() != want {
+			t.Errorf("%s\n got %v\nwant %s", text, err, want)
+		}
+	}
+	for n, wrong := range map[int]bool{64: false, 65: true} {
+		if _, err := expr.ParseOutput(strings.TrimPrefix(strings.Repeat(" || †a", n), " || ")); (err != nil) != wrong {
+			t.Errorf("%d alternatives: %v", n, err)
+		}
+	}
+}
+
 // TestExpression_MissingIsLookedForOnce: what an expression can't do without is looked
 // for at a cost like that of its length, however deep it nests (protocol §4).
 func TestExpression_MissingIsLookedForOnce(t *testing.T) {

@@ -5,7 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	exprlang "github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/parser"
 
 	"obelus/store"
 )
@@ -20,10 +26,31 @@ type Output struct {
 	Alternatives [][]store.Path
 }
 
+// alternatives is the type that expr has for an output path and for each part of it.
+type alternatives [][]store.Path
+
+// outputOperators are the functions with which expr evaluates || and &&. Were their sides declared
+// as alternatives and not as any, expr would check a path again for each level of its nesting.
+var outputOperators = map[string]*builtin.Function{
+	"||": outputOperator("||", func(left, right alternatives) alternatives { return slices.Concat(left, right) }),
+	"&&": outputOperator("&&", product),
+}
+
+func outputOperator(name string, join func(left, right alternatives) alternatives) *builtin.Function {
+	return &builtin.Function{Name: name, Types: types(new(func(left, right any) alternatives)), Func: func(sides ...any) (any, error) {
+		all := join(sides[0].(alternatives), sides[1].(alternatives))
+		if len(all) > maxAlternatives {
+			return fail("the output path has more than %d alternatives", maxAlternatives)
+		}
+		return all, nil
+	}}
+}
+
 // ParseOutput compiles an output path: references joined by || (alternatives),
 // && (fan-out) and parentheses.
 func ParseOutput(text string) (*Output, error) {
-	if len(text) <= MaxExpression { // the usual case
+	// A reference alone, the usual case, goes past expr, which takes some twenty times as long.
+	if len(text) <= MaxExpression {
 		if path, err := store.ParsePath(text); err == nil {
 			return &Output{text, [][]store.Path{{path}}}, nil
 		}
@@ -36,18 +63,23 @@ func ParseOutput(text string) (*Output, error) {
 	if err != nil {
 		return nil, s.howJoined(err)
 	}
-	alternatives, err := s.distribute(tree.Node)
-	if err != nil {
+	names := map[string]any{}
+	if err := s.checkOutput(tree.Node, names); err != nil {
 		return nil, err
 	}
-	for _, paths := range alternatives {
+	value, err := evaluateOutput(tree, names)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	all := value.(alternatives)
+	for _, paths := range all {
 		for i, path := range paths {
 			if at := slices.IndexFunc(paths[:i], path.Overlaps); at >= 0 {
 				return nil, s.errorAt(0, "%s and %s overlap: one result can't be written to both", paths[at], path)
 			}
 		}
 	}
-	return &Output{text, alternatives}, nil
+	return &Output{text, all}, nil
 }
 
 // howJoined says what joins paths where an error is about what does elsewhere.
@@ -67,16 +99,29 @@ func (s *source) howJoined(err error) error {
 	return bad
 }
 
-func (s *source) distribute(node ast.Node) ([][]store.Path, error) {
+// checkOutput refuses what protocol §4 does not allow in an output path, and gives each name in it
+// its value: the path that it stands for, as the only alternative.
+func (s *source) checkOutput(node ast.Node, names map[string]any) error {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
 		if i, ok := s.path(n.Value); ok {
-			return [][]store.Path{{s.paths[i]}}, nil
+			names[n.Value] = alternatives{{s.paths[i]}}
+			return nil
 		}
 	case *ast.BinaryNode:
-		return s.distributeBinary(n)
+		switch n.Operator {
+		case "or":
+			return s.errorIn(n, "in an output path write || for alternatives, not or")
+		case "and":
+			return s.errorIn(n, "in an output path write && for a fan-out, not and")
+		case "||", "&&":
+			if err := s.checkOutput(n.Left, names); err != nil {
+				return err
+			}
+			return s.checkOutput(n.Right, names)
+		}
 	}
-	return nil, s.noPath(node)
+	return s.noPath(node)
 }
 
 func (s *source) noPath(node ast.Node) error {
@@ -92,47 +137,31 @@ func (s *source) noPath(node ast.Node) error {
 	return s.errorIn(node, "an output path is made of references, ||, && and parentheses only%s", s.meant(node))
 }
 
-func (s *source) distributeBinary(n *ast.BinaryNode) ([][]store.Path, error) {
-	switch n.Operator {
-	case "or":
-		return nil, s.errorIn(n, "in an output path write || for alternatives, not or")
-	case "and":
-		return nil, s.errorIn(n, "in an output path write && for a fan-out, not and")
-	case "||", "&&":
-	default:
-		return nil, s.noPath(n)
+// evaluateOutput has expr evaluate an output path that has been checked. The configuration is made
+// without builtins: to gather them for DisableAllBuiltins takes longer than all the rest.
+func evaluateOutput(tree *parser.Tree, names map[string]any) (any, error) {
+	config := &conf.Config{Functions: outputOperators}
+	config.WithEnv(names)
+	for name := range outputOperators {
+		exprlang.Operator(name, name)(config)
 	}
-	left, err := s.distribute(n.Left)
+	if _, err := new(checker.Checker).PatchAndCheck(tree, config); err != nil {
+		return nil, err
+	}
+	program, err := compiler.Compile(tree, config)
 	if err != nil {
 		return nil, err
 	}
-	right, err := s.distribute(n.Right)
-	if err != nil {
-		return nil, err
-	}
-	if n.Operator == "||" {
-		left = append(left, right...)
-	} else {
-		left = product(left, right)
-	}
-	if len(left) > maxAlternatives {
-		return nil, s.errorIn(n, "the output path has more than %d alternatives", maxAlternatives)
-	}
-	return left, nil
+	return exprlang.Run(program, names)
 }
 
 // product distributes && over ||.
-func product(left, right [][]store.Path) [][]store.Path {
-	var all [][]store.Path
+func product(left, right alternatives) alternatives {
+	var all alternatives
 	for _, l := range left {
 		for _, r := range right {
-			paths := slices.Clone(l)
-			for _, path := range r {
-				if !slices.Contains(paths, path) {
-					paths = append(paths, path)
-				}
-			}
-			all = append(all, paths)
+			rest := slices.DeleteFunc(slices.Clone(r), func(path store.Path) bool { return slices.Contains(l, path) })
+			all = append(all, slices.Concat(l, rest))
 		}
 	}
 	return all
