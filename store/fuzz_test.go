@@ -21,7 +21,7 @@ var goText = regexp.MustCompile(`runtime error|reflect|nil pointer|goroutine \d|
 func FuzzPath(f *testing.F) {
 	for _, text := range []string{
 		"†state", "†state.user.name", "†state.items.0", "†state.items[0]", `†state["a key"].b`, `†état.ключ.名`, `†a[""]`,
-		`†a["\"].x"]`, `†a["\u2020"]`, `†a["\ud83d"]`, `†a["<&>"]`, `†a["first-name"][12].x_1`, "†a.00[007]", "†", "†a.", "†a[", "†a[12", `†a["b`, `†a["b"`, `†a["b"x]`, "a.b", "††a",
+		`†a["\"].x"]`, `†a["\u2020"]`, `†a["\ud83d"]`, `†a["<&>"]`, `†a["first-name"][12].x_1`, "†a.00[007]", "†", "†a.", "†a[", "†a[12", `†a["b`, `†a["b"`, `†a["b"x]`, "a.b", "††a", `†a['b c']`, `†a['\'"\"']`,
 	} {
 		f.Add(text)
 	}

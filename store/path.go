@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,6 +39,16 @@ func (e *PathError) Error() string {
 
 // Class implements the interface of [ClassOf].
 func (e *PathError) Class() Class { return Usage }
+
+// QuoteHint returns the message of a [PathError] at a single quote in parentheses, to end another
+// error with; empty for any other error.
+func QuoteHint(err error) string {
+	bad, ok := errors.AsType[*PathError](err)
+	if !ok || !strings.HasPrefix(bad.Text[bad.Offset:], "'") {
+		return ""
+	}
+	return " (" + bad.Message + ")"
+}
 
 // ParseTyped is [ParsePath] for a path that a person types: its dagger may be left out.
 func ParseTyped(text string) (Path, error) {
@@ -107,9 +118,9 @@ func scanSegment(text string, at int) (segment string, n int, err error) {
 			return "", 0, &PathError{text, at + 1, "expected a key, found " + describeRune(rest[1:])}
 		}
 		return rest[1 : 1+n], 1 + n, nil
-	case strings.HasPrefix(rest, `["`):
-		end := 2
-		for end < len(rest) && rest[end] != '"' {
+	case strings.HasPrefix(rest, `["`), strings.HasPrefix(rest, "['"):
+		quote, end := rest[1], 2
+		for end < len(rest) && rest[end] != quote {
 			if rest[end] == '\\' {
 				end++
 			}
@@ -118,12 +129,19 @@ func scanSegment(text string, at int) (segment string, n int, err error) {
 		if end >= len(rest) {
 			return "", 0, &PathError{text, at + 1, "a quoted key is not closed"}
 		}
+		quoted := rest[1 : end+1]
+		if quote == '\'' {
+			quoted = `"` + strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`).Replace(rest[2:end]) + `"`
+		}
 		var key string
-		if !utf8.ValidString(rest[1:end+1]) || json.Unmarshal([]byte(rest[1:end+1]), &key) != nil {
+		if !utf8.ValidString(quoted) || json.Unmarshal([]byte(quoted), &key) != nil {
 			return "", 0, &PathError{text, at + 1, "a quoted key is not a JSON string"}
 		}
 		if end+1 >= len(rest) || rest[end+1] != ']' {
 			return "", 0, &PathError{text, at + end + 1, "expected ] after the key"}
+		}
+		if quote == '\'' {
+			return "", 0, &PathError{text, at + 1, fmt.Sprintf("write [%s] for the key in single quotes", EncodeJSON(key))}
 		}
 		return key, end + 2, nil
 	case rest[0] == '[':

@@ -305,7 +305,7 @@ func WithDaggers(text string) (string, error) {
 		path := store.Dagger + strings.TrimPrefix(rest, store.Dagger)
 		_, n, err := store.ScanPath(path)
 		if err != nil {
-			return "", fmt.Errorf("expected a path such as state.a, ||, && or a parenthesis, found %q", rest)
+			return "", fmt.Errorf("expected a path such as state.a, ||, && or a parenthesis, found %q%s", rest, store.QuoteHint(err))
 		}
 		b.WriteString(path[:n])
 		i += n - (len(path) - len(rest))

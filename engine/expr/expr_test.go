@@ -91,6 +91,7 @@ func TestExpressions(t *testing.T) {
 		{`†state.total < 100 ? †state.nope : †state.big`, `123456789012345678901234567890`},
 		{`†(len(†state.items) > 2)`, `true`},
 		{`†(filter(†state.items, .price > 10))`, `[{"n":"a","price":12}]`},
+		{`†(filter(†state.items, #['price'] > 10))`, `[{"n":"a","price":12}]`}, // a member, and no key of a path
 		{`†(count(†state.items, .price > 1 and .n != "b"))`, `1`},
 		{`†(map(†state.items, .n))`, `["a","b","c"]`},
 		{`†(map(†state.list, # * #index))`, `[0,1,4]`},
@@ -194,6 +195,7 @@ func TestExpression_Errors(t *testing.T) {
 		{`†state.a ||| †input.b`, "unexpected \"|\"\n    †state.a ||| †input.b\n               ^"},
 		{`†state.`, "expected a key, found the end\n    †state.\n           ^"},
 		{`†`, "expected a kind, found the end\n    †\n     ^"},
+		{`†(filter(†state.items, .n == †state.user['first-name']))`, "write [\"first-name\"] for the key in single quotes\n    †(filter(†state.items, .n == †state.user['first-name']))\n                                             ^"},
 		{`†state.a > 1 || †state.b`, `between conditions write "or"`},
 		{`†(†state.a == 1 && †state.b)`, `between conditions write "and"`},
 		{`†(filter(†state.a, .x || .y))`, `inside a predicate write "or"`},
@@ -542,6 +544,7 @@ func TestOutput_Errors(t *testing.T) {
 		`†a.x || len(†b)`:   "an output path is made of references, ||, && and parentheses only\n    †a.x || len(†b)\n            ^",
 		`†a && b.c`:         "an output path is made of references, ||, && and parentheses only (a reference begins with †)\n    †a && b.c\n          ^",
 		`†a["b"] && †a.b.c`: `†a.b and †a.b.c overlap: one result can't be written to both in "†a[\"b\"] && †a.b.c"`,
+		`†a['b c'] || †a.b`: "write [\"b c\"] for the key in single quotes\n    †a['b c'] || †a.b\n       ^",
 		"†" + ofThree + " && " + ofThree + " && " + ofThree + " && " + ofThree: "the output path has more than 64 alternatives\n" +
 			"    †(†a || †b || †c) && (†a || †b || †c) && (†a || †b || †c) && (†a || †b || †c)\n" + strings.Repeat(" ", 62) + "^",
 	} {
@@ -552,6 +555,26 @@ func TestOutput_Errors(t *testing.T) {
 	for n, wrong := range map[int]bool{64: false, 65: true} {
 		if _, err := expr.ParseOutput(strings.TrimPrefix(strings.Repeat(" || †a", n), " || ")); (err != nil) != wrong {
 			t.Errorf("%d alternatives: %v", n, err)
+		}
+	}
+}
+
+// TestSingleQuotes_EveryReader holds that whatever reads a path refuses a key in single quotes in
+// the same words (protocol §2).
+func TestSingleQuotes_EveryReader(t *testing.T) {
+	for text, want := range map[string]string{
+		`†state['a b']`: `write ["a b"] for the key in single quotes`, `†state.x['a'].y`: `write ["a"] for the key in single quotes`,
+		`†state['it\'s "x"']`: `write ["it's \"x\""] for the key in single quotes`, `†state['a`: "a quoted key is not closed",
+	} {
+		_, path := store.ParsePath(text)
+		_, input := expr.Parse(text)
+		_, inside := expr.Parse("†(1 + " + text + ")")
+		_, output := expr.ParseOutput(text + " || †a")
+		_, named := expr.WithDaggers(text)
+		for _, err := range []error{path, input, inside, output, named} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s\n got %v\nwant %s", text, err, want)
+			}
 		}
 	}
 }

@@ -48,7 +48,7 @@ func parseReference(v any) (path store.Path, err error) {
 	if path, err = store.ParsePath(text); err == nil {
 		return path, nil
 	}
-	hint := ""
+	hint := store.QuoteHint(err)
 	if _, err := store.ParsePath(store.Dagger + text); err == nil {
 		hint = fmt.Sprintf(" (did you mean %q?)", store.Dagger+text)
 	} else if several, err := expr.ParseOutput(text); err == nil && strings.Contains(text, store.Dagger) {

@@ -273,7 +273,7 @@ func ParseScopes(v any) ([]store.Path, error) {
 		}
 		path, err := store.ParseTyped(text)
 		if err != nil {
-			return nil, fmt.Errorf("[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))
+			return nil, fmt.Errorf("[%d]: expected a kind or a path below one, found %s%s", i, store.EncodeJSON(e), store.QuoteHint(err))
 		}
 		scopes[i] = path
 	}
