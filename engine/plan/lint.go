@@ -43,7 +43,8 @@ func (c *Call) toolless(registry *Registry) []error {
 	for _, m := range request.Context {
 		text, _ := m.Data.Value.(string)
 		for _, word := range strings.FieldsFunc(text, notInName) {
-			if _, named := there.Tool(strings.Trim(word, ".-")); named {
+			word = strings.Trim(word, ".-")
+			if _, named := there.Tool(word); named {
 				return []error{Faultf(CodeUnknownTool, "the model that plans its delegate %s is offered no tools, and is told of %q: list it in the offer of the delegate, or give an empty offer", c.Delegate.Name, word)}
 			}
 		}

@@ -48,8 +48,9 @@ type Request struct {
 	// above. A [*Planning] has a model asked.
 	Planner Planner
 
-	// Bridge has a model that plans the request as a delegate see the arguments of its call though they
-	// break the schema that Context declares for the input, with that schema beside them (protocol §8).
+	// Bridge has a model that plans the request as a delegate see the arguments of its call
+	// though they break the schema that Context declares for the input, with that schema beside
+	// them (protocol §8).
 	Bridge bool
 
 	// Scopes limit the kinds that the planner sees; nil for all of the context.
