@@ -73,8 +73,8 @@ type PlanEvent struct {
 	Start  int64           `json:"start"`
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
-	// Of a delegate: the alternatives of its call, where there are several, and the one that
-	// the output goes to, if it has chosen.
+	// Of a delegate: the alternatives of its call, and the one that the output goes to, if it has
+	// chosen.
 	Outcomes []string        `json:"outcomes,omitempty"`
 	Choice   *plan.Choice    `json:"choice,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`

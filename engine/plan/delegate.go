@@ -189,9 +189,7 @@ func (c *Call) Request(in Invocation) *Request {
 	if request.Schema == nil && request.Planner != nil {
 		request.Schema = c.Definition.Result
 	}
-	if all := c.Alternatives(); len(all) > 1 {
-		request.Outcomes = all
-	}
+	request.Outcomes = c.Alternatives()
 	return &request
 }
 

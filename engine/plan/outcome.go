@@ -96,8 +96,8 @@ func (r *Request) Choose() error {
 	refuse := func(format string, args ...any) error {
 		return &PlanError{[]Problem{{File: r.Name, Line: r.OutputLine, Severity: SeverityError, Code: "output", Message: "output: " + fmt.Sprintf(format, args...)}}}
 	}
-	if len(r.Outcomes) < 2 {
-		return refuse("it is sent to %s, and there is nothing to choose: only the output of a delegate goes to one of several alternatives, which its call has", r.Choice.To)
+	if len(r.Outcomes) == 0 {
+		return refuse("it is sent to %s, and there is nothing to choose: only the output of a delegate goes to an alternative of an _outputPath, which its call has", r.Choice.To)
 	}
 	i := slices.IndexFunc(r.Outcomes, func(alternative string) bool { return alternative == canonicalAlternative(r.Choice.To) })
 	if path, err := store.ParsePath(r.Choice.To); i < 0 && err == nil {

@@ -33,8 +33,7 @@ type Request struct {
 	OutputLine int // its line in the file, 0 if not known
 
 	// Outcomes are the alternatives of the call that the request answers, as [Call.Alternatives] has
-	// them, where it may choose between several: of a delegate. Choice is the one that Output goes to;
-	// nil for the first.
+	// them: of a delegate. Choice is the one that Output goes to; nil for the first.
 	Outcomes []string
 	Choice   *Choice
 
