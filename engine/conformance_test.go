@@ -34,10 +34,11 @@ import (
 //	input.json      the run's input
 //	tools.json      tools by name
 //	plan.json       the calls, or a request with calls, output, schema, mode and scopes
-//	solutions.json  what the request's planner answers, ask by ask; {} after the last
+//	solutions.json  what the request's planner answers, ask by ask; {} after the last. In them and in
+//	                requests "to" is the path of Output.to, to which the output is sent
 //	delegates.json  requests by name; those that end in .json are files
-//	model.json      what the model answers, by tool, or {"fail": text}, or {"to": path, "value": …};
-//	                without it there is none
+//	model.json      what the model answers, by tool, or {"fail": text}, or an outcome; without it
+//	                there is none
 //	proposals.json  what the model plans, ask by ask; {} after the last; a request says "planned": {…}
 //	approve         the policy of approval
 //	append.json     messages appended when the run waits; then it is resumed
@@ -63,6 +64,7 @@ import (
 //	children        each context of a delegate: its name and status, then its messages up to its plan
 //	calls           each call: number tool status, then → paths, ! error, … reason, × attempts if
 //	                there were several, … what or until when it waits
+//	handled         each failure that went to the last alternative: call, code and message
 //	log             the messages that the run adds after its first plan, exact at parallel 1
 //	values          reference = JSON, or = missing; "reference @ instance" for an
 //	                instance, "X:reference" in the context X
@@ -72,7 +74,7 @@ const conformance = "testdata/conformance/*.txtar"
 
 var caseFiles = []string{"context.json", "before.json", "input.json", "tools.json", "plan.json", "solutions.json",
 	"delegates.json", "model.json", "proposals.json", "approve", "append.json", "then.json", "decisions",
-	"messages", "refused", "warnings", "asked", "questions", "shown", "groups", "proposed", "answered", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
+	"messages", "refused", "warnings", "asked", "questions", "shown", "groups", "proposed", "answered", "held", "undecided", "children", "calls", "handled", "log", "values", "output", "status"}
 
 // activities are what the plans of the cases call. They may run ahead of the log.
 func activities(ahead bool) *plan.Registry {
@@ -380,6 +382,9 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Out
 		}
 		c.compare("answered", strings.Join(describeAnswers(records), "\n"), want)
 	}
+	if want, ok := c.files["handled"]; ok {
+		c.compare("handled", strings.Join(describeHandled(outcome.Calls), "\n"), want)
+	}
 	if want, ok := c.files["output"]; ok {
 		c.compare("output", string(store.EncodeJSON(outcome.Output)), string(store.EncodeJSON(c.json(want))))
 	}
@@ -429,17 +434,23 @@ func describeAll(records []journal.Record) (lines []string) {
 	return lines
 }
 
+// describeHandled describes the failures that went to the last alternatives of calls.
+func describeHandled(records []journal.Record) (lines []string) {
+	for _, r := range records {
+		if r.Handled != nil {
+			lines = append(lines, r.Call+describeError(r.Handled))
+		}
+	}
+	return lines
+}
+
 func describeRecord(r journal.Record) string {
 	line := fmt.Sprintf("%s %s %s", r.Call, r.Tool, r.Status)
 	for _, path := range r.Writes {
 		line += " → " + path
 	}
 	if r.Error != nil {
-		line += " ! "
-		if code, ok := r.Error["code"]; ok {
-			line += fmt.Sprintf("%s: ", code)
-		}
-		line += strings.ReplaceAll(fmt.Sprint(r.Error["message"]), "\n", " / ")
+		line += " !" + describeError(r.Error)
 	}
 	if r.Reason != "" {
 		line += " … " + r.Reason
@@ -451,6 +462,13 @@ func describeRecord(r journal.Record) string {
 		line += " … " + strings.Join(r.WaitingOn, " ")
 	}
 	return line
+}
+
+func describeError(fields plan.Values) (text string) {
+	if code, ok := fields["code"]; ok {
+		text = fmt.Sprintf(" %s:", code)
+	}
+	return text + " " + strings.ReplaceAll(fmt.Sprint(fields["message"]), "\n", " / ")
 }
 
 func (c *conformanceCase) checkValues(ctx context.Context) {

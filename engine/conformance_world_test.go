@@ -40,6 +40,8 @@ func (c *conformanceCase) readRequest(v any) *plan.Request {
 			request.Planner = planning
 		case "output":
 			request.Output = store.Some(v)
+		case "to":
+			request.Choice = &plan.Choice{To: v.(string)}
 		case "schema":
 			request.Schema = v
 		case "bridge":
@@ -89,6 +91,9 @@ func (c *conformanceCase) planner(v any) plan.Planner {
 			return nil, errors.New(text.(string))
 		}
 		answer := &plan.Solution{Output: solution["output"]}
+		if to, ok := solution["to"].(string); ok {
+			answer.Choice = &plan.Choice{To: to}
+		}
 		if calls, ok := solution["calls"]; ok {
 			answer.Calls = c.calls(calls)
 		}
@@ -171,11 +176,15 @@ func (m *caseModel) Answer(_ context.Context, q plan.Question) (any, error) {
 	if object["fail"] != nil {
 		return nil, plan.NewFailure("%s", object["fail"])
 	}
-	if to, ok := object["to"].(string); ok {
-		return plan.Result{To: to, Value: object["value"]}, nil
-	}
 	q.Meter.Spend(plan.Usage{Requests: 1, Input: 10, Output: 1})
-	return answer, nil
+	if !plan.IsOutcome(answer) {
+		return answer, nil
+	}
+	result, failure, err := plan.ReadOutcome(q.Alternatives, answer)
+	if failure != nil {
+		return nil, failure
+	}
+	return result, err
 }
 
 func (m *caseModel) Propose(_ context.Context, p plan.Proposal) (*plan.Solution, error) {
