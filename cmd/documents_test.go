@@ -248,25 +248,94 @@ func TestPromises_NamedTestsExist(t *testing.T) {
 	}
 }
 
+// documents returns the texts of all documents, by file.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"*.md", "../*.md", "../.github/*.md", "../engine/*.md", "../engine/decisions/*.md", "../examples/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[file] = string(text)
+		}
+	}
+	return texts
+}
+
+// TestDocuments_LinksLeadSomewhere holds that each link of a document to a file of the repository
+// leads to one that exists.
+func TestDocuments_LinksLeadSomewhere(t *testing.T) {
+	links := 0
+	for file, text := range documents(t) {
+		for _, match := range regexp.MustCompile(`\]\(([^():]+)\)`).FindAllStringSubmatch(text, -1) {
+			target, _, _ := strings.Cut(match[1], "#")
+			if target == "" {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), target)); err != nil {
+				t.Errorf("%s: the link to %s: %v", file, match[1], err)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("there are %d links", links)
+	}
+}
+
+// TestDocuments_ActsAreShown holds that each row of ACTS.md says whether a statement holds, why
+// Obelus differs where it does, and which case or command shows it.
+func TestDocuments_ActsAreShown(t *testing.T) {
+	verdict := regexp.MustCompile(`^holds( [^:]*)?([;:] .*)?$|^differs: .+, because .+$`)
+	shown := regexp.MustCompile("\\(testdata/conformance/|`obelus ([a-z]+)")
+	commands := map[string]bool{"help": true}
+	for _, c := range subcommands(&app{}) {
+		commands[c.Name()] = true
+	}
+	rows := 0
+	for line := range strings.Lines(documents(t)[filepath.Join("..", "engine", "ACTS.md")]) {
+		line = strings.ReplaceAll(strings.TrimSpace(line), `\|`, "")
+		cells := strings.Split(strings.Trim(line, "|"), " | ")
+		if !strings.HasPrefix(line, "| ") || strings.HasSuffix(line, "| shown by |") {
+			continue
+		}
+		rows++
+		if len(cells) != 3 {
+			t.Errorf("%d cells: %s", len(cells), line)
+			continue
+		}
+		obelus := strings.TrimSpace(cells[1])
+		if _, reason, differs := strings.Cut(obelus, "differs: "); !verdict.MatchString(obelus) || differs && !strings.Contains(reason, ", because ") {
+			t.Errorf("it does not hold, and does not differ because of something: %s", line)
+		}
+		found := shown.FindAllStringSubmatch(cells[2], -1)
+		if len(found) == 0 {
+			t.Errorf("nothing shows it: %s", line)
+		}
+		for _, match := range found {
+			if match[1] != "" && !commands[match[1]] {
+				t.Errorf("there is no command %s: %s", match[1], line)
+			}
+		}
+	}
+	if rows < 40 {
+		t.Errorf("there are %d rows", rows)
+	}
+}
+
 // TestDocuments_NamesOfGo holds that each name of Go in the documents, such as plan.Literal,
 // exists.
 func TestDocuments_NamesOfGo(t *testing.T) {
 	packages := map[string]string{"cmd": ".", "engine": "../engine", "host": "../host", "journal": "../engine/journal",
 		"plan": "../engine/plan", "store": "../store", "web": "../host/web"}
-	var files []string
-	for _, pattern := range []string{"*.md", "../*.md", "../.github/*.md", "../engine/*.md", "../engine/decisions/*.md", "../examples/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)(\\.[A-Z]\\w*)*`").FindAllStringSubmatch(string(text), -1) {
+	for file, text := range documents(t) {
+		for _, match := range regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)(\\.[A-Z]\\w*)*`").FindAllStringSubmatch(text, -1) {
 			dir, ours := packages[match[1]]
 			if ours && !declares(t, dir, match[2]) {
 				t.Errorf("%s names %s, which does not exist", file, match[0])
