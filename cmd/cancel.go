@@ -56,6 +56,13 @@ func cancelRun(ctx context.Context, a *app, w deciderFlags) error {
 	if err != nil {
 		return err
 	}
+	if run.Status.Finished() { // only calls in the background were left
+		if a.json {
+			return a.term.NDJSON(map[string]any{"context": name, "status": run.Status})
+		}
+		a.term.Infof("cancelled the calls in the background of %s in context %s, which is %s", planName(run.Plan), name, run.Status)
+		return nil
+	}
 	if a.json {
 		return a.term.NDJSON(map[string]any{"context": name, "status": journal.RunCancelled})
 	}

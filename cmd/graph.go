@@ -23,7 +23,7 @@ taken for empty unless -c names one.
 
 Without a plan, show the newest that a context ran, the latest unless -c names
 one, as it ran: what was done, failed, skipped or waits, how long it took, and
-where it wrote. Of a plan that is a function all rounds are shown.`,
+where it wrote. Of a plan that is a function all ticks are shown.`,
 		Example: `  obelus graph plans/refund.lua --format dot | dot -Tsvg > refund.svg
   obelus graph --context order-7`,
 		Args:              cobra.MaximumNArgs(1),
@@ -51,17 +51,17 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	if err != nil {
 		return err
 	}
-	rounds, err := (&engine.Runner{Log: a.log, Registry: run.registry}).Rounds(ctx, run.context)
+	ticks, err := (&engine.Runner{Log: a.log, Registry: run.registry}).TicksOf(ctx, run.context)
 	if err != nil {
 		return err
 	}
 	var all []view.Graph
-	for _, round := range rounds {
-		one := view.Graph{Plan: round.Plan, Ran: map[int]journal.Record{}}
-		if len(rounds) > 1 {
-			one.Round = round.Tick
+	for _, of := range ticks {
+		one := view.Graph{Plan: of.Plan, Ran: map[int]journal.Record{}}
+		if len(ticks) > 1 {
+			one.Tick = of.Tick
 		}
-		for _, r := range round.Calls {
+		for _, r := range of.Calls {
 			one.Ran[r.Position] = r
 		}
 		all = append(all, one)

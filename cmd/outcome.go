@@ -11,11 +11,70 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
 	"obelus/cmd/internal/view"
+	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/lazyregexp"
 	"obelus/store"
 )
+
+// conclusion prints how a run has ended, once: as soon as its output is known, though calls of it
+// go on in the background.
+type conclusion struct {
+	began  time.Time
+	before func(*journal.Outcome) error // prints what comes before; may be nil
+
+	printed bool
+	status  error // the exit status
+}
+
+// maxNamed is how many calls in the background are named.
+const maxNamed = 3
+
+// watch has the conclusion printed as soon as it is known, and ends the progress before that.
+func (c *conclusion) watch(ctx context.Context, a *app, runner *engine.Runner, p *term.Progress) {
+	runner.Concluded = func(o *journal.Outcome) {
+		if !o.Status.Finished() || c.printed {
+			return
+		}
+		p.End()
+		_ = c.print(ctx, a, o)
+		if run := a.current.Load(); run != nil {
+			run.concluded.Store(c)
+		}
+		var left []string
+		for _, r := range o.Calls {
+			if r.InBackground() && len(left) < maxNamed {
+				left = append(left, fmt.Sprintf("%s (%s)", r.Call, human.Printable(r.Tool)))
+			}
+		}
+		if len(left) == 0 {
+			left = []string{"those of delegates or of earlier ticks"}
+		} else if rest := o.Background - len(left); rest > 0 {
+			left = append(left, fmt.Sprintf("%d others", rest))
+		}
+		a.term.Infof("waiting for calls in the background: %s; interrupt to stop waiting", strings.Join(left, ", "))
+	}
+}
+
+// print prints the conclusion, unless that is done, and returns the exit status.
+func (c *conclusion) print(ctx context.Context, a *app, o *journal.Outcome) error {
+	if c.printed {
+		if o.Background > 0 && ctx.Err() != nil {
+			a.term.Noticef("interrupted: the calls in the background go on by: %s resume -c %s", a.commandPrefix(), o.Context)
+		}
+		return c.status
+	}
+	c.printed = true
+	if c.before != nil {
+		if c.status = c.before(o); c.status != nil {
+			return c.status
+		}
+	}
+	c.status = reportOutcome(ctx, a, o, c.began)
+	return c.status
+}
 
 // reportOutcome prints how a run ended that began at a time, and returns the exit status for it.
 // What it reads of the log for that, it reads although the command was interrupted; if it can't be
@@ -28,7 +87,11 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began 
 	}
 	explainOutcome(a, outcome)
 	if a.json {
-		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
+		ended := map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}
+		if outcome.Background > 0 {
+			ended["background"] = outcome.Background
+		}
+		if err := a.term.NDJSON(ended); err != nil {
 			return err
 		}
 	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
@@ -47,10 +110,10 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome, began 
 	return exit.Failed
 }
 
-// maxEarlierFailures is how many failures of earlier rounds are printed one by one.
+// maxEarlierFailures is how many failures of earlier ticks are printed one by one.
 const maxEarlierFailures = 3
 
-// reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
+// reportEarlierFailures prints which calls failed in ticks after which the planner went on. The
 // outcome of the run does not show them.
 func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.First >= outcome.Tick {
@@ -62,7 +125,7 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx, outcome.First, outcome.Tick)
 	for i, r := range failed {
 		if i == maxEarlierFailures {
-			a.term.Error(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
+			a.term.Error(fmt.Errorf("%d more calls failed in earlier ticks: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
 			break
 		}
 		a.term.Error(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), view.Failure(r, a.verbose)))
@@ -92,7 +155,7 @@ func reportRefusedPlans(ctx context.Context, a *app, outcome *journal.Outcome) e
 			failure, _ := data["error"].(map[string]any)
 			why, _ = failure["message"].(string)
 		}
-		a.term.Error(fmt.Errorf("the plan of round %d was refused, and its planner asked again: %s", p.Tick, human.FirstLine(why)))
+		a.term.Error(fmt.Errorf("the plan of tick %d was refused, and its planner asked again: %s", p.Tick, human.FirstLine(why)))
 	}
 	return nil
 }

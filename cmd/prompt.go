@@ -27,7 +27,7 @@ func promptCommand(a *app) *cobra.Command {
 		Use:   "prompt [CALL | TICK]",
 		Short: "print what a model is sent, and send nothing",
 		Long: `Print what the model was sent, or would be sent, about a call of a context, as
-1.2; or for the plan of a round, as 2; the latest one by default. With --next it is
+1.2; or for the plan of a tick, as 2; the latest one by default. With --next it is
 what running a plan would send first. Nothing is sent, no activity runs, and
 nothing is recorded.
 

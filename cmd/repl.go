@@ -88,9 +88,13 @@ func (p prompted) Run(ctx context.Context, s prompt.Start) error {
 
 func (p prompted) Outcome(ctx context.Context, s prompt.Start) (outcome *journal.Outcome, err error) {
 	err = p.withLog(func() (err error) {
-		if outcome, err = runToRest(ctx, p.app, s.Start, s.Registry, runOptions{singleCall: s.SingleCall}); err == nil {
-			explainOutcome(p.app, outcome)
+		if outcome, err = runToRest(ctx, p.app, s.Start, s.Registry, runOptions{}, nil); err != nil {
+			return err
 		}
+		if s.SingleCall && outcome.Status == journal.RunDone {
+			outcome.Output, err = callResult(ctx, p.app, outcome)
+		}
+		explainOutcome(p.app, outcome)
 		return err
 	})
 	return outcome, err

@@ -159,10 +159,11 @@ func goOn(ctx context.Context, a *app, s engine.Resume) error {
 	}
 	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
-	began := time.Now()
 	p := term.NewProgress(a.term, a.json, "")
 	p.Root = s.Context
 	runner := newRunner(a, registry, p)
+	ends := &conclusion{began: time.Now()}
+	ends.watch(ctx, a, runner, p)
 	defer a.announceDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
 	p.End()
@@ -174,5 +175,5 @@ func goOn(ctx context.Context, a *app, s engine.Resume) error {
 	if err != nil {
 		return err
 	}
-	return reportOutcome(ctx, a, outcome, began)
+	return ends.print(ctx, a, outcome)
 }

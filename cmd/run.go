@@ -209,16 +209,21 @@ func checkPlanExists(a *app, plan string) error {
 
 // runAndReport runs a plan and prints how it ends.
 func runAndReport(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) error {
-	began := time.Now()
-	outcome, err := runToRest(ctx, a, start, registry, o)
+	ends := &conclusion{began: time.Now(), before: func(outcome *journal.Outcome) (err error) {
+		if o.singleCall && outcome.Status == journal.RunDone {
+			outcome.Output, err = callResult(ctx, a, outcome)
+		}
+		reportWarnings(ctx, a, start, registry, outcome, o)
+		for _, hint := range usage.HintTextParameters(start.Request.Calls, outcome, o.inputs) {
+			a.term.Infof("%s", hint)
+		}
+		return err
+	}}
+	outcome, err := runToRest(ctx, a, start, registry, o, ends)
 	if err != nil {
 		return err
 	}
-	reportWarnings(ctx, a, start, registry, outcome, o)
-	for _, hint := range usage.HintTextParameters(start.Request.Calls, outcome, o.inputs) {
-		a.term.Infof("%s", hint)
-	}
-	return reportOutcome(ctx, a, outcome, began)
+	return ends.print(ctx, a, outcome)
 }
 
 // reportWarnings prints the warnings of check that bear on how a run has ended: those about calls
@@ -258,8 +263,9 @@ func hintRank(p plan.Problem) int {
 	return 1
 }
 
-// runToRest starts a run and waits until it rests.
-func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
+// runToRest starts a run and waits until it rests. ends is printed before that, if it is known; it
+// may be nil.
+func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions, ends *conclusion) (*journal.Outcome, error) {
 	var err error
 	if o.approveGiven {
 		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
@@ -302,15 +308,15 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 		runner.Parallel = o.parallel
 	}
 	start.Once = o.once
+	if ends != nil {
+		ends.watch(ctx, a, runner, p)
+	}
 	defer a.announceDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
 		p.Begin()
 	}
 	p.End()
-	if err == nil && o.singleCall && outcome.Status == journal.RunDone {
-		outcome.Output, err = callResult(ctx, a, outcome)
-	}
 	return outcome, err
 }
 

@@ -84,7 +84,7 @@ var longNames = map[string]string{
 		Activity.register("aNameThatIsLongerThanTheTerminalIsWideByWhichItsLineWouldBreak", function(call) time.sleep(call.s) print("it says " .. call.s) end)`,
 	"plans/long.lua": `
 		local calls = {}
-		for i = 1, 12 do calls[i] = { _tool = "aNameThatIsLongerThanTheTerminalIsWideByWhichItsLineWouldBreak", s = 0.3 + i / 20 } end
+		for i = 1, 12 do calls[i] = { _tool = "aNameThatIsLongerThanTheTerminalIsWideByWhichItsLineWouldBreak", s = 0.3 + i / 20, _outputPath = "†a" .. i } end
 		return calls`,
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,9 @@ func (a *app) withSignals() (context.Context, func()) {
 		if second, ok := <-signals; ok {
 			a.term.Interrupted(second)
 			a.finishInterrupt()
+			if run := a.current.Load(); run != nil && run.concluded.Load() != nil {
+				os.Exit(int(exitStatus(run.concluded.Load().status)))
+			}
 			if first == syscall.SIGTERM { // a server may go on with the run
 				os.Exit(int(exit.Terminated))
 			}
@@ -67,6 +71,8 @@ func onInterrupt(ctx context.Context, print func()) (end func()) {
 type currentRun struct {
 	context  string
 	recorded chan struct{} // closed once the log holds that the run was interrupted
+
+	concluded atomic.Pointer[conclusion] // nil while its output is not known
 }
 
 // announceDraining prints why a run that was interrupted has not ended yet, until the returned

@@ -18,7 +18,7 @@ func withoutStandings(t *testing.T, db *sql.DB) {
 	statements := []string{"DROP INDEX contexts_updated", "DROP INDEX contexts_due", "DROP INDEX contexts_held", "DROP INDEX contexts_parent", "DROP INDEX contexts_fork", "DROP INDEX contexts_retrying", "DROP INDEX contexts_waiting",
 		"DROP TABLE tombstones", "DROP TRIGGER contexts_pruned_exchanges", "DROP TABLE exchanges",
 		"DROP TRIGGER contexts_pruned_logs", "DROP TABLE logs", "PRAGMA user_version = 14"}
-	for _, column := range strings.Fields("status plan tick calls done failed waiting held error due wakes labels bytes once retrying waiting_on") {
+	for _, column := range strings.Fields("status plan tick calls done failed waiting held error due wakes labels bytes once retrying waiting_on background") {
 		statements = append(statements, "ALTER TABLE contexts DROP COLUMN "+column)
 	}
 	for _, statement := range statements {

@@ -198,21 +198,22 @@ func TestInterrupt_Twice(t *testing.T) {
 	}
 }
 
-// TestInterrupt_Reported holds what is said of a run that is interrupted in its second round, and of
-// one that comes to its end after an interrupt, with a call that nothing waits for.
+// TestInterrupt_Reported holds what is said of a run that is interrupted in its second tick, and of
+// one that is done, where a call that nothing waits for comes to its end after an interrupt.
 func TestInterrupt_Reported(t *testing.T) {
 	interrupt := reply{"slow has begun", "\x03"}
 	for _, test := range []struct {
 		plan, drain string
 		replies     []reply
 		want        string
+		status      int
 	}{
-		{"rounds", "0", []reply{interrupt}, "interrupted: it goes on only by: obelus resume -c c"},
-		{"detached", "'300s'", []reply{interrupt, {"once more stops it now", "touch go"}}, `"all of it"`},
+		{"ticks", "0", []reply{interrupt}, "interrupted: it goes on only by: obelus resume -c c", exitInterrupted},
+		{"detached", "'300s'", []reply{interrupt, {"once more stops it now", "touch go"}}, `"all of it"`, exitDone},
 	} {
 		dir := project(t, interrupting)
 		write(t, filepath.Join(dir, "obelus.lua"), `return { drain = `+test.drain+`, allow = { read = { "." } }, model = "m", models = { m = { url = "http://127.0.0.1:1/v1", model = "m" } } }`)
-		write(t, filepath.Join(dir, "plans/rounds.lua"), `return function(context)
+		write(t, filepath.Join(dir, "plans/ticks.lua"), `return function(context)
 			if not context.state then return { calls = { { _tool = "set", _outputPath = "†state.a" } } } end
 			return { calls = { { _tool = "slow", _outputPath = "†state.b" } } }
 		end`)
@@ -220,7 +221,7 @@ func TestInterrupt_Reported(t *testing.T) {
 		write(t, filepath.Join(dir, "activities/set.lua"), `Activity.register("set", function() return 1 end)`)
 		said, status := atTerminal(t, dir, test.replies, "run", "plans/"+test.plan+".lua", "-c", "c")
 		says(t, said, test.want)
-		if status != exitInterrupted {
+		if status != test.status {
 			t.Errorf("%s ends with %d", test.plan, status)
 		}
 	}

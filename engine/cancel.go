@@ -62,14 +62,17 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		if err != nil {
 			return err
 		}
-		records, _, err := cutOffLeftBehind(ctx, &l, nil, 0)
+		records, err := journal.In(log, name).Records(ctx)
 		if err != nil {
 			return err
 		}
-		end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
-		last.Status = end.Status
+		entries := cancelBackground(records)
+		if !last.Status.Finished() {
+			end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
+			last.Status, entries = end.Status, append(entries, end.Entry())
+		}
 		standing := last.Standing(records)
-		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: []store.Entry{end.Entry()}, Standing: &standing}, 0)
+		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: entries, Standing: &standing}, 0)
 	})
 }
 
@@ -107,52 +110,23 @@ func halted(ctx context.Context, log store.Reader, name string) (journal.Run, er
 	case last.Tick == 0:
 		return last, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
 	case last.Status.Finished() || last.Status == journal.RunCancelled:
+		if left, err := last.HasBackground(ctx, journal.In(log, name)); left || err != nil {
+			return last, err
+		}
 		return last, &journal.NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil
 }
 
-// cutOffLeftBehind returns the calls of a context whose lease was taken: detached calls of the
-// former holder have ended, and are recorded as cut off. observe may be nil. The timeline is that
-// of a run whose first tick is first.
-func cutOffLeftBehind(ctx context.Context, l *lease.Lease, observe func(journal.Record), first int) (records []journal.Record, timeline journal.Timeline, err error) {
-	var cut []journal.Record
-	err = journal.Amend(ctx, journal.In(l.Log, l.Context), func(n int64) error {
-		if records, timeline, err = journal.In(l.Log, l.Context).RecordsAndTimeline(ctx, first); err != nil {
-			return err
-		}
-		cut = nil
-		var entries []store.Entry
-		for i := range records {
-			r := &records[i]
-			if !r.LeftBehind() {
-				continue
-			}
-			if r.Child != "" {
-				if err := cancelChild(ctx, l.Log, l.Context, r); err != nil {
-					return err
-				}
-			}
-			r.CutOff()
-			cut, entries = append(cut, *r), append(entries, r.Entry())
-		}
-		if len(cut) == 0 {
-			return nil
-		}
-		last, err := journal.In(l.Log, l.Context).LastRun(ctx)
-		if err != nil {
-			return err
-		}
-		standing := last.Standing(records)
-		return l.Append(ctx, store.Batch{ExpectSeq: store.AnySeq, ExpectN: n, Journal: entries, Standing: &standing}, lease.For)
-	})
-	if err != nil {
-		return nil, timeline, err
-	}
-	if observe != nil {
-		for _, r := range cut {
-			observe(r)
+// cancelBackground makes the records of background calls those of cancelled ones, and returns their
+// entries.
+func cancelBackground(records []journal.Record) (entries []store.Entry) {
+	for i := range records {
+		if r := &records[i]; r.InBackground() {
+			r.CountCut()
+			r.Status = journal.Cancelled
+			entries = append(entries, r.Entry())
 		}
 	}
-	return records, timeline, nil
+	return entries
 }

@@ -78,7 +78,7 @@ func (t *tickRun) advanceFurther(ctx context.Context, until time.Time) error {
 			return err
 		}
 	}
-	if t.loop.isInterrupted() || !t.state.IsOver() {
+	if t.over || t.loop.isInterrupted() || !t.state.IsOver() {
 		return nil
 	}
 	return t.concludeTick(ctx)
@@ -175,7 +175,7 @@ func (t *tickRun) remake(ctx context.Context, again func() error) error {
 // known after a crash; not if only the input that it waits for is new.
 func (t *tick) recordResumed() {
 	moves := func(r journal.Record) bool { return r.Status != journal.Waiting && r.Status != journal.Held }
-	if t.resumes || !t.loop.halted || len(t.starts) == 0 && !slices.ContainsFunc(t.observed, moves) {
+	if t.resumes || !t.loop.halted || t.over || len(t.starts) == 0 && !slices.ContainsFunc(t.observed, moves) {
 		return
 	}
 	t.resumes = true
@@ -185,13 +185,12 @@ func (t *tick) recordResumed() {
 // save begins a step.
 func (t *tickRun) save() {
 	t.resumes = false
-	t.entriesBefore, t.observedBefore, t.newestBefore = len(t.entries), len(t.observed), t.newest
+	t.entriesBefore, t.observedBefore, t.newestBefore, t.endedBefore = len(t.entries), len(t.observed), t.newest, t.ended
 	t.state.Begin(t.begun) // in a tick that has not begun nothing is undone: it begins anew
 }
 
 // undo has the step, and the one that is being written, never have been made.
 func (t *tickRun) undo() {
-	t.ended = nil
 	steps := []sched.Undo{t.state.Undo()}
 	if p := t.pending; p != nil {
 		t.made, t.pending = p.made, nil
@@ -199,7 +198,7 @@ func (t *tickRun) undo() {
 	}
 	t.entries, t.places = t.entries[:t.entriesBefore], t.places[:t.entriesBefore]
 	t.observed, t.starts, t.pauses = t.observed[:t.observedBefore], nil, false
-	t.newest = t.newestBefore
+	t.newest, t.ended = t.newestBefore, t.endedBefore
 	t.view.Drop()
 	t.writers.dropAfter(t.view.Committed())
 	t.state.Revert(steps...)
@@ -293,7 +292,10 @@ func (t *tickRun) appended() {
 	if !t.begun { // not by detached calls of an earlier tick
 		t.loop.tick, t.loop.refused = t.event.Tick, t.event.Refused
 	}
-	t.begun, t.loop.begun, t.loop.halted = true, true, false
+	t.begun, t.loop.begun = true, true
+	if !t.over {
+		t.loop.halted = t.newest.Status == journal.RunWaiting
+	}
 	t.view.Commit()
 	if t.sent != nil {
 		t.loop.standing = *t.sent

@@ -161,12 +161,15 @@ func TestDelegate_EndsWithItsProcess(t *testing.T) {
 			inner := memory.New()
 			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 			r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
-			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+			ctx, stop := context.WithCancelCause(t.Context())
+			r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop(engine.ErrStopped) }
+			_, err := r.Run(ctx, engine.Start{Context: "c", Request: request})
 			crashed = errors.Is(err, errCrash)
-			r.Log = inner
 			if name == "waiting" {
 				err = engine.Cancel(t.Context(), inner, "c", journal.Who{})
 			} else {
+				r = newRunner(inner, map[string]activity{"value": value, "late": value})
+				r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
 				_, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 			}
 			if err != nil && !errors.As(err, new(*journal.NoSuchCallError)) {
@@ -229,11 +232,11 @@ func TestDelegate_ResumedOnItsOwn(t *testing.T) {
 	<-ended
 }
 
-// TestFireAndForget_CutOff ends the process at each append of a run, of one
-// tick or two, that leaves a fire-and-forget call behind: what has not ended with an
-// outcome is recorded as cut off, by who resumes the run or runs another one in its
-// context, and replayed so; and before that the run is replayed as far as it came.
-func TestFireAndForget_CutOff(t *testing.T) {
+// TestFireAndForget_LeftByACrash ends the process at each append of a run, of one tick or two, that
+// leaves a fire-and-forget call in the background. Resuming the run has the call come to its end,
+// another run in the context waits for that, and before and after the run is replayed as far as it
+// came.
+func TestFireAndForget_LeftByACrash(t *testing.T) {
 	late := `{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}`
 	for _, request := range []*plan.Request{
 		readPlan(t, `{"calls": [`+late+`], "output": "†state.a"}`),
@@ -244,51 +247,46 @@ func TestFireAndForget_CutOff(t *testing.T) {
 			return &plan.Solution{Output: ask.Tick}, nil
 		})},
 	} {
-		cut, began := 0, 0
+		again, refused := 0, 0
 		for n, crashed := 1, true; crashed; n++ {
-			for _, goOn := range []func(r *engine.Runner) (*journal.Outcome, error){
-				func(r *engine.Runner) (*journal.Outcome, error) {
-					return r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-				},
-				func(r *engine.Runner) (*journal.Outcome, error) {
-					return r.Run(t.Context(), start(t, `[]`))
-				},
-			} {
-				inner := memory.New()
-				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
-				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-				crashed = errors.Is(err, errCrash)
-				r.Log = inner
-				if last, err := journal.In(inner, "c").LastRun(t.Context()); err == nil && last.Status == journal.RunDone {
-					if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
-						t.Fatalf("%d: replayed while it is left behind, %+v, %v", n, replayed, err)
-					}
-				}
-				if outcome, err := goOn(r); errors.As(err, new(*engine.UnfinishedError)) {
-					continue
-				} else if err != nil || outcome.Status != journal.RunDone {
-					t.Fatalf("%d: %+v, %v", n, outcome, err)
-				}
-				records, err := journal.In(inner, "c").Records(t.Context())
-				if err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" || records[0].Attempts > 1 {
-					t.Fatalf("%d: %+v, %v", n, records[0], err)
-				}
-				if records[0].Error["message"] == "it was cut off when the process ended" {
-					cut++
-				}
-				if records[0].Attempts == 1 {
-					began++
-				}
+			inner := memory.New()
+			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
+			ctx, stop := context.WithCancelCause(t.Context())
+			r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop(engine.ErrStopped) }
+			_, err := r.Run(ctx, engine.Start{Context: "c", Request: request})
+			crashed = errors.Is(err, errCrash)
+			r = newRunner(inner, map[string]activity{"value": value, "late": value})
+			last, err := journal.In(inner, "c").LastRun(t.Context())
+			if err == nil && last.Status == journal.RunDone {
 				if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
-					t.Fatalf("%d: replayed, %+v, %v", n, replayed, err)
+					t.Fatalf("%d: replayed while it is left, %+v, %v", n, replayed, err)
+				}
+				if _, err := r.Run(t.Context(), start(t, `[]`)); errors.As(err, new(*engine.UnfinishedError)) {
+					refused++
+				} else if err != nil {
+					t.Fatalf("%d: another run: %v", n, err)
 				}
 			}
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+			if errors.As(err, new(*journal.NoSuchCallError)) { // nothing of it is in the log
+				continue
+			}
+			if err != nil || outcome.Status != journal.RunDone || outcome.Background != 0 {
+				t.Fatalf("%d: %+v, %v", n, outcome, err)
+			}
+			records, err := journal.In(inner, "c").Records(t.Context())
+			if err != nil || records[0].Status != journal.Done || records[0].Attempts > 2 {
+				t.Fatalf("%d: %+v, %v", n, records[0], err)
+			}
+			if records[0].Attempts == 2 {
+				again++
+			}
+			if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
+				t.Fatalf("%d: replayed, %+v, %v", n, replayed, err)
+			}
 		}
-		if cut < 3 {
-			t.Errorf("it was cut off %d times", cut)
-		}
-		if began == 0 {
-			t.Error("it never began")
+		if again < 2 || refused == 0 {
+			t.Errorf("it ran again %d times, and another run was refused %d times", again, refused)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"obelus/engine/internal/failure"
@@ -37,7 +36,7 @@ func (t *tickRun) endTick(ctx context.Context) error {
 
 // endsRun reports whether the run ends with the tick, without detached calls.
 func (t *tickRun) endsRun() bool {
-	return t.ended != nil && t.ended.Status != journal.RunContinued && t.state.Detached()+len(t.loop.detachedTicks) == 0
+	return t.ended != nil && t.ended.Status != journal.RunContinued && len(t.loop.detachedTicks) == 0 && !t.hasBackground()
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.
@@ -48,31 +47,36 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 		return nil, nil
 	}
 	var err error
-	if !t.endsRun() {
-		t.loop.interruptRecorded() // nothing more is recorded of the run
+	switch {
+	case t.endsRun():
+	case t.recorded != nil:
 		err = t.loop.drain(ctx, t)
+	default:
+		t.loop.interruptRecorded() // nothing more is recorded of the run
+		t.loop.concluded(t.outcomeNow())
+		err = t.awaitBackground(ctx)
 	}
-	calls := t.all()
-	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Choice: t.event.Choice, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.stale}, err
+	return t.outcomeNow(), err
+}
+
+// outcomeNow returns how the run has ended or halted with the tick, with its calls as they stand.
+func (t *tickRun) outcomeNow() *journal.Outcome {
+	end, calls := t.ended, t.all()
+	return &journal.Outcome{
+		Context: t.context, Status: end.Status, Output: end.Output, Choice: t.event.Choice, Error: journal.Unblamed(end.Error, t.event, calls),
+		Stopped: end.Stopped, Calls: calls, Stale: t.stale, Background: t.countBackground(),
+	}
 }
 
 // concludeTick stages how the tick ends.
 func (t *tickRun) concludeTick(ctx context.Context) error {
 	end, err := (&ending{t.tick}).verdict(ctx)
 	if err == nil {
-		end.Detached = t.hasDetached()
+		end.Detached = t.countBackground() > 0
 		t.ended = &end
 		appendRunEvent(t.tick, end)
 	}
 	return err
-}
-
-// hasDetached reports whether fire-and-forget calls of the run are at work.
-func (t *tickRun) hasDetached() bool { return t.state.Detached() > 0 || t.loop.hasDetached() }
-
-// hasDetached reports it for the calls of ticks that are over.
-func (l *loop) hasDetached() bool {
-	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.state.Detached() > 0 })
 }
 
 // standingOf describes the run as it is after the step.
@@ -99,6 +103,9 @@ func standingOf(t *tickRun) store.Standing {
 		for i := range counts.Calls {
 			journal.AddWait(&s, &counts.Calls[i].Record)
 		}
+	}
+	if end.Status.HasBackground() {
+		s.Background = now.countBackground()
 	}
 	journal.Schedule(&s, t.loop.opened, end.Stopped, counts.Detached() > 0 || t.hasDetached(), due)
 	ends := end.Status == journal.RunDone || end.Status == journal.RunFailed

@@ -69,7 +69,9 @@ type loop struct {
 	lock          chan struct{} // holds one token while a goroutine has the lock
 	unlocked      chan error    // returns the lock to the goroutine that runs the loop
 	current       *tickRun
-	detachedTicks []*tickRun // ticks that are over except for fire-and-forget calls
+	detachedTicks []*tickRun          // ticks that are over except for background calls
+	delegatesLeft atomic.Int32        // delegates that have given their result, and whose background calls go on
+	broken        atomic.Pointer[any] // panic of one of them
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string, isNew bool) (*loop, error) {
@@ -438,8 +440,12 @@ func (l *loop) stageStart(ctx context.Context) error {
 		if err := l.lease.Take(ctx); err != nil {
 			return err
 		}
-		if _, _, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, 0); err != nil {
+		left, err := last.HasBackground(ctx, journal.In(l.runner.Log, l.context))
+		if err != nil {
 			return err
+		}
+		if left {
+			return &UnfinishedError{Context: l.context, Status: last.Status, Background: true}
 		}
 	}
 	return l.stageInitial(ctx)
@@ -457,7 +463,7 @@ func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 			if last.Status == journal.RunRunning {
 				last.Status = journal.RunInterrupted
 			}
-			return last, &UnfinishedError{l.context, last.Status}
+			return last, &UnfinishedError{Context: l.context, Status: last.Status}
 		}
 		holder, err := l.runner.Log.Holder(ctx, l.context)
 		if err != nil {

@@ -38,8 +38,8 @@ func (s *Resume) leavesAlone(last journal.Run) bool {
 }
 
 // Resume goes on with the newest run of a context: a call with a recorded outcome keeps it, all
-// others run. A run that is finished, with nothing to retry, returns its outcome again; its
-// fire-and-forget calls are recorded as cut off if their process has died.
+// others run. A run that is finished, with nothing to retry, returns its outcome again, once its
+// background calls that were interrupted have run again.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*journal.Outcome, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	}
 	defer l.close()
 	if s.leavesAlone(last) {
-		return l.resumeRun(ctx, s, last)
+		return l.resumeFinished(ctx, s, last)
 	}
 	if err := l.lease.Take(ctx); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return nil, err
 	}
 	if s.leavesAlone(last) {
-		return l.resumeRun(ctx, s, last)
+		return l.resumeFinished(ctx, s, last)
 	}
 	inherited, err := last.IsInherited(ctx, journal.In(r.Log, s.Context))
 	if err != nil {
@@ -119,21 +119,27 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	return l.run(ctx, t)
 }
 
-// resumeRun gives the outcome of a run that is finished.
-func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*journal.Outcome, error) {
+// resumeFinished gives the outcome of a run that is finished, once the background calls that it has
+// left have ended, unless another process has them at work. A server leaves alone those that a
+// person has interrupted.
+func (l *loop) resumeFinished(ctx context.Context, s Resume, last journal.Run) (*journal.Outcome, error) {
 	l.resumes(s, last)
-	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
-	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
-		var busy *BusyError
-		switch err = l.lease.Take(ctx); {
-		case errors.As(err, &busy):
-			err = nil // they are still at work
-		case err == nil:
-			records, _, err = cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, 0)
-		}
+	c := journal.In(l.runner.Log, l.context)
+	records, err := c.Records(ctx)
+	if err != nil || !last.Detached {
+		return last.Outcome(l.context, records), err
 	}
-	if err != nil {
-		return nil, err
+	goesOn := func(r journal.Record) bool {
+		isInterrupted := r.InBackground() && r.Status == journal.Interrupted
+		return r.LeftBehind() || isInterrupted && !s.Unasked
+	}
+	if last.Status.Finished() && slices.ContainsFunc(records, goesOn) {
+		switch err := l.lease.Take(ctx); {
+		case err == nil:
+			return l.goOnInBackground(ctx, s, last)
+		case !errors.As(err, new(*BusyError)): // else they are at work
+			return nil, err
+		}
 	}
 	return last.Outcome(l.context, records), nil
 }
@@ -144,7 +150,11 @@ func (l *loop) resumeRun(ctx context.Context, s Resume, last journal.Run) (*jour
 func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.Outcome, error) {
 	last, err := journal.In(log, name).CurrentRun(ctx)
 	var records []journal.Record
-	if err == nil && (last.Status == journal.RunFailed || last.Status == journal.RunWaiting) {
+	switch {
+	case err != nil:
+	case last.Detached: // background calls of any tick are counted
+		records, err = journal.In(log, name).CurrentRecords(ctx, 0)
+	case last.Status == journal.RunFailed || last.Status == journal.RunWaiting:
 		records, err = journal.In(log, name).RecordsFrom(ctx, last.Tick, last.After-1, 0)
 	}
 	if err != nil {
@@ -184,51 +194,65 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool)
 	if err != nil {
 		return nil, err
 	}
-	records, timeline, err := cutOffLeftBehind(ctx, &l.lease, l.runner.Observe, last.Event.First)
+	records, timeline, err := journal.In(l.runner.Log, l.context).RecordsAndTimeline(ctx, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
 	l.timeline = timeline
-	superseded, err := timeline.SupersededFor(ctx, journal.In(l.runner.Log, l.context), last.Event.First, records)
+	t, err := l.restoreTick(ctx, last, inherited, records)
+	if err != nil {
+		return nil, err
+	}
+	t.journalled = newest.N // decisions up to here are in the records
+	l.current = t
+	if last.Event.First < last.Tick {
+		_, err = l.revive(ctx, last, false, inherited, records)
+	}
+	return t, err
+}
+
+// restoreTick builds a recorded tick of a run from the records of the context, as it stood.
+func (l *loop) restoreTick(ctx context.Context, run journal.Run, inherited bool, records []journal.Record) (*tickRun, error) {
+	superseded, err := l.timeline.SupersededFor(ctx, journal.In(l.runner.Log, l.context), run.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
 	superseded.HideFrom(l.view)
 	compiled := plan.Empty()
-	if last.Event.Seq > 0 {
-		if compiled, err = l.compileRecorded(ctx, last.Event, superseded, plan.CompileRequest); err != nil {
+	if run.Event.Seq > 0 {
+		if compiled, err = l.compileRecorded(ctx, run.Event, superseded, plan.CompileRequest); err != nil {
 			return nil, err
 		}
 	}
-	t := newTick(l, compiled, last.Event)
-	t.before = last.Status
+	t := newTick(l, compiled, run.Event)
+	t.before = run.Status
 	a := &amendment{t, inherited}
 	t.begun = true
-	t.journalled = newest.N // decisions up to here are in the records
 	undecided, err := journal.In(l.runner.Log, l.context).WithoutInherited(ctx, records)
 	if err != nil {
 		return nil, err
 	}
 	for _, record := range journal.ReplaceRecords(records, undecided) {
+		if record.Tick != run.Tick {
+			continue
+		}
 		twice, err := l.disownChild(ctx, &record)
 		if err != nil {
 			return nil, err
 		}
-		if record.Tick == last.Tick {
-			a.restoreCall(record, twice)
-		}
+		a.restoreCall(record, twice)
 	}
 	for _, record := range undecided {
-		if record.Tick == last.Tick {
+		if record.Tick == run.Tick {
 			a.recordCall(record.Position - 1)
 		}
 	}
 	return t, a.restoreReported(ctx)
 }
 
-// Round is a tick of a run: its plan as it was compiled when the tick began, and its calls as
+// Tick is a tick of a run: its plan as it was compiled when the tick began, and its calls as
 // they stand. One whose planner gave no good plan has an empty one.
-type Round struct {
+type Tick struct {
 	Tick  int
 	Plan  *plan.Plan
 	Calls []journal.Record
@@ -238,18 +262,18 @@ type Round struct {
 	Refused *plan.PlanError
 }
 
-// Rounds gives the ticks of the newest run of a context: one, or where its plan is a function
+// TicksOf gives the ticks of the newest run of a context: one, or where its plan is a function
 // as many as that was asked. Its error is a [*journal.NoSuchCallError] where nothing has run.
-func (r *Runner) Rounds(ctx context.Context, name string) ([]Round, error) {
+func (r *Runner) TicksOf(ctx context.Context, name string) ([]Tick, error) {
 	p, err := r.scopeOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	rounds, err := p.runner.rounds(ctx, name)
-	return rounds, p.explain(err)
+	ticks, err := p.runner.ticks(ctx, name)
+	return ticks, p.explain(err)
 }
 
-func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
+func (r *Runner) ticks(ctx context.Context, name string) ([]Tick, error) {
 	last, err := journal.In(r.Log, name).LastRun(ctx)
 	if err != nil {
 		return nil, err
@@ -269,23 +293,23 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rounds []Round
+	var ticks []Tick
 	for _, event := range plans {
-		round := Round{Tick: event.Tick, Plan: plan.Empty()}
+		tick := Tick{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			round.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted)
-			if round.Refused, _ = errors.AsType[*plan.PlanError](err); err != nil && (round.Refused == nil || round.Plan == nil) {
+			tick.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted)
+			if tick.Refused, _ = errors.AsType[*plan.PlanError](err); err != nil && (tick.Refused == nil || tick.Plan == nil) {
 				return nil, err
 			}
 		}
 		for _, record := range records {
 			if record.Tick == event.Tick {
-				round.Calls = append(round.Calls, record)
+				tick.Calls = append(tick.Calls, record)
 			}
 		}
-		rounds = append(rounds, round)
+		ticks = append(ticks, tick)
 	}
-	return rounds, nil
+	return ticks, nil
 }
 
 type compiler = func(*plan.Request, *plan.Registry, plan.Exists) (*plan.Plan, error)

@@ -29,8 +29,8 @@ type Runner struct {
 	// asked again in all; 0 for DefaultTicks.
 	Ticks   int
 	Approve plan.Policy // calls to hold for a person, in runs whose start has no policy
-	// How long calls may go on after their run: fire-and-forget ones after its end, all after an
-	// interruption; 0 for DefaultDrain, less for no time.
+	// How long the calls that are at work may go on once a run is told to stop, background calls too;
+	// 0 for DefaultDrain, less for no time.
 	Drain time.Duration
 
 	// Observe, if it is set, is called with the record of a call at every change of its status,
@@ -82,6 +82,11 @@ type Runner struct {
 	// but the outcomes of calls that are still at work: from then on a second interrupt may end the
 	// process. It may be called several times.
 	Interrupted func()
+
+	// Concluded, if it is set, is called with the outcome of a run that has ended or halted, once the
+	// log has it, where calls are still at work in the background: Run and Resume return once those
+	// have ended too. A run that has halted may go on meanwhile, and then has another outcome.
+	Concluded func(*journal.Outcome)
 
 	// Now is the clock, by which all is dated that a run appends; nil for the
 	// system's, by which leases and deadlines go in any case. While it goes back
@@ -172,11 +177,15 @@ func (*CancelledError) Unwrap() error { return ErrCancelled }
 
 // UnfinishedError is a run in a context whose last tick has not ended.
 type UnfinishedError struct {
-	Context string
-	Status  journal.RunStatus
+	Context    string
+	Status     journal.RunStatus
+	Background bool // it has ended, but for calls in the background
 }
 
 func (e *UnfinishedError) Error() string {
+	if e.Background {
+		return fmt.Sprintf("the run of context %s is %s, but calls of it that it does not wait for have not ended: resume or cancel them first", e.Context, e.Status)
+	}
 	return fmt.Sprintf("context %s has an unfinished run (%s)", e.Context, e.Status)
 }
 

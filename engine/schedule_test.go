@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,16 +173,19 @@ func TestSchedule_DelegateWaits(t *testing.T) {
 	})
 }
 
-// TestSchedule_ComesWhileTheRunDrains holds that a call whose time comes once its run has ended
-// waiting, while fire-and-forget calls come to their end, is left to the next resume.
-func TestSchedule_ComesWhileTheRunDrains(t *testing.T) {
+// TestSchedule_ComesWhileCallsGoOnInBackground holds that a run that waits for a time is told so, and
+// goes on as the time comes while background calls keep it in its process.
+func TestSchedule_ComesWhileCallsGoOnInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(memory.New(), map[string]activity{"sleep": sleep, "value": value})
-		r.Drain = time.Minute
+		var halted []journal.RunStatus
+		r.Concluded = func(o *journal.Outcome) { halted = append(halted, o.Status) }
+		began := time.Now()
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "sleep", "seconds": 5}, {"_tool": "value", "value": 1, "_in": "2s", "_outputPath": "†a"}]`))
-		expect(t, outcome, err, journal.RunWaiting, "1.1 sleep done", "1.2 value waiting … until 2000-01-01T00:00:02.000Z")
-		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 		expect(t, outcome, err, journal.RunDone, "1.1 sleep done", "1.2 value done → †a")
+		if !slices.Equal(halted, []journal.RunStatus{journal.RunWaiting, journal.RunDone}) || time.Since(began) != 5*time.Second {
+			t.Errorf("concluded as %v, ended after %s", halted, time.Since(began))
+		}
 		replaysAtOnce(t, r)
 	})
 }

@@ -49,7 +49,7 @@ func TestDelegate_OwnNames(t *testing.T) {
 			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 				t.Errorf("%s: %s: %+v, %v", kind, name, outcome, err)
 			}
-			if _, err := r.Rounds(ctx, name); err != nil {
+			if _, err := r.TicksOf(ctx, name); err != nil {
 				t.Errorf("%s: recorded %s: %v", kind, name, err)
 			}
 			if replayed, err := replay.Run(ctx, r, name, nil); err != nil || len(replayed.Differences) > 0 {

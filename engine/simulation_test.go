@@ -379,6 +379,10 @@ func (w *world) live(request *plan.Request, life int) (more bool) {
 	if slices.ContainsFunc(outcome.Calls, func(r journal.Record) bool { return r.Rests }) {
 		w.tell("rests")
 	}
+	if outcome.Background > 0 {
+		w.tell("background")
+		return true
+	}
 	return outcome.Status == journal.RunWaiting && (due || w.decide() || w.decided() || len(w.inDoubt()) > 0)
 }
 

@@ -20,6 +20,11 @@ const grace = time.Second
 // the run is resumed.
 func (t *tickRun) interrupted() (*journal.Outcome, error) {
 	ctx := context.Background()
+	if t.isLingering() { // it has halted already
+		t.ended = &t.newest
+		err := t.awaitBackground(ctx)
+		return t.outcomeNow(), err
+	}
 	t.stopping = true
 	end := t.loop.earlyEnd()
 	end.Tick, t.loop.interruptedAs = t.event.Tick, end.Status
@@ -121,7 +126,7 @@ func (l *loop) earlyEnd() journal.RunEvent {
 // allows, and then cuts off those that are left. Until then each outcome is recorded as it comes.
 func (l *loop) drain(ctx context.Context, last *tickRun) error {
 	ticks := l.detachedTicks
-	if last != nil {
+	if last != nil && !slices.Contains(ticks, last) {
 		ticks = append(slices.Clone(ticks), last)
 	}
 	limit := l.runner.Drain
@@ -130,9 +135,12 @@ func (l *loop) drain(ctx context.Context, last *tickRun) error {
 	}
 	deadline := time.Now().Add(limit)
 	for _, t := range ticks {
-		if err := t.collect(ctx, time.Until(deadline)); err != nil {
+		if err := l.collect(ctx, time.Until(deadline), t.isAtWork); err != nil {
 			return err
 		}
+	}
+	if err := l.collect(ctx, time.Until(deadline), func() bool { return l.delegatesLeft.Load() > 0 }); err != nil {
+		return err
 	}
 	return l.stopAll(ctx, ticks)
 }
@@ -193,23 +201,28 @@ func (l *loop) dropResults() {
 	}
 }
 
-// collect settles calls until none of the tick is left, or the limit has passed.
-func (t *tickRun) collect(ctx context.Context, limit time.Duration) error {
+// collect settles calls as long as any that are waited for are left, until the limit has passed.
+func (l *loop) collect(ctx context.Context, limit time.Duration, left func() bool) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for t.state.In(sched.Running) > 0 {
-		if t.recorded != nil {
-			t.deliverRecorded()
-		}
-		res := t.loop.next(ctx, timer.C)
+	for left() {
+		res := l.next(ctx, timer.C)
 		if res == nil {
 			return nil
 		}
-		if _, err := t.loop.drainResults(ctx, nil, res); err != nil {
+		if _, err := l.drainResults(ctx, nil, res); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isAtWork reports whether calls of the tick are at work. Those of a recorded run end meanwhile.
+func (t *tickRun) isAtWork() bool {
+	if t.recorded != nil && t.state.In(sched.Running) > 0 {
+		t.deliverRecorded()
+	}
+	return t.state.In(sched.Running) > 0
 }
 
 // cutOffAll records that the calls that are left were stopped.
@@ -228,20 +241,22 @@ func (t *tickRun) cutOffAll(ctx context.Context) error {
 	})
 }
 
-// cutOff records that a call was stopped.
+// cutOff records that a call was stopped. A background call that the end of the host stops is left
+// as it is in the log, as by a crash.
 func (t *tick) cutOff(i, attempts int) {
 	c := t.state.Change(i)
-	c.Record.Attempts += attempts
-	c.Record.Duration = t.since(c)
-	if c.Record.Unstored {
-		t.settle(c, journal.Failed, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
+	if c.Record.Unstored && t.loop.endsWithHost() {
 		return
 	}
-	status := journal.Interrupted
+	c.Record.Attempts += attempts
+	c.Record.Duration = t.since(c)
+	status, isCancelled := journal.Interrupted, t.loop.interruptedAs == journal.RunCancelled
 	switch {
+	case isCancelled && c.Record.Unstored: // nothing of it is left
+		status = journal.Cancelled
 	case c.Record.NotIdempotent:
 		status = journal.InDoubt
-	case t.loop.interruptedAs == journal.RunCancelled:
+	case isCancelled:
 		status = journal.Cancelled
 	}
 	t.record(c, sched.Event{Kind: sched.Cut, Status: status})

@@ -28,16 +28,7 @@ func (j *task) do() result {
 		return j.recordedResult(working)
 	}
 	if j.child != nil {
-		inside, cancel := context.WithCancel(t.loop.interrupt)
-		defer cancel()
-		cut, stop := context.WithCancel(context.WithoutCancel(working))
-		defer stop()
-		// Its run is over before the runs inside it.
-		defer context.AfterFunc(working, func() { cancel(); stop() })()
-		j.child.runner.cut = cut
-		res := j.child.start(inside)
-		res.index = j.index
-		return res
+		return j.runDelegate(working)
 	}
 	pool := t.runner.pool
 	defer pool.Release(j.slot)

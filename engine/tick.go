@@ -7,7 +7,7 @@ import (
 	"obelus/store"
 )
 
-// tick is one round of the execution loop while it runs. It makes the content of steps: what has
+// tick is a tick of a run while it runs. It makes the content of steps: what has
 // happened to its calls comes in, messages, records and starts come out. It appends nothing, starts
 // nothing and waits for nothing: a [tickRun] does.
 type tick struct {
@@ -22,8 +22,9 @@ type tick struct {
 	attempts       map[int]start
 	recordedStarts []start           // of a recorded run, to be answered one by one
 	stopping       bool              // the run is to end early
+	over           bool              // only its background calls are left
 	joining        bool              // calls that begin take no room, see startGroup
-	ended          *journal.RunEvent // its end, once that is staged; nil again if the step is undone
+	ended          *journal.RunEvent // its end, once that is staged
 	newest         journal.RunEvent  // the newest event of the run in the tick; zero for none
 	before         journal.RunStatus // of the run, before it was resumed in this tick
 	stale          []string          // see [journal.Outcome.Stale]
@@ -46,6 +47,7 @@ type made struct {
 
 	entriesBefore, observedBefore int              // numbers of both before the step
 	newestBefore                  journal.RunEvent // see tick.newest
+	endedBefore                   *journal.RunEvent
 }
 
 // start is a call that is about to run.

@@ -26,7 +26,6 @@ import (
 type tickRun struct {
 	*tick
 	begun bool // the plan is in the log
-	over  bool // it has ended, and the planner is asked again
 
 	unreleased bool            // it has halted, since its plan waits to be released
 	sent       *store.Standing // with the batch that is being appended; nil where it is unchanged
@@ -84,8 +83,12 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 				return t.interrupted()
 			}
 		}
-		if t.ended != nil {
+		if t.ended != nil && !t.isLingering() {
 			return t.outcome(ctx)
+		}
+		if t.ended != nil {
+			t.linger()
+			continue
 		}
 		if t.state.AwaitsOutside() {
 			if err := t.poll(ctx); err != nil {
@@ -101,8 +104,11 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		if err := t.endTick(ctx); err != nil {
 			return nil, err
 		}
-		if t.ended != nil {
+		if t.ended != nil && !t.isLingering() {
 			return t.outcome(ctx)
+		}
+		if t.ended != nil {
+			t.linger()
 		}
 	}
 }
@@ -110,7 +116,9 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 // isActive reports whether results or decisions are to come before the tick as a whole can end.
 func (t *tickRun) isActive() bool {
 	s := t.state
-	return t.ended == nil && (s.Running()+s.In(sched.Paused) > 0 || s.Detached() > 0 && s.HasQueued() || t.isInteractive())
+	isWaited := s.Running()+s.In(sched.Paused) > 0
+	hasNoRoom := s.Detached() > 0 && s.HasQueued()
+	return t.ended == nil && (isWaited || hasNoRoom || t.isInteractive() || t.isLingering())
 }
 
 // await waits for something to happen, and goes on from there.
@@ -169,13 +177,17 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 	}
 	t.unreleased, t.loop.current = true, t
 	err := t.commitStep(ctx, func() error {
-		appendRunEvent(t.tick, journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.hasDetached()})
+		appendRunEvent(t.tick, journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.countBackground() > 0})
 		return nil
 	})
-	if err == nil && t.hasDetached() {
-		err = t.loop.drain(ctx, nil)
+	outcome := func() *journal.Outcome {
+		return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all(), Background: t.countBackground()}
 	}
-	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
+	if err == nil && t.hasBackground() {
+		t.loop.concluded(outcome())
+		err = t.awaitBackground(ctx)
+	}
+	return outcome(), err
 }
 
 // lookEvery is how often the log is looked at for foreign messages and decisions though nothing was

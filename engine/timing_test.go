@@ -206,26 +206,36 @@ func TestConcurrency_OfOneActivity(t *testing.T) {
 	})
 }
 
-// TestFireAndForget_Drained holds that such a call holds up nothing, is waited
-// for at the end as long as the runner allows, and is then cut off for good.
-func TestFireAndForget_Drained(t *testing.T) {
+// TestFireAndForget_OutlivesTheOutput holds that such a call holds up nothing, that its run is told to
+// be done at once, and that it is waited for as long as its own timeout allows, whatever drain says.
+func TestFireAndForget_OutlivesTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
-		r.Drain = 5 * time.Second
-		var settled time.Duration
+		r.Drain = time.Second
+		var settled, concluded time.Duration
 		began := time.Now()
 		r.Observe = func(record journal.Record) {
 			if record.Tool == "value" && record.Status == journal.Done {
 				settled = time.Since(began)
 			}
 		}
+		r.Concluded = func(o *journal.Outcome) {
+			concluded = time.Since(began)
+			standing, err := log.Info(t.Context(), "c")
+			if o.Status != journal.RunDone || string(store.EncodeJSON(o.Output)) != "1" || o.Background != 2 || err != nil || standing.Standing.Background != 2 || standing.Standing.Status != "done" {
+				t.Errorf("concluded with %+v, in lists %+v, %v", o, standing.Standing, err)
+			}
+			if _, err := newRunner(log, map[string]activity{"value": value}).Run(t.Context(), start(t, `[]`)); !errors.As(err, new(*engine.BusyError)) {
+				t.Errorf("another run in the context: %v", err)
+			}
+		}
 		outcome, err := r.Run(t.Context(), start(t, `{"calls": [
 			{"_tool": "sleep", "seconds": 3}, {"_tool": "sleep", "seconds": 60},
 			{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
-		expect(t, outcome, err, journal.RunDone, "1.1 sleep done", "1.2 sleep failed ! cut-off: it was cut off when the run ended", "1.3 value done → †state.a")
-		if settled != 0 || time.Since(began) != 5*time.Second {
-			t.Errorf("the plan was done after %s, the run after %s", settled, time.Since(began))
+		expect(t, outcome, err, journal.RunDone, "1.1 sleep done", "1.2 sleep failed ! timeout: timed out after 30s", "1.3 value done → †state.a")
+		if settled != 0 || concluded != 0 || time.Since(began) != 30*time.Second || outcome.Background != 0 {
+			t.Errorf("the plan was done after %s, and told so after %s, the run after %s; %d calls are left", settled, concluded, time.Since(began), outcome.Background)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 		if err != nil || outcome.Status != journal.RunDone || ran.String() != "1.1×1 1.2×1" {
@@ -237,9 +247,92 @@ func TestFireAndForget_Drained(t *testing.T) {
 	})
 }
 
-// TestFireAndForget_NotResumedAfterCrash ends the process while such a
-// call runs.
-func TestFireAndForget_NotResumedAfterCrash(t *testing.T) {
+// TestFireAndForget_Stopped tells a run to stop once it is done: the calls that it does not wait for
+// have the time that drain gives, and those that are left are interrupted, or in doubt where they
+// must not run twice. Resuming the run runs the former again.
+func TestFireAndForget_Stopped(t *testing.T) {
+	for _, cause := range []error{context.Canceled, engine.ErrStopped, engine.ErrCancelled} {
+		synctest.Test(t, func(t *testing.T) {
+			log, ran := memory.New(), &counter{}
+			r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "once": ran.of(sleep), "value": value})
+			r.Registry.Activities["once"].NotIdempotent = true
+			r.Drain = 5 * time.Second
+			ctx, stop := context.WithCancelCause(t.Context())
+			r.Concluded = func(*journal.Outcome) { stop(cause) }
+			began := time.Now()
+			outcome, err := r.Run(ctx, start(t, `{"calls": [
+				{"_tool": "sleep", "seconds": 3}, {"_tool": "sleep", "seconds": 10}, {"_tool": "once", "seconds": 10},
+				{"_tool": "sleep", "seconds": 1, "_outputPath": "†state.a"}], "output": 1}`)) // the others have begun by then
+			if err != nil || outcome.Status != journal.RunDone || time.Since(began) != 6*time.Second {
+				t.Fatalf("%v: %+v, %v, after %s", cause, outcome, err, time.Since(began))
+			}
+			records, err := journal.In(log, "c").CurrentRecords(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, left := []journal.Status{journal.Done, journal.Interrupted, journal.InDoubt, journal.Done}, 2
+			if cause == engine.ErrCancelled {
+				want[1], want[2], left = journal.Cancelled, journal.Cancelled, 0
+			}
+			for i, r := range records {
+				if r.Status != want[i] {
+					t.Errorf("%v: call %s is %s, not %s", cause, r.Call, r.Status, want[i])
+				}
+			}
+			last, err := journal.In(log, "c").LastRun(t.Context())
+			goesOn, wrong := last.LeftBehind(t.Context(), journal.In(log, "c"))
+			if err != nil || wrong != nil || last.Status != journal.RunDone || outcome.Background != left || goesOn != (cause == engine.ErrStopped) {
+				t.Errorf("%v: %+v, %d in the background, a server goes on: %t; %v, %v", cause, last, outcome.Background, goesOn, err, wrong)
+			}
+			r = newRunner(log, map[string]activity{"sleep": ran.of(sleep), "once": ran.of(sleep), "value": value})
+			r.Registry.Activities["once"].NotIdempotent = true
+			if cause != engine.ErrCancelled {
+				if _, err := r.Run(t.Context(), start(t, `[]`)); !errors.As(err, new(*engine.UnfinishedError)) {
+					t.Errorf("%v: another run: %v", cause, err)
+				}
+				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+				if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "1" || ran.String() != "1.1×1 1.2×2 1.3×1 1.4×1" || outcome.Background != 1 {
+					t.Errorf("%v: %+v, %v, ran %s", cause, outcome, err, ran)
+				}
+				if err := engine.Cancel(t.Context(), log, "c", journal.Who{}); err != nil {
+					t.Errorf("%v: %v", cause, err)
+				}
+			}
+			if outcome, err := r.Run(t.Context(), start(t, `[]`)); err != nil || outcome.Status != journal.RunDone {
+				t.Errorf("%v: once they are cancelled: %+v, %v", cause, outcome, err)
+			}
+		})
+	}
+}
+
+// TestFireAndForget_OfDelegate holds that the call of a delegate has its result before calls in the
+// background of the delegate have ended, and that the run waits for these at its end.
+func TestFireAndForget_OfDelegate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memory.New()
+		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value})
+		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "sleep", "seconds": 9}, {"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+		began := time.Now()
+		var concluded time.Duration
+		r.Concluded = func(o *journal.Outcome) {
+			if concluded = time.Since(began); string(store.EncodeJSON(o.Output)) != "1" {
+				t.Errorf("concluded with %+v", o)
+			}
+		}
+		outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "t", "_delegate": "d", "_outputPath": "†state.a"}], "output": "†state.a"}`))
+		expect(t, outcome, err, journal.RunDone, "1.1 t done → †state.a")
+		if concluded != 0 || time.Since(began) != 9*time.Second {
+			t.Errorf("concluded after %s, ended after %s", concluded, time.Since(began))
+		}
+		records, err := journal.In(log, "c.1.1").Records(t.Context())
+		if err != nil || records[0].Status != journal.Done {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// TestFireAndForget_ResumedAfterCrash ends the process while such a call runs.
+func TestFireAndForget_ResumedAfterCrash(t *testing.T) {
 	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1}
 	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -251,9 +344,10 @@ func TestFireAndForget_NotResumedAfterCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Log = inner
+	r.Registry.Activities["gate"].Activity = plan.ActivityFunc(ran.of(value))
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, journal.RunDone, "1.1 gate failed ! cut-off: it was cut off when the process ended", "1.2 value done → †state.a")
-	if ran.String() != "1.1×1 1.2×2" { // it takes no turn from 1.2, whose outcome the crash took
+	expect(t, outcome, err, journal.RunDone, "1.1 gate done", "1.2 value done → †state.a")
+	if ran.String() != "1.1×2 1.2×2" { // the crash took both outcomes
 		t.Errorf("ran %s", ran)
 	}
 }

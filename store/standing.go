@@ -26,6 +26,10 @@ type Standing struct {
 	// Retrying is the number of its calls that have failed and pause before the next attempt.
 	Retrying int
 
+	// Background is the number of calls of all its ticks for which it does not wait and that have not
+	// ended, once it has ended or halted.
+	Background int
+
 	// WaitingOn are the paths that a waiting run waits for, sorted: the first [MostWaitingOn].
 	WaitingOn []string
 
@@ -46,7 +50,7 @@ const MostWaitingOn = 32
 func (s Standing) Equal(other Standing) bool {
 	return s.Status == other.Status && s.Plan == other.Plan && s.Error == other.Error && s.Tick == other.Tick &&
 		s.Calls == other.Calls && s.Done == other.Done && s.Failed == other.Failed && s.Waiting == other.Waiting && s.Held == other.Held &&
-		s.Retrying == other.Retrying && slices.Equal(s.WaitingOn, other.WaitingOn) && s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
+		s.Retrying == other.Retrying && s.Background == other.Background && slices.Equal(s.WaitingOn, other.WaitingOn) && s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
 }
 
 // ContextFilter picks contexts. Its zero fields pick all.

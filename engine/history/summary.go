@@ -26,6 +26,8 @@ type Summary struct {
 	Held    int `json:"held,omitempty"`    // decisions that a person is to make
 
 	Retrying int `json:"retrying,omitempty"` // calls that pause before another attempt
+	// Calls for which the run, which has ended or halted, does not wait, and that have not ended.
+	Background int `json:"background,omitempty"`
 	// The first paths that a waiting run waits for.
 	WaitingOn []string `json:"waiting_on,omitempty"`
 
@@ -45,7 +47,7 @@ func Summarize(info store.ContextInfo) Summary {
 	at := &info.Standing
 	s := Summary{
 		Context: info.Context, Status: status, Stopped: stopped, Plan: at.Plan, Tick: at.Tick, Error: at.Error, Labels: at.Labels,
-		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held, Retrying: at.Retrying, WaitingOn: at.WaitingOn,
+		Calls: at.Calls, Done: at.Done, Failed: at.Failed, Waiting: at.Waiting, Held: at.Held, Retrying: at.Retrying, Background: at.Background, WaitingOn: at.WaitingOn,
 		Messages: info.Messages, Bytes: info.Bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
 	}
 	if !slices.Contains(retryStatuses, status) { // its process died in a pause

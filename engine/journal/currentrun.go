@@ -58,9 +58,8 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 func Forked(entry store.Entry) bool { return entry.Event == EventFork }
 
 // CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
-// has no holder any more, is interrupted, in doubt where it must not run twice, or failed where it
-// is fire-and-forget, since nothing goes on with it. In a cancelled run a call that paused before
-// another attempt is cancelled, and none waits for a time.
+// has no holder any more, is interrupted, or in doubt where it must not run twice. In a cancelled
+// run a call that paused before another attempt is cancelled, and none waits for a time.
 func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record, err error) {
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
@@ -93,14 +92,12 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	return records, nil
 }
 
-// standWithoutHolder gives the record of a call the status that it has without a holder: it has
-// failed, was cancelled with its run, or was interrupted. In the first logs a call that was cut off
+// standWithoutHolder gives the record of a call the status that it has without a holder: it was
+// cancelled with its run, or was interrupted. In the first logs a call that was cut off
 // with its process is cancelled. The view calls says the same in SQL.
 func (r *Record) standWithoutHolder(last Run) {
 	cancelled := last.Status == RunCancelled
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
-	case r.LeftBehind():
-		r.CutOff()
 	case cancelled && (r.AwaitsRetry() || r.cutAtRest()):
 		r.Status, r.RetryAt = Cancelled, ""
 	case cancelled && r.Status == Waiting:

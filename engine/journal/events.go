@@ -212,14 +212,24 @@ func (c Context) childDone(ctx context.Context, r *Record, waiting func(Context,
 	return true, nil
 }
 
-// LeftBehind reports whether a run that has ended or halted has fire-and-forget calls that are
-// still at work, or were when its process died: resuming it records that.
+// LeftBehind reports whether a run that has ended or halted has background calls that are still at
+// work, or were when its process died: a server goes on with them.
 func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
+	return r.anyBackground(ctx, c, Record.LeftBehind)
+}
+
+// HasBackground reports whether a run that has ended or halted has background calls that have not
+// ended.
+func (r *Run) HasBackground(ctx context.Context, c Context) (bool, error) {
+	return r.anyBackground(ctx, c, Record.InBackground)
+}
+
+func (r *Run) anyBackground(ctx context.Context, c Context, picks func(Record) bool) (bool, error) {
 	if !r.Detached {
 		return false, nil
 	}
 	records, err := c.Records(ctx)
-	return slices.ContainsFunc(records, Record.LeftBehind), err
+	return slices.ContainsFunc(records, picks), err
 }
 
 // FailedBefore lists the calls of a run that failed in its ticks from the first to the one before

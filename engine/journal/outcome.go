@@ -25,6 +25,11 @@ type Outcome struct {
 	Tick    int        // its last tick, 0 if it is not known
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
+
+	// Background is the number of calls that have not ended, and for which the run does not wait
+	// (protocol §5, Fire and forget): they are at work, interrupted or in doubt.
+	Background int
+
 	// Calls that ran without the result of a call in [obelus/engine.Resume.Retry], and keep their
 	// outcome.
 	Stale []string
@@ -32,8 +37,12 @@ type Outcome struct {
 
 // Outcome returns the state of the run as an [Outcome]. records are all records of its context.
 func (r *Run) Outcome(name string, records []Record) *Outcome {
+	background := 0
+	if r.Detached && r.Status.HasBackground() {
+		background = CountBackground(records)
+	}
 	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
-	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Choice: r.Event.Choice, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, First: r.Event.First, Tick: r.Tick, Calls: calls}
+	return &Outcome{Background: background, Context: name, Status: r.Status, Output: r.Output, Choice: r.Event.Choice, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, First: r.Event.First, Tick: r.Tick, Calls: calls}
 }
 
 // Unblamed returns the reason why a run failed, or "" if a failed call of its tick is the reason.
@@ -97,12 +106,22 @@ func (r *Record) CountCut() {
 	}
 }
 
-// LeftBehind reports whether the record is of a fire-and-forget call that has no outcome: it is at
-// work, or was when its process ended.
+// LeftBehind reports whether the record is of a background call that is at work, or was when its
+// process ended: a server goes on with it.
 func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
 
-// CutOff makes the record of a call that was left behind that of one that ended with its process.
-func (r *Record) CutOff() {
-	r.CountCut()
-	r.Status, r.Error = Failed, plan.Values{"message": "it was cut off when the process ended", "code": "cut-off"}
+// InBackground reports whether the record is of a background call that has not ended: a
+// fire-and-forget call that has started, for which no run waits. It may be interrupted or in doubt.
+func (r Record) InBackground() bool {
+	return r.Unstored && (r.Status == Running || r.Status == Interrupted || r.Status == InDoubt)
+}
+
+// CountBackground returns the number of calls in the background.
+func CountBackground(records []Record) (n int) {
+	for i := range records {
+		if records[i].InBackground() {
+			n++
+		}
+	}
+	return n
 }

@@ -185,6 +185,10 @@ func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
 // Finished reports whether a tick has ended, so that another can begin.
 func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
 
+// HasBackground reports whether the calls that a run does not wait for are counted apart from it:
+// it has ended or halted by itself.
+func (s RunStatus) HasBackground() bool { return s == RunDone || s == RunFailed || s == RunWaiting }
+
 // Run is the newest run of a context as its journal has it.
 type Run struct {
 	Status RunStatus

@@ -19,6 +19,9 @@ func (r *Run) Standing(records []Record) store.Standing {
 	for i := range records {
 		c := &records[i]
 		detached = detached || c.LeftBehind()
+		if r.Detached && r.Status.HasBackground() && c.InBackground() {
+			s.Background++
+		}
 		if c.Tick != r.Tick {
 			continue
 		}

@@ -386,6 +386,14 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			all = c.warn(all, call, err)
 		}
 	}
+	isWaited := slices.ContainsFunc(p.Calls, func(call *Call) bool { return !call.FireAndForget() })
+	if len(p.Calls) > 0 && !isWaited && !request.Output.Set {
+		those := "call 1"
+		if n := p.Calls[len(p.Calls)-1].Written; n > 1 {
+			those = fmt.Sprintf("calls 1 to %d", n)
+		}
+		all = c.warn(all, p.Calls[0], Faultf(CodeUnresolved, "nothing waits for %s: no call of the plan has an _outputPath, so that its output is null at once", those))
+	}
 	known := knownPathsOf(p, c.sources.declared)
 	for _, call := range p.Calls {
 		for _, param := range call.Params {

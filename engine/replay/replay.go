@@ -377,7 +377,7 @@ func (r *recorded) compare(ctx context.Context, name string, last journal.Run, o
 		}
 		done.Calls++
 		switch {
-		case ok && was.LeftBehind(): // its outcome is not in the log
+		case ok && was.Unstored && !was.Status.Settled(): // its outcome is not in the log
 		case !ok || was.Status != record.Status:
 			differ(Difference{Call: record.Call, What: "status", Recorded: was.Status, Replayed: record.Status})
 		case !reflect.DeepEqual(was.Writes, record.Writes):

@@ -79,7 +79,7 @@ func removeFamily(ctx context.Context, log store.Log, root store.ContextInfo) (b
 // is part of one that has ended.
 func isOver(ctx context.Context, log store.Log, info store.ContextInfo) (bool, error) {
 	switch status, _ := journal.StatusOf(info); {
-	case info.Holder != "":
+	case info.Holder != "", info.Standing.Background > 0:
 		return false, nil
 	case status.Finished() || status == journal.RunCancelled:
 		return true, nil

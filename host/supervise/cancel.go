@@ -42,9 +42,9 @@ func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (
 
 // cancelledRun returns an ended run for one that was cancelled after it had halted.
 func cancelledRun(name string) *Run {
-	run := &Run{context: name, recorded: make(chan struct{}), ended: make(chan struct{}), outcome: cancelledOutcome(name)}
+	run := &Run{context: name, recorded: make(chan struct{}), concluded: make(chan struct{}), ended: make(chan struct{}), outcome: cancelledOutcome(name)}
 	run.state.Store(uint32(Ended))
-	close(run.ended)
+	run.close()
 	return run
 }
 

@@ -14,7 +14,7 @@ func TestCancel_DoneByAnotherProcess(t *testing.T) {
 	w := newWorker(t, nil)
 	w.expect(w.start("a", "double", 1.0), journal.RunDone, "2")
 	reached := make(chan struct{})
-	_, err := w.begin(t.Context(), &Run{context: "a", unattended: true, resumes: true}, func(ctx context.Context, _ func()) (*journal.Outcome, error) {
+	_, err := w.begin(t.Context(), &Run{context: "a", unattended: true, resumes: true}, func(ctx context.Context, _ func(), _ func(*journal.Outcome)) (*journal.Outcome, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, ctx.Err()

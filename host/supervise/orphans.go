@@ -120,6 +120,9 @@ func (o *orphans) scan() error {
 // it must not go on, the context is due no more.
 func (o *orphans) adopt(info store.ContextInfo) {
 	root, err := o.rootOf(info.Context)
+	if at := &info.Standing; journal.RunStatus(at.Status).Finished() && at.Background > 0 {
+		root = info.Context // the run around it does not wait for what goes on in the background
+	}
 	if err != nil {
 		o.logError("a run can't be found", err, "context", info.Context)
 		return
@@ -345,8 +348,8 @@ func isFixedByScripts(err error) bool {
 	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || errors.Is(err, fs.ErrNotExist)
 }
 
-// find returns the orphan in a root context: a run that was under way, also if only fire-and-forget
-// calls are left, or a waiting run whose input has come since. It returns nil if there is none, and
+// find returns the orphan in a context: a run that was under way, also if only background calls are
+// left, or a waiting run whose input has come since. It returns nil if there is none, and
 // for a fork in which no run has gone on: its author decides.
 func (o *orphans) find(name string) (*orphan, error) {
 	context := journal.In(o.log, name)

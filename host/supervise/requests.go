@@ -34,7 +34,7 @@ type Start struct {
 // [*engine.BusyError] if the context is in use, or the error of ctx, which counts until then. All
 // other errors are the run's: see [Run.Wait].
 func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
-	return s.begin(ctx, &Run{context: start.Context, patient: start.patient}, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	return s.begin(ctx, &Run{context: start.Context, patient: start.patient}, func(ctx context.Context, begun func(), concluded func(*journal.Outcome)) (*journal.Outcome, error) {
 		if start.Once {
 			if _, err := s.log.Head(ctx, start.Context); !errors.Is(err, store.ErrNoContext) {
 				return nil, cmp.Or(err, store.ErrExists)
@@ -52,7 +52,9 @@ func (s *Supervisor) Start(ctx context.Context, start Start) (*Run, error) {
 				then()
 			}
 		}
-		return s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry())).Run(ctx, start.Start)
+		r := s.newRunner(cmp.Or(start.Registry, s.config.Host.Generation().Registry()))
+		r.Concluded = concluded
+		return r.Run(ctx, start.Start)
 	})
 }
 
@@ -77,14 +79,16 @@ func (s *Supervisor) resumeUnasked(name string) {
 
 // resumeFunc returns a function that resumes a run, by its plan's file as it is then.
 func (s *Supervisor) resumeFunc(how engine.Resume) carryFunc {
-	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	return func(ctx context.Context, begun func(), concluded func(*journal.Outcome)) (*journal.Outcome, error) {
 		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
 		if err != nil {
 			return nil, err
 		}
 		request, registry, unread := s.config.Host.Generation().PlanOf(name)
 		how.Request, how.Begun = request, begun
-		outcome, err := s.newRunner(registry).Resume(ctx, how)
+		r := s.newRunner(registry)
+		r.Concluded = concluded
+		outcome, err := r.Resume(ctx, how)
 		var refused *plan.PlanError
 		var unplanned *engine.NoPlannerError
 		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {

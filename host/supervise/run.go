@@ -24,10 +24,16 @@ type Run struct {
 	state      atomic.Uint32 // a State; changed by runTable.move alone
 	cancel     context.CancelCauseFunc
 	recorded   chan struct{} // closed once the log has the run
-	ended      chan struct{} // closed once the run has ended or halted
+	concluded  chan struct{} // closed once its outcome is known
+	ended      chan struct{} // closed once its background calls have ended too
 
 	began      time.Time // when it had its turn
 	generation int       // the generation of scripts with which it began
+
+	// Set before concluded is closed, where that is before ended: a run whose calls go on in the
+	// background. It has given back its place in the queue if it has ended.
+	early    *journal.Outcome
+	released bool
 
 	// Set before ended is closed.
 	outcome          *journal.Outcome
@@ -47,19 +53,26 @@ func (r *Run) Context() string { return r.context }
 // whatever becomes of the process. It stays open if the run is refused, or cancelled, before that.
 func (r *Run) Recorded() <-chan struct{} { return r.recorded }
 
-// Ended returns a channel that is closed once the run has ended or halted.
+// Concluded returns a channel that is closed once the run has ended or halted.
+func (r *Run) Concluded() <-chan struct{} { return r.concluded }
+
+// Ended returns a channel that is closed once the run has ended or halted, and the calls have ended
+// for which it does not wait ([journal.Outcome].Background).
 func (r *Run) Ended() <-chan struct{} { return r.ended }
 
-// Wait waits until the run has ended or halted, and returns its outcome. Its error is the reason
-// why the run was refused, a [*PendingError] if it has begun and its end could not be recorded, or
-// the error of ctx.
+// Wait waits until the run has ended or halted, and returns its outcome, as of its end if that has
+// come. Its error is the reason why the run was refused, a [*PendingError] if it has begun and its
+// end could not be recorded, or the error of ctx.
 func (r *Run) Wait(ctx context.Context) (*journal.Outcome, error) {
 	select {
-	case <-r.ended:
+	case <-r.concluded:
 	case <-ctx.Done():
-		if !isClosed(r.ended) {
+		if !isClosed(r.concluded) {
 			return nil, ctx.Err()
 		}
+	}
+	if !isClosed(r.ended) {
+		return r.early, nil
 	}
 	if r.err == nil {
 		return r.outcome, nil
@@ -92,14 +105,16 @@ func (e *cancelledError) Error() string { return e.message }
 
 func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
 
-// carryFunc starts or resumes a run. It calls begun once the run is durable.
-type carryFunc func(ctx context.Context, begun func()) (*journal.Outcome, error)
+// carryFunc starts or resumes a run. It calls begun once the run is durable, and concluded where
+// calls go on in the background once it has ended or halted.
+type carryFunc func(ctx context.Context, begun func(), concluded func(*journal.Outcome)) (*journal.Outcome, error)
 
 // begin carries out a run once it is its turn. An unattended run waits for that however many others
 // do, and finds in the log that it was cancelled. Another run may be cancelled while it waits.
 func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run, error) {
 	running, cancel := context.WithCancelCause(s.running)
-	run.cancel, run.recorded, run.ended = cancel, make(chan struct{}), make(chan struct{})
+	run.cancel, run.recorded = cancel, make(chan struct{})
+	run.concluded, run.ended = make(chan struct{}), make(chan struct{})
 	if err := s.admit(ctx, running, run); err != nil {
 		defer cancel(nil)
 		return s.runs.withdraw(run, err)
@@ -109,7 +124,15 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 		defer cancel(nil)
 		limit := time.AfterFunc(s.config.Timeout, func() { cancel(errTime) })
 		defer limit.Stop()
-		s.carryOut(running, run, carry)
+		s.carryOut(running, run, func(ctx context.Context) (*journal.Outcome, error) {
+			conclude := func(o *journal.Outcome) {
+				if o.Status.Finished() {
+					limit.Stop() // each call has its own
+				}
+				s.conclude(run, o)
+			}
+			return carry(ctx, func() { s.runs.record(run) }, conclude)
+		})
 		cancelled := s.runs.closeRun(run)
 		if cause := context.Cause(running); cause != nil {
 			run.cancelledForGood = errors.Is(cause, engine.ErrCancelled)
@@ -192,14 +215,22 @@ func (s *Supervisor) waitForEnd(ctx context.Context, before *Run) error {
 }
 
 // carryOut carries out a run. A panic costs this run and no other.
-func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry carryFunc) {
+func (s *Supervisor) carryOut(ctx context.Context, run *Run, carry func(context.Context) (*journal.Outcome, error)) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			run.outcome, run.err = nil, fmt.Errorf("it broke down: %v", broken)
 			s.config.Logger.Error("a run broke down: this is a fault of the program", "context", run.context, "error", broken, "stack", string(debug.Stack()))
 		}
 	}()
-	run.outcome, run.err = carry(ctx, func() { s.runs.record(run) })
+	run.outcome, run.err = carry(ctx)
+}
+
+// close closes the channels of a run that has ended.
+func (r *Run) close() {
+	close(r.ended)
+	if r.early == nil {
+		close(r.concluded)
+	}
 }
 
 // isResumable reports whether the run has ended only for now: it waits, or the next supervisor
@@ -273,6 +304,23 @@ func (s *Supervisor) logError(run *Run, pause, took time.Duration) (again bool) 
 	return false
 }
 
+// conclude has all who wait for a run, or for its end, go on though calls of it are at work in the
+// background. A run that has halted may conclude again.
+func (s *Supervisor) conclude(run *Run, outcome *journal.Outcome) {
+	if run.early == nil {
+		run.early = outcome
+		close(run.concluded)
+	}
+	if outcome.Status.Finished() && !run.released {
+		run.released = true
+		s.queue.release()
+		s.scheduler.noticeEnd(run.context)
+	}
+	s.reactor.notice(run.context)
+	s.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "run concluded",
+		slog.String("context", run.context), slog.String("status", string(outcome.Status)), slog.Int("background", outcome.Background))
+}
+
 // finish ends a run for the supervisor, and logs how it ended.
 func (s *Supervisor) finish(run *Run) {
 	pause := s.orphans.keep(run)
@@ -281,8 +329,10 @@ func (s *Supervisor) finish(run *Run) {
 		react = s.reactor.prepare(run.context)
 	}
 	idle, hasNews := s.runs.remove(run, run.finalState(pause > 0)) // news from now on finds no active run
-	s.queue.release()
-	close(run.ended)
+	if !run.released {
+		s.queue.release()
+	}
+	run.close()
 	if run.resumes {
 		signal(s.watcher.news) // if its context is a delegate's, another run may wait for its end
 	}

@@ -82,7 +82,7 @@ func (t *runTable) withdraw(run *Run, err error) (*Run, error) {
 		delete(t.waking, run.context)
 	}
 	delete(t.queued, run)
-	defer close(run.ended)
+	defer run.close()
 	switch run.State() {
 	case Cancelling:
 		run.outcome = cancelledOutcome(run.context)

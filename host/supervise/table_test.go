@@ -11,7 +11,7 @@ import (
 
 // newRun returns a run as the table takes it.
 func newRun(name string, unattended bool) *Run {
-	return &Run{context: name, unattended: unattended, recorded: make(chan struct{}), ended: make(chan struct{}), cancel: func(error) {}}
+	return &Run{context: name, unattended: unattended, recorded: make(chan struct{}), concluded: make(chan struct{}), ended: make(chan struct{}), cancel: func(error) {}}
 }
 
 // TestTable_OneActive holds that a context has one active run, and that the next is told of it.

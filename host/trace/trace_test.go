@@ -80,7 +80,7 @@ func registry(t testing.TB) *plan.Registry {
 		t.Fatal(err)
 	}
 	r.Tools["judge"] = judge
-	r.Delegates["inner"] = &plan.Delegate{Request: &plan.Request{Name: "inner", Planner: &plan.Planning{}}}
+	r.Delegates["inner"] = &plan.Delegate{Request: &plan.Request{Name: "inner", Planner: &plan.Planning{Offer: []string{"good"}}}}
 	return r
 }
 

@@ -40,7 +40,7 @@ func runErrorSchema() api.Schema {
 }
 
 func outcomeSchema() api.Schema {
-	return api.Object(api.Schema{"context": api.Text(), "status": api.Text(), "output": api.Any(), "error": runErrorSchema()})
+	return api.Object(api.Schema{"context": api.Text(), "status": api.Text(), "output": api.Any(), "error": runErrorSchema(), "background?": api.Schema{"type": "integer"}})
 }
 
 func decidedSchema() api.Schema {

@@ -142,15 +142,16 @@
 //
 // # Answers
 //
-// A request that waits for a run, or cancels one, gets {"context","status","output","error"}: the
-// error is null or {"code","message"}, with the code failed, cancelled, interrupted, or stopped if
-// this server ended and the next one goes on with the run. A client that does not wait finds output
-// and error later in GET /v1/contexts/{context}, beside the fields of the list of contexts; for a
-// run that was cancelled the message may say less. The error in the list is a text; in a context
-// that can't be read it has the code damaged. "stuck" is the reason why the current scripts do not
-// let a run go on. A DELETE waits until running calls have ended, as long as the setting drain lets
-// them; requests for runs of its context that wait for their turn are answered like it, and leave
-// nothing.
+// A request that waits for a run, or cancels one, gets {"context","status","output","error"} as
+// soon as the output is known, with "background", the number of calls for which the run does not
+// wait, if there are any at work (protocol §5). The error is null or {"code","message"}, with the
+// code failed, cancelled, interrupted, or stopped if this server ended and the next one goes on
+// with the run. A client that does not wait finds output and error later in GET
+// /v1/contexts/{context}, beside the fields of the list of contexts; for a run that was cancelled
+// the message may say less. The error in the list is a text; in a context that can't be read it has
+// the code damaged. "stuck" is the reason why the current scripts do not let a run go on. A DELETE
+// waits until running calls have ended, as long as the setting drain lets them; requests for runs
+// of its context that wait for their turn are answered like it, and leave nothing.
 //
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call
@@ -202,7 +203,7 @@
 // id beyond the end of the log, as after a backup was restored, begins anew. While a model
 // writes there are model events, {"context","call","delta"}, without an id, for display: a
 // client that was away does not get them. The call of a plan that is being made is the number
-// of its round. An empty delta ends a text, and the next delta begins another one, as where a
+// of its tick. An empty delta ends a text, and the next delta begins another one, as where a
 // model is asked again. Delegates have the streams of their own contexts, which calls name as
 // child.
 //

@@ -132,10 +132,10 @@ func startOnce(s *Server, w http.ResponseWriter, r *http.Request, start supervis
 	if err == nil {
 		select {
 		case <-run.Recorded():
-		case <-run.Ended():
+		case <-run.Concluded():
 		case <-r.Context().Done(): // sendRun answers
 		}
-		if !isClosed(run.Recorded()) && isClosed(run.Ended()) {
+		if !isClosed(run.Recorded()) && isClosed(run.Concluded()) {
 			_, err = run.Wait(r.Context())
 		}
 	}
@@ -274,11 +274,11 @@ func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, run *supervise.
 		begun = nil
 	}
 	select {
-	case <-run.Ended():
+	case <-run.Concluded():
 	case <-begun:
 	case <-r.Context().Done():
 		switch {
-		case isClosed(run.Ended()):
+		case isClosed(run.Concluded()):
 		case errors.Is(r.Context().Err(), context.DeadlineExceeded) && isClosed(run.Recorded()):
 			begun = run.Recorded() // a handler around this one has ended the request, and the run goes on
 		default:
@@ -324,7 +324,11 @@ func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, outcome *jo
 
 // outcomeBody returns the body for a run's outcome.
 func outcomeBody(o *journal.Outcome) map[string]any {
-	return map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
+	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
+	if o.Background > 0 {
+		body["background"] = o.Background
+	}
+	return body
 }
 
 // errorBody returns the error of a run's outcome, or nil.
@@ -429,6 +433,10 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.supervisor.Cancel(r.Context(), name, who)
 	if err != nil {
 		return err
+	}
+	select {
+	case <-run.Ended(): // what is at work in the background is cancelled too
+	case <-r.Context().Done():
 	}
 	return s.sendRun(w, r, run, true)
 }

@@ -29,7 +29,7 @@ func TestSlips_OverHTTP(t *testing.T) {
 func TestMetrics_Format(t *testing.T) {
 	s := serve(t, map[string]string{
 		"activities/odd.lua": `Activity.register('say "hi" \\', {}, function() return 1 end)`,
-		"plans/odd.json":     `{"calls": [{"_tool": "say \"hi\" \\"}]}`,
+		"plans/odd.json":     `{"calls": [{"_tool": "say \"hi\" \\", "_outputPath": "†said"}]}`,
 	}, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/odd.json","wait":true}`)
 	_, text := s.ask("GET", "/metrics", "")

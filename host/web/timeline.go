@@ -35,14 +35,14 @@ func (s timeline) getGraph(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		rounds, err := s.lookup().Rounds(ctx, name, at)
+		ticks, err := s.lookup().Ticks(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
 		answer := graphAnswer{Ticks: []history.Graph{}}
-		for _, round := range rounds {
-			if tick == 0 || int64(round.Tick) == tick {
-				answer.Ticks = append(answer.Ticks, history.GraphOf(round.Plan, round.Calls, round.Tick))
+		for _, one := range ticks {
+			if tick == 0 || int64(one.Tick) == tick {
+				answer.Ticks = append(answer.Ticks, history.GraphOf(one.Plan, one.Calls, one.Tick))
 			}
 		}
 		if tick != 0 && len(answer.Ticks) == 0 {
@@ -173,13 +173,13 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		rounds, err := s.lookup().Rounds(ctx, name, 0)
+		ticks, err := s.lookup().Ticks(ctx, name, 0)
 		if err != nil {
 			return nil, err
 		}
-		last := engine.Round{Plan: plan.Empty()}
-		if len(rounds) > 0 {
-			last = rounds[len(rounds)-1]
+		last := engine.Tick{Plan: plan.Empty()}
+		if len(ticks) > 0 {
+			last = ticks[len(ticks)-1]
 		}
 		if last.Refused != nil {
 			return nil, last.Refused

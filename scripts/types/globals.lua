@@ -43,6 +43,7 @@
 ---@field offer? string[] the tools that it may plan with; all
 ---@field output? any
 ---@field refusals? integer of its plans, in a row, that end the run; 3
+---@field bridge? boolean as a delegate: show it arguments that do not fit its input
 ---@field schema? table a JSON Schema for the final output
 ---@field scopes? string[] what a function or a model gets of the context
 ---@field tools? table<string, table>

@@ -15,7 +15,7 @@ local test = {}
 ---@field status string
 ---@field output any
 ---@field error? string
----@field calls { call: string, tool: string, status: string, error?: table, reason?: string, waiting_on?: string[] }[] of all rounds
+---@field calls { call: string, tool: string, status: string, error?: table, reason?: string, waiting_on?: string[] }[] of all ticks
 ---@field context obelus.Context
 
 ---Runs an activity: its result, or nil and the fields of the failure. References in

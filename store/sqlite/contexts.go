@@ -17,18 +17,18 @@ const milliseconds = "2006-01-02T15:04:05.000Z"
 const (
 	// In the order of [contextInfo].
 	infoColumns = `c.context, c.parent, c.parent_call, c.created, c.updated, c.fork, c.fork_at,
-	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.retrying, c.waiting_on, c.bytes,
+	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.retrying, c.waiting_on, c.background, c.bytes,
 	COALESCE((SELECT max(seq) FROM messages AS m WHERE m.context = c.context), (SELECT max(upto) FROM lineage AS s WHERE s.context = c.context)),
 	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
 	andLeases     = ` LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
 	selectInfo    = `SELECT ` + infoColumns + ` FROM contexts AS c` + andLeases + ` WHERE c.context = ?1`
 	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes, once,
-	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels, retrying, waiting_on)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)`
+	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels, retrying, waiting_on, background)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`
 	updateContext  = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3, due = iif(?4 AND wakes, ?5, due) WHERE context = ?1`
 	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
 	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15,
-	retrying = ?16, waiting_on = ?17
+	retrying = ?16, waiting_on = ?17, background = ?18
 	WHERE context = ?1`
 	// The bytes that a holder which crashed had not written yet.
 	updateBytes = `UPDATE contexts SET bytes = COALESCE((
@@ -57,7 +57,7 @@ func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
 		waitingOn = string(store.EncodeJSON(all))
 	}
 	return append(to, s.Status, s.Plan, s.Error, int64(s.Tick), int64(s.Calls), int64(s.Done), int64(s.Failed), int64(s.Waiting), int64(s.Held), due, s.Wakes, labels,
-		int64(s.Retrying), waitingOn)
+		int64(s.Retrying), waitingOn, int64(s.Background))
 }
 
 // Info implements [store.Log].
@@ -232,7 +232,7 @@ func ceilMicroseconds(t time.Time) string {
 func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
 	info = store.ContextInfo{
 		Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])},
-		Bytes: integer(row[21]), Messages: integer(row[22]),
+		Bytes: integer(row[22]), Messages: integer(row[23]),
 	}
 	damaged := func(what string, err error) error {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of context %s: %v", what, info.Context, err)}
@@ -243,11 +243,11 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	if err != nil {
 		return info, damaged("dates", err)
 	}
-	if info.Standing, err = standing(row[7:21]); err != nil {
+	if info.Standing, err = standing(row[7:22]); err != nil {
 		return info, damaged("the standing", err)
 	}
-	if row[23] != nil {
-		info.Holder = leaseOf(row[23:]).holds(time.Now())
+	if row[24] != nil {
+		info.Holder = leaseOf(row[24:]).holds(time.Now())
 		info.Lapsed = info.Holder == ""
 	}
 	if info.Origin.Fork == "" {
@@ -263,12 +263,12 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	return info, nil
 }
 
-// standing reads the columns from status to waiting_on.
+// standing reads the columns from status to background.
 func standing(row []driver.Value) (s store.Standing, err error) {
 	number := func(i int) int { return int(integer(row[i])) }
 	s = store.Standing{
 		Status: text(row[0]), Plan: text(row[1]), Error: text(row[2]), Tick: number(3),
-		Calls: number(4), Done: number(5), Failed: number(6), Waiting: number(7), Held: number(8), Wakes: number(10) != 0, Retrying: number(12),
+		Calls: number(4), Done: number(5), Failed: number(6), Waiting: number(7), Held: number(8), Wakes: number(10) != 0, Retrying: number(12), Background: number(14),
 	}
 	if row[9] != nil {
 		if s.Due, err = date(row[9]); err != nil {

@@ -563,6 +563,7 @@ func TestMigrations_Stay(t *testing.T) {
 018_exchanges.sql 804fc1fc3208f226729912a721f48628bee4c95db7b1fbaeb08ce8ba131d0089
 019_cancelled.sql 02601eabd48d996c2dfab848f2f0cb4dfb78668cbb11fdb5d2d868ad5a6ce566
 020_cut.sql 54807063fc36a6287a3061178e20640271a839f5d3c93a56845c2eae526f938f
+021_cancelled_calls.sql 2ff2ab172922f043f30fd098614f2646667b5869a62d7aba2f072688cccbf8b2
 `
 	if all.String() != want {
 		t.Errorf("they are now\n%s", all.String())

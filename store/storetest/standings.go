@@ -43,7 +43,7 @@ func testStanding(t *testing.T, l store.Log) {
 	one := store.Standing{
 		Status: "waiting", Plan: "plans/a.lua", Error: "no", Tick: 2, Calls: 9, Done: 1, Failed: 2, Waiting: 3, Held: 4,
 		Due: due.Add(123 * time.Microsecond), Wakes: true, Labels: map[string]string{"customer": "7", "a b\"": "†"},
-		Retrying: 5, WaitingOn: []string{"†input.\"a b\"", "†state.x"},
+		Retrying: 5, Background: 6, WaitingOn: []string{"†input.\"a b\"", "†state.x"},
 	}
 	stored := one
 	stored.Due = due

@@ -94,7 +94,7 @@ func (f *Flags) Watch(t *term.Terminal, json bool, r *engine.Runner) {
 			return
 		}
 		writer := call
-		if !strings.Contains(call, ".") { // the plan of a round
+		if !strings.Contains(call, ".") { // the plan of a tick
 			writer = "plan " + call
 		}
 		mu.Lock()

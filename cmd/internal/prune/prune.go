@@ -146,17 +146,25 @@ func (c *Choice) mayGo(ctx context.Context, log store.Reader, t *tree, name stri
 		return false, nil
 	case run.Status == journal.RunRunning:
 		return false, exit.Usagef("context %s is running, and stays until that has come to its end or was interrupted", unfinished)
+	case run.Status.Finished():
+		return false, exit.Usagef("calls of context %s have not ended in the background, and it stays: %s resume -c %[1]s goes on with them, cancel gives them up", unfinished, c.Command)
 	default:
 		return false, exit.Usagef("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", unfinished, run.Status, c.Command)
 	}
 }
 
 // findUnfinished finds a run that is unfinished and not cancelled, in a context or in its
-// delegates' contexts that are part of no other run. It returns the name of the context, or "".
+// delegates' contexts that are part of no other run, or calls in the background of any of these. It
+// returns the name of the context, or "".
 func findUnfinished(ctx context.Context, log store.Reader, t *tree, name string, run journal.Run) (context string, _ journal.Run, err error) {
 	untouched, err := isUntouchedFork(ctx, log, name)
 	if err != nil || !isOver(run) && !untouched {
 		return name, run, err
+	}
+	for _, member := range t.members(name) {
+		if t.infos[member].Standing.Background > 0 && !untouched {
+			return member, run, nil
+		}
 	}
 	for _, member := range t.members(name)[1:] {
 		root, err := journal.In(log, member).Root(ctx)

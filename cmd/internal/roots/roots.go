@@ -150,8 +150,10 @@ func (f *Finder) Unfinished(ctx context.Context, command string, cancelled bool)
 	return Search{
 		command: command, notFound: "there is no unfinished run but those that are going on (obelus contexts lists all)",
 		matches: func(name string, run journal.Run) (bool, error) {
-			if run.Status.Finished() || run.Status == journal.RunCancelled && !cancelled {
-				return false, nil
+			left, err := run.HasBackground(ctx, journal.In(f.Log, name))
+			isOver := run.Status.Finished() && !left
+			if err != nil || isOver || run.Status == journal.RunCancelled && !cancelled {
+				return false, err
 			}
 			holder, err := f.Log.Holder(ctx, name)
 			return holder == "", err

@@ -141,6 +141,7 @@ func (p *Progress) End() {
 	}
 	close(p.stop)
 	<-p.done
+	p.stop = nil
 	p.term.mu.Lock()
 	p.term.live.erase(p.term.Err)
 	p.term.live = nil

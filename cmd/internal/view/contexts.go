@@ -19,6 +19,9 @@ func CallCounts(s *history.Summary) string {
 	if s.Held > 0 {
 		text += fmt.Sprintf(", %d held", s.Held)
 	}
+	if s.Background > 0 {
+		text += fmt.Sprintf(", %d in background", s.Background)
+	}
 	return text
 }
 

@@ -11,19 +11,19 @@ import (
 )
 
 // Graph is a plan to be drawn, with the records of its calls by position, if it has run. A run of
-// several rounds has one for each.
+// several ticks has one for each.
 type Graph struct {
-	Plan  *plan.Plan
-	Ran   map[int]journal.Record
-	Round int // the tick; 0 for a plan that is drawn alone
+	Plan *plan.Plan
+	Ran  map[int]journal.Record
+	Tick int // the tick; 0 for a plan that is drawn alone
 }
 
 // name returns a call's name in the drawing: its position, after the tick if there are several.
 func (d Graph) name(position int) string {
-	if d.Round == 0 {
+	if d.Tick == 0 {
 		return fmt.Sprint(position)
 	}
-	return fmt.Sprintf("%d.%d", d.Round, position)
+	return fmt.Sprintf("%d.%d", d.Tick, position)
 }
 
 // id returns a call's identifier in the drawing.
@@ -40,11 +40,11 @@ var Formats = map[string]Format{"dot": DOT, "mermaid": Mermaid, "text": Text}
 func Text(all []Graph) string {
 	var b strings.Builder
 	for i, one := range all {
-		if one.Round != 0 {
+		if one.Tick != 0 {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintf(&b, "round %d%s\n", one.Round, emptyNote(one.Plan))
+			fmt.Fprintf(&b, "tick %d%s\n", one.Tick, emptyNote(one.Plan))
 		}
 		writeText(&b, one)
 	}
@@ -171,18 +171,18 @@ func writes(c *plan.Call) string {
 func Mermaid(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	writeRounds(&b, all, writeMermaid, "  subgraph r%d[\"round %[1]d%s\"]\n", "  end\n")
+	writeTicks(&b, all, writeMermaid, "  subgraph r%d[\"tick %[1]d%s\"]\n", "  end\n")
 	return b.String()
 }
 
-// writeRounds draws each graph, within a frame for its round if it has one.
-func writeRounds(b *strings.Builder, all []Graph, draw func(*strings.Builder, Graph), opening, closing string) {
+// writeTicks draws each graph, within a frame for its tick if it has one.
+func writeTicks(b *strings.Builder, all []Graph, draw func(*strings.Builder, Graph), opening, closing string) {
 	for _, d := range all {
-		if d.Round != 0 {
-			fmt.Fprintf(b, opening, d.Round, emptyNote(d.Plan))
+		if d.Tick != 0 {
+			fmt.Fprintf(b, opening, d.Tick, emptyNote(d.Plan))
 		}
 		draw(b, d)
-		if d.Round != 0 {
+		if d.Tick != 0 {
 			b.WriteString(closing)
 		}
 	}
@@ -220,7 +220,7 @@ func mermaidText(text string) string {
 func DOT(all []Graph) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  node [shape=box];\n")
-	writeRounds(&b, all, writeDOT, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", "  }\n")
+	writeTicks(&b, all, writeDOT, "  subgraph cluster_%d {\n  label=\"tick %[1]d%s\";\n", "  }\n")
 	b.WriteString("}\n")
 	return b.String()
 }

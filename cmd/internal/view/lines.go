@@ -12,7 +12,7 @@ func (d Graph) Lines() (lines []any) {
 	for _, r := range d.Ran {
 		ran = append(ran, r)
 	}
-	g := history.GraphOf(d.Plan, ran, d.Round)
+	g := history.GraphOf(d.Plan, ran, d.Tick)
 	for _, node := range g.Nodes {
 		lines = append(lines, node)
 	}

@@ -13,7 +13,7 @@ func (s *State) RunStatus() journal.RunStatus {
 		switch r := &s.Calls[i].Record; {
 		case r.Blamed():
 			status = journal.RunFailed
-		case !r.Status.Settled() && !(r.Unstored && r.Status == journal.Running):
+		case !r.Status.Settled() && !r.InBackground():
 			return journal.RunWaiting
 		}
 	}

@@ -1,5 +1,5 @@
--- A question about a table of sales. There are neither calls nor a function here: a model plans, round
--- by round, with the tools that are offered, and sees what came of its calls.
+-- A question about a table of sales. There are neither calls nor a function here: a model plans, tick
+-- by tick, with the tools that are offered, and sees what came of its calls.
 --
 --   obelus run plans/analyst.lua -c returns --cassette tests/cassettes/analyst.json
 --   obelus calls -c returns

@@ -710,7 +710,7 @@ func TestRun_Lines(t *testing.T) {
 	s := serve(t, map[string]string{
 		"obelus.lua":       `return { drain = "100ms" }`,
 		"activities/a.lua": `Activity.register("say", function() print("first"); require("log").warn("second", { n = 2 }) end)`,
-		"plans/say.lua":    `return { calls = { { _tool = "say" } } }`,
+		"plans/say.lua":    `return { calls = { { _tool = "say", _outputPath = "†said" } } }`,
 	}, nil)
 	s.api(http.MethodPost, "/v1/runs", `{"context":"said","plan":"plans/say.lua","wait":true}`) // its lines are written as it ends
 	if text := textOf(find(s.page("/runs/said?sel=1.1").doc, "aside")); !strings.Contains(text, `| first warn second {"n":2}`) {

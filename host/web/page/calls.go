@@ -84,16 +84,16 @@ type argument struct {
 	Lacks bool // the reference has no value
 }
 
-func (l reader) panelOf(ctx context.Context, v address, records []journal.Record, rounds []engine.Round) (*panel, error) {
+func (l reader) panelOf(ctx context.Context, v address, records []journal.Record, ticks []engine.Tick) (*panel, error) {
 	i := slices.IndexFunc(records, func(r journal.Record) bool { return r.Call == v.Call })
 	if i < 0 {
 		return nil, nil // it had not begun at that moment
 	}
 	r := records[i]
 	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call, room: newRoom()}
-	for _, round := range rounds {
-		if round.Tick == r.Tick && r.Position >= 1 && r.Position <= len(round.Plan.Calls) {
-			out.Plan = round.Plan.Calls[r.Position-1]
+	for _, tick := range ticks {
+		if tick.Tick == r.Tick && r.Position >= 1 && r.Position <= len(tick.Plan.Calls) {
+			out.Plan = tick.Plan.Calls[r.Position-1]
 		}
 	}
 	if r.Error != nil {

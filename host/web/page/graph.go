@@ -73,17 +73,17 @@ func (graphView) NodeWidth() int { return nodeWidth }
 // NodeHeight is described at [graphView.NodeWidth].
 func (graphView) NodeHeight() int { return nodeHeight }
 
-func (l reader) graphOf(ctx context.Context, v address, rounds []engine.Round) (g graphView, err error) {
-	g = drawRound(rounds, v)
-	if g.Plan, err = l.planMade(ctx, v.Context, rounds, g.Tick); g.Plan != nil && g.Plan.Refused {
+func (l reader) graphOf(ctx context.Context, v address, ticks []engine.Tick) (g graphView, err error) {
+	g = drawTick(ticks, v)
+	if g.Plan, err = l.planMade(ctx, v.Context, ticks, g.Tick); g.Plan != nil && g.Plan.Refused {
 		g.None = "No plan was taken for this tick."
 	}
 	return g, err
 }
 
 // planMade returns the plan of a tick as it was made.
-func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round, tick int) (*planMade, error) {
-	i := slices.IndexFunc(rounds, func(r engine.Round) bool { return r.Tick == tick })
+func (l reader) planMade(ctx context.Context, name string, ticks []engine.Tick, tick int) (*planMade, error) {
+	i := slices.IndexFunc(ticks, func(r engine.Tick) bool { return r.Tick == tick })
 	if i < 0 {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round
 		}
 	} else {
 		issued := []any{}
-		for _, call := range rounds[i].Plan.Calls {
+		for _, call := range ticks[i].Plan.Calls {
 			issued = append(issued, call.Issued)
 		}
 		calls = issued
@@ -115,30 +115,30 @@ func (l reader) planMade(ctx context.Context, name string, rounds []engine.Round
 	return made, nil
 }
 
-// drawRound draws the tick that an address asks for, or the newest.
-func drawRound(rounds []engine.Round, a address) graphView {
+// drawTick draws the tick that an address asks for, or the newest.
+func drawTick(ticks []engine.Tick, a address) graphView {
 	g := graphView{address: a}
-	if len(rounds) == 0 {
+	if len(ticks) == 0 {
 		g.None = "Nothing had run here at that moment."
 		return g
 	}
-	round := rounds[len(rounds)-1]
-	for _, other := range rounds {
+	one := ticks[len(ticks)-1]
+	for _, other := range ticks {
 		g.Ticks = append(g.Ticks, other.Tick)
 		if other.Tick == a.Tick {
-			round = other
+			one = other
 		}
 	}
-	g.Tick = round.Tick
-	data := history.GraphOf(round.Plan, round.Calls, round.Tick)
+	g.Tick = one.Tick
+	data := history.GraphOf(one.Plan, one.Calls, one.Tick)
 	if len(data.Nodes) == 0 {
 		g.None = "The plan of this tick has no calls."
 		return g
 	}
 	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {
-		g.drawGroups(data, round.Calls)
+		g.drawGroups(data, one.Calls)
 	} else {
-		g.drawCalls(data, round.Calls)
+		g.drawCalls(data, one.Calls)
 	}
 	return g
 }

@@ -80,7 +80,7 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	if in.Damaged != nil {
 		v.Damaged = in.Damaged.Error()
 	}
-	definitions := definitions{p.read, map[string][]engine.Round{}}
+	definitions := definitions{p.read, map[string][]engine.Tick{}}
 	if rest > 0 || tool != "" { // what was not read may be of any
 		v.Tools = p.config.Host.Generation().Registry().Names()
 	}
@@ -149,19 +149,19 @@ func (l *definitions) argumentFields(ctx context.Context, record journal.Record)
 // definitions finds the definitions of calls' tools. It keeps the runs that it read.
 type definitions struct {
 	reader
-	runs map[string][]engine.Round // by context
+	runs map[string][]engine.Tick // by context
 }
 
 // toolOf returns the definition of a call's tool, from its plan or from the scripts.
 func (l *definitions) toolOf(ctx context.Context, record journal.Record) (*plan.Tool, bool) {
-	rounds, known := l.runs[record.Context]
+	ticks, known := l.runs[record.Context]
 	if !known {
-		rounds, _ = l.Rounds(ctx, record.Context, 0) // of a run that can't be read the scripts know
-		l.runs[record.Context] = rounds
+		ticks, _ = l.Ticks(ctx, record.Context, 0) // of a run that can't be read the scripts know
+		l.runs[record.Context] = ticks
 	}
-	for _, round := range rounds {
-		if round.Tick == record.Tick && record.Position >= 1 && record.Position <= len(round.Plan.Calls) {
-			if tool := round.Plan.Calls[record.Position-1].Definition; tool != nil {
+	for _, one := range ticks {
+		if one.Tick == record.Tick && record.Position >= 1 && record.Position <= len(one.Plan.Calls) {
+			if tool := one.Plan.Calls[record.Position-1].Definition; tool != nil {
 				return tool, true
 			}
 		}
@@ -181,7 +181,7 @@ func (p *Page) addCorrections(r *http.Request, name string, body map[string]any)
 	if err != nil || record.Hold == nil {
 		return err
 	}
-	fields, err := (&definitions{p.read, map[string][]engine.Round{}}).argumentFields(r.Context(), record)
+	fields, err := (&definitions{p.read, map[string][]engine.Tick{}}).argumentFields(r.Context(), record)
 	if err != nil {
 		return err
 	}

@@ -50,13 +50,13 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if author := p.config.Author(r); author.Signed {
 		v.By = author.Name
 	}
-	rounds, err := p.read.Rounds(ctx, name, 0)
+	ticks, err := p.read.Ticks(ctx, name, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	last := engine.Round{Plan: plan.Empty()}
-	if len(rounds) > 0 {
-		last = rounds[len(rounds)-1]
+	last := engine.Tick{Plan: plan.Empty()}
+	if len(ticks) > 0 {
+		last = ticks[len(ticks)-1]
 	}
 	if last.Refused != nil {
 		return nil, nil, last.Refused
@@ -216,15 +216,15 @@ func (p *Page) checkCorrections(r *http.Request, name string, v *rerunView, call
 	if call == nil || call.Definition == nil {
 		return nil
 	}
-	rounds, err := p.read.Records(r.Context(), name, 0)
+	ticks, err := p.read.Records(r.Context(), name, 0)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(rounds, func(record journal.Record) bool { return record.Call == v.Call })
+	i := slices.IndexFunc(ticks, func(record journal.Record) bool { return record.Call == v.Call })
 	if i < 0 {
 		return nil
 	}
-	arguments, err := p.read.argumentsOf(r, name, rounds[i], call)
+	arguments, err := p.read.argumentsOf(r, name, ticks[i], call)
 	if err != nil {
 		return err
 	}

@@ -103,17 +103,17 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
 	}
-	var rounds []engine.Round
+	var ticks []engine.Tick
 	if a.Tab == tabGraph || a.Tab == tabTimeline || a.Call != "" {
-		if rounds, err = p.read.RoundsOf(ctx, a.Context, a.At, records); err != nil {
+		if ticks, err = p.read.TicksOf(ctx, a.Context, a.At, records); err != nil {
 			return nil, err
 		}
 	}
-	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records, rounds); err != nil {
+	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records, ticks); err != nil {
 		return nil, err
 	}
 	if a.Call != "" {
-		if v.Panel, err = p.read.panelOf(ctx, v.address, records, rounds); err != nil {
+		if v.Panel, err = p.read.panelOf(ctx, v.address, records, ticks); err != nil {
 			return nil, err
 		}
 	}
@@ -256,11 +256,11 @@ func (v *runView) Later(by int64) int64 {
 }
 
 // tabBody returns the data of the tab, and the name of its template.
-func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record, rounds []engine.Round) (body any, template string, err error) {
+func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record, ticks []engine.Tick) (body any, template string, err error) {
 	switch v.Tab {
 	case tabTimeline:
 		pauses, err := l.Pauses(ctx, v.Context, v.At)
-		return timelineOf(v.address, records, rounds, pauses, v.until()), "timeline", err
+		return timelineOf(v.address, records, ticks, pauses, v.until()), "timeline", err
 	case tabCalls:
 		body, err := callsOf(records, v.address)
 		return body, "calls", err
@@ -274,7 +274,7 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 		body, err := l.outputOf(ctx, v)
 		return body, "output", err
 	}
-	body, err = l.graphOf(ctx, v.address, rounds)
+	body, err = l.graphOf(ctx, v.address, ticks)
 	return body, "graph", err
 }
 

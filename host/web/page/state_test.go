@@ -187,17 +187,17 @@ func TestRuns_EqualJournal(t *testing.T) {
 				if err != nil || encode(got) != encode(want) {
 					t.Fatalf("%s at %d: %v\n%s\nand not\n%s", name, at, err, encode(got), encode(want))
 				}
-				rounds, err := project.Rounds(t.Context(), name, at)
+				ticks, err := project.Ticks(t.Context(), name, at)
 				if err != nil {
 					t.Fatal(err)
 				}
-				again, err := kept.Rounds(t.Context(), name, at)
-				if err != nil || len(again) != len(rounds) {
-					t.Fatalf("%s at %d: %d ticks, want %d: %v", name, at, len(again), len(rounds), err)
+				again, err := kept.Ticks(t.Context(), name, at)
+				if err != nil || len(again) != len(ticks) {
+					t.Fatalf("%s at %d: %d ticks, want %d: %v", name, at, len(again), len(ticks), err)
 				}
-				for i := range rounds {
-					if again[i].Tick != rounds[i].Tick || encode(again[i].Calls) != encode(rounds[i].Calls) || len(again[i].Plan.Calls) != len(rounds[i].Plan.Calls) {
-						t.Errorf("%s at %d: tick %d differs", name, at, rounds[i].Tick)
+				for i := range ticks {
+					if again[i].Tick != ticks[i].Tick || encode(again[i].Calls) != encode(ticks[i].Calls) || len(again[i].Plan.Calls) != len(ticks[i].Plan.Calls) {
+						t.Errorf("%s at %d: tick %d differs", name, at, ticks[i].Tick)
 					}
 				}
 			}

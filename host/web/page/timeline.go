@@ -115,13 +115,13 @@ func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, un
 
 // timelineOf returns the bars of the calls that have begun, in the order in which they did. What
 // goes on ends at until.
-func timelineOf(a address, records []journal.Record, rounds []engine.Round, pauses map[string][]journal.Pause, until time.Time) timelineView {
+func timelineOf(a address, records []journal.Record, ticks []engine.Tick, pauses map[string][]journal.Pause, until time.Time) timelineView {
 	v := timelineView{address: a}
 	all := intervalsOf(records, pauses, until)
 	if len(all) == 0 {
 		return v
 	}
-	critical := criticalPath(all, rounds)
+	critical := criticalPath(all, ticks)
 	scale, cuts, busy := scaleOf(all)
 	v.Cuts, v.Busy = cuts, duration(ms(busy))
 	last := all[0].ended
@@ -267,16 +267,16 @@ func scaleOf(all []interval) (scale func(time.Time) int, cuts []cutView, busy ti
 
 // criticalPath returns the calls that made the run as long as it was: from the call that ended last
 // back, each time to the call that it waited for longest.
-func criticalPath(all []interval, rounds []engine.Round) map[string]bool {
+func criticalPath(all []interval, ticks []engine.Tick) map[string]bool {
 	by := map[string]interval{}
 	for _, i := range all {
 		by[i.record.Call] = i
 	}
 	before := map[string][]string{}
-	for _, round := range rounds {
-		for _, w := range round.Plan.Wires() {
-			to := journal.CallID(round.Tick, w.To)
-			before[to] = append(before[to], journal.CallID(round.Tick, w.From))
+	for _, tick := range ticks {
+		for _, w := range tick.Plan.Wires() {
+			to := journal.CallID(tick.Tick, w.To)
+			before[to] = append(before[to], journal.CallID(tick.Tick, w.From))
 		}
 	}
 	path := map[string]bool{}

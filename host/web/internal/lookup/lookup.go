@@ -64,9 +64,9 @@ func (p Project) Prompt(ctx context.Context, name, about string) (*prompts.Promp
 	return source.About(ctx, name, about)
 }
 
-// Rounds returns the ticks of a context's newest run; none where nothing has run. With a seq above
+// Ticks returns the ticks of a context's newest run; none where nothing has run. With a seq above
 // 0 it returns those that had begun by then, with their calls as they stood.
-func (p Project) Rounds(ctx context.Context, name string, at int64) ([]engine.Round, error) {
+func (p Project) Ticks(ctx context.Context, name string, at int64) ([]engine.Tick, error) {
 	if _, err := p.Log.Head(ctx, name); err != nil {
 		return nil, err
 	}
@@ -74,36 +74,36 @@ func (p Project) Rounds(ctx context.Context, name string, at int64) ([]engine.Ro
 	if err != nil {
 		return nil, err
 	}
-	rounds, err := runner.Rounds(ctx, name)
+	ticks, err := runner.TicksOf(ctx, name)
 	if _, none := errors.AsType[*journal.NoSuchCallError](err); none {
 		return nil, nil
 	}
 	if err != nil || at == 0 {
-		return rounds, err
+		return ticks, err
 	}
 	records, err := journal.In(p.Log, name).RecordsAt(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return p.asOf(ctx, name, rounds, records, at)
+	return p.asOf(ctx, name, ticks, records, at)
 }
 
 // asOf returns the ticks that had begun at a seq, or all for 0, with their calls of some records.
-func (p Project) asOf(ctx context.Context, name string, rounds []engine.Round, records []journal.Record, at int64) (then []engine.Round, err error) {
-	if len(rounds) == 0 {
+func (p Project) asOf(ctx context.Context, name string, ticks []engine.Tick, records []journal.Record, at int64) (then []engine.Tick, err error) {
+	if len(ticks) == 0 {
 		return nil, nil
 	}
-	events, err := journal.In(p.Log, name).Plans(ctx, rounds[0].Tick)
+	events, err := journal.In(p.Log, name).Plans(ctx, ticks[0].Tick)
 	if err != nil {
 		return nil, err
 	}
-	for _, round := range rounds {
-		begun := func(e journal.PlanEvent) bool { return e.Tick == round.Tick && max(e.Seq, e.Start) <= at }
+	for _, tick := range ticks {
+		begun := func(e journal.PlanEvent) bool { return e.Tick == tick.Tick && max(e.Seq, e.Start) <= at }
 		if at > 0 && !slices.ContainsFunc(events, begun) {
 			continue
 		}
-		round.Calls = slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Tick != round.Tick })
-		then = append(then, round)
+		tick.Calls = slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Tick != tick.Tick })
+		then = append(then, tick)
 	}
 	return then, nil
 }

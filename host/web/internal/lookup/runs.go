@@ -33,9 +33,9 @@ type run struct {
 
 	mu      sync.Mutex
 	history *journal.CallHistory
-	rounds  []engine.Round // as they stood when they were read
-	plans   int            // of the history then
-	digest  string         // of the scripts then
+	ticks   []engine.Tick // as they stood when they were read
+	plans   int           // of the history then
+	digest  string        // of the scripts then
 }
 
 // take returns a context's run.
@@ -115,17 +115,17 @@ func (r *Runs) Outcome(ctx context.Context, name string) (*journal.Outcome, erro
 	return last.Outcome(name, records), nil
 }
 
-// Rounds is [Project.Rounds].
-func (r *Runs) Rounds(ctx context.Context, name string, at int64) ([]engine.Round, error) {
+// Ticks is [Project.Ticks].
+func (r *Runs) Ticks(ctx context.Context, name string, at int64) ([]engine.Tick, error) {
 	records, err := r.Records(ctx, name, at)
 	if err != nil {
 		return nil, err
 	}
-	return r.RoundsOf(ctx, name, at, records)
+	return r.TicksOf(ctx, name, at, records)
 }
 
-// RoundsOf is Rounds, with the calls that [Runs.Records] has returned for the same moment.
-func (r *Runs) RoundsOf(ctx context.Context, name string, at int64, records []journal.Record) ([]engine.Round, error) {
+// TicksOf is Ticks, with the calls that [Runs.Records] has returned for the same moment.
+func (r *Runs) TicksOf(ctx context.Context, name string, at int64, records []journal.Record) ([]engine.Tick, error) {
 	of, err := r.take(ctx, name)
 	if err != nil {
 		return nil, err
@@ -133,10 +133,10 @@ func (r *Runs) RoundsOf(ctx context.Context, name string, at int64, records []jo
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if digest := r.Host.Generation().Digest; of.plans != of.history.Plans() || of.digest != digest {
-		if of.rounds, err = r.Project.Rounds(ctx, name, 0); err != nil {
+		if of.ticks, err = r.Project.Ticks(ctx, name, 0); err != nil {
 			return nil, err
 		}
 		of.plans, of.digest = of.history.Plans(), digest
 	}
-	return r.asOf(ctx, name, of.rounds, records, at)
+	return r.asOf(ctx, name, of.ticks, records, at)
 }
