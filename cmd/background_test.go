@@ -71,6 +71,14 @@ func TestBackground_Signals(t *testing.T) {
 			if !strings.Contains(contexts, `"background":1,`) || !strings.Contains(contexts, `"status":"`+want+`"`) || !strings.Contains(calls, `"status":"`+test.call+`"`) {
 				t.Errorf("%s%s", contexts, calls)
 			}
+			// A server goes on with what died or was told to end, and not with what a person interrupted.
+			wantDue := "0\n"
+			if test.signals[0] != syscall.SIGINT {
+				wantDue = "1\n"
+			}
+			if due := obelusOutput(t, exitDone, "-C", dir, "sql", "SELECT count(due) FROM contexts", "--csv"); !strings.HasSuffix(due, wantDue) {
+				t.Errorf("a server looks at it: %s", due)
+			}
 			for _, refused := range [][]string{{"prune", "a"}, {"run", filepath.Join(dir, "plans/slow.json"), "-c", "a"}} {
 				obelusOutput(t, exitUsage, append([]string{"-C", dir}, refused...)...)
 			}

@@ -61,7 +61,8 @@ func finishOnce(ctx context.Context, a *app, err error) error {
 	if err != nil {
 		return err
 	}
-	if outcome.Status.Finished() || outcome.Status == journal.RunCancelled {
+	isOver := outcome.Status.Finished() && outcome.Background == 0
+	if isOver || outcome.Status == journal.RunCancelled {
 		return reportOutcome(ctx, a, outcome, began)
 	}
 	return goOn(ctx, a, engine.Resume{Context: a.context})

@@ -35,17 +35,16 @@ const maxNamed = 3
 // watch has the conclusion printed as soon as it is known, and ends the progress before that.
 func (c *conclusion) watch(ctx context.Context, a *app, runner *engine.Runner, p *term.Progress) {
 	runner.Concluded = func(o *journal.Outcome) {
-		if !o.Status.Finished() || c.printed {
-			return
-		}
-		p.End()
-		_ = c.print(ctx, a, o)
-		if run := a.current.Load(); run != nil {
-			run.concluded.Store(c)
+		if o.Status.Finished() && !c.printed {
+			p.End()
+			_ = c.print(ctx, a, o)
+			if run := a.current.Load(); run != nil {
+				run.concluded.Store(c)
+			}
 		}
 		var left []string
 		for _, r := range o.Calls {
-			if r.InBackground() && len(left) < maxNamed {
+			if r.InBackground() && r.Status != journal.InDoubt && len(left) < maxNamed {
 				left = append(left, fmt.Sprintf("%s (%s)", r.Call, human.Printable(r.Tool)))
 			}
 		}
@@ -54,7 +53,11 @@ func (c *conclusion) watch(ctx context.Context, a *app, runner *engine.Runner, p
 		} else if rest := o.Background - len(left); rest > 0 {
 			left = append(left, fmt.Sprintf("%d others", rest))
 		}
-		a.term.Infof("waiting for calls in the background: %s; interrupt to stop waiting", strings.Join(left, ", "))
+		status := ""
+		if !o.Status.Finished() {
+			status = fmt.Sprintf("the run is %s, and goes on if something comes; ", o.Status)
+		}
+		a.term.Infof("%swaiting for calls in the background: %s; interrupt to stop waiting", status, strings.Join(left, ", "))
 	}
 }
 

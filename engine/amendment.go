@@ -79,6 +79,10 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 	record.CountCut()
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled
 	switch {
+	case a.inherited && record.InBackground():
+		c.Record = record
+		c.Record.Status, c.Record.Reason = journal.Skipped, journal.ReasonOfOrigin
+		a.recordCall(i)
 	case twice, cut && (record.NotIdempotent || call.Activity != nil && call.Activity.NotIdempotent):
 		c.Record = record
 		c.Record.Status = journal.InDoubt
@@ -355,7 +359,7 @@ func (a *amendment) requeueSkipped(again []bool) {
 		more = false
 		for i, call := range a.plan.Calls {
 			r := &a.state.Calls[i].Record
-			if r.Status == journal.Skipped && r.Reason != journal.ReasonSkipped && !again[i] && a.plan.Graph.DependsOnAny(i, decisive(call, r), again) {
+			if r.Status == journal.Skipped && !r.IsLeftOut() && !again[i] && a.plan.Graph.DependsOnAny(i, decisive(call, r), again) {
 				a.requeueFresh(i)
 				again[i], more = true, true
 			}

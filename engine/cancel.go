@@ -28,8 +28,18 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if root != name {
 		return &DelegateError{Context: name, Root: root}
 	}
-	if err := cancel(ctx, log, name, who); err != nil {
+	left, err := delegatesInBackground(ctx, log, name)
+	if err != nil {
 		return err
+	}
+	err = cancel(ctx, log, name, who)
+	if isOver := errors.As(err, new(*journal.NoSuchCallError)); err != nil && !(isOver && len(left) > 0) {
+		return err
+	}
+	for _, child := range left {
+		if err := ignoreEnded(cancel(ctx, log, child, journal.Who{})); err != nil {
+			return err
+		}
 	}
 	records, err := journal.In(log, name).Records(ctx)
 	for i := range records {
@@ -95,8 +105,14 @@ func cancelChild(ctx context.Context, log store.Log, name string, r *journal.Rec
 	if err == nil {
 		err = cancel(ctx, log, child, journal.Who{})
 	}
+	return ignoreEnded(err)
+}
+
+// ignoreEnded returns the error of a delegate's cancellation, nil if it has ended or has a holder
+// of its own.
+func ignoreEnded(err error) error {
 	if errors.As(err, new(*journal.NoSuchCallError)) || errors.As(err, new(*BusyError)) {
-		return nil // it has ended, or has a holder of its own
+		return nil
 	}
 	return err
 }

@@ -52,7 +52,6 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 	case t.recorded != nil:
 		err = t.loop.drain(ctx, t)
 	default:
-		t.loop.interruptRecorded() // nothing more is recorded of the run
 		t.loop.concluded(t.outcomeNow())
 		err = t.awaitBackground(ctx)
 	}
@@ -107,7 +106,8 @@ func standingOf(t *tickRun) store.Standing {
 	if end.Status.HasBackground() {
 		s.Background = now.countBackground()
 	}
-	journal.Schedule(&s, t.loop.opened, end.Stopped, counts.Detached() > 0 || t.hasDetached(), due)
+	goesOn := !t.loop.givenUp && (counts.Detached() > 0 || t.hasDetached())
+	journal.Schedule(&s, t.loop.opened, end.Stopped, goesOn, due)
 	ends := end.Status == journal.RunDone || end.Status == journal.RunFailed
 	// It is under way, or another run goes on with its end.
 	if end.Status == "" || end.Drains || ends && t.runner.alone {

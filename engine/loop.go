@@ -70,7 +70,8 @@ type loop struct {
 	unlocked      chan error    // returns the lock to the goroutine that runs the loop
 	current       *tickRun
 	detachedTicks []*tickRun          // ticks that are over except for background calls
-	delegatesLeft atomic.Int32        // delegates that have given their result, and whose background calls go on
+	delegatesLeft atomic.Int32        // background calls of delegates that have given their result
+	givenUp       bool                // a person has told it to stop: no server goes on with its background calls
 	broken        atomic.Pointer[any] // panic of one of them
 }
 
@@ -444,7 +445,11 @@ func (l *loop) stageStart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if left {
+		inDelegates, err := delegatesInBackground(ctx, l.runner.Log, l.context)
+		if err != nil {
+			return err
+		}
+		if left || len(inDelegates) > 0 {
 			return &UnfinishedError{Context: l.context, Status: last.Status, Background: true}
 		}
 	}

@@ -31,8 +31,8 @@ func (t *tick) beginRecorded(ctx context.Context, i int) (settled bool, err erro
 	switch {
 	case t.state.Calls[i].AwaitsRetry():
 		return false, nil
-	case record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped:
-		t.skip(t.state.Change(i), journal.ReasonSkipped)
+	case record.IsLeftOut():
+		t.skip(t.state.Change(i), record.Reason)
 		return true, nil
 	case record.Status == journal.Done && record.Reason == journal.ReasonGiven:
 		t.startGiven(i)

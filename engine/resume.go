@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/internal/sched"
@@ -51,7 +52,26 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	s.Request = p.requestOr(s.Request)
 	runner := *p.runner
 	runner.alone = p.ofDelegate
+	var left []string
+	var others sync.WaitGroup
+	if r.depth == 0 && !s.decides() {
+		if left, err = delegatesInBackground(ctx, r.Log, s.Context); err != nil {
+			return nil, err
+		}
+	}
+	for _, child := range left {
+		inner := *r
+		inner.Concluded = nil
+		// Its journal says how it ends, or another process has it.
+		others.Go(func() { _, _ = inner.Resume(ctx, Resume{Context: child, Unasked: s.Unasked}) })
+	}
 	outcome, err := runner.resume(ctx, s)
+	if err == nil && len(left) > 0 && outcome.Background == 0 && runner.Concluded != nil {
+		early := *outcome
+		early.Background = len(left)
+		runner.Concluded(&early)
+	}
+	others.Wait()
 	return outcome, p.explain(err)
 }
 
@@ -81,6 +101,16 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeFinished(ctx, s, last)
 	}
+	if last.Status.Finished() {
+		records, err := journal.In(r.Log, s.Context).Records(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s.isAboutBackground(records) {
+			l.resumes(s, last)
+			return l.goOnInBackground(ctx, s, last)
+		}
+	}
 	inherited, err := last.IsInherited(ctx, journal.In(r.Log, s.Context))
 	if err != nil {
 		return nil, err
@@ -95,11 +125,12 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if err := l.countSpent(ctx, last.Event.First); err != nil {
 		return nil, err
 	}
-	t, err := l.reopenTick(ctx, last, inherited)
+	t, err := l.reopenTick(ctx, s, last, inherited)
 	if err != nil {
 		return nil, err
 	}
 	a := &amendment{tickRun: t}
+	s = s.only(func(call string) bool { return !l.isOfDetachedTick(call) }) // the others are decided
 	if err := a.decide(ctx, s); err != nil {
 		return nil, err
 	}
@@ -179,7 +210,7 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 
 // reopenTick builds a recorded tick as it stood. An inherited one began in the context that this
 // one was forked from.
-func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool) (*tickRun, error) {
+func (l *loop) reopenTick(ctx context.Context, s Resume, last journal.Run, inherited bool) (*tickRun, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -206,7 +237,7 @@ func (l *loop) reopenTick(ctx context.Context, last journal.Run, inherited bool)
 	t.journalled = newest.N // decisions up to here are in the records
 	l.current = t
 	if last.Event.First < last.Tick {
-		_, err = l.revive(ctx, last, false, inherited, records)
+		_, err = l.revive(ctx, s, last, false, inherited, records)
 	}
 	return t, err
 }

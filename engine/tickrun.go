@@ -83,7 +83,7 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 				return t.interrupted()
 			}
 		}
-		if t.ended != nil && !t.isLingering() {
+		if t.isOver() {
 			return t.outcome(ctx)
 		}
 		if t.ended != nil {
@@ -104,7 +104,7 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		if err := t.endTick(ctx); err != nil {
 			return nil, err
 		}
-		if t.ended != nil && !t.isLingering() {
+		if t.isOver() {
 			return t.outcome(ctx)
 		}
 		if t.ended != nil {
@@ -112,6 +112,9 @@ func (t *tickRun) run(ctx context.Context) (*journal.Outcome, error) {
 		}
 	}
 }
+
+// isOver reports whether the tick has ended, and does not linger.
+func (t *tickRun) isOver() bool { return t.ended != nil && !t.isLingering() }
 
 // isActive reports whether results or decisions are to come before the tick as a whole can end.
 func (t *tickRun) isActive() bool {

@@ -14,6 +14,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -427,5 +428,146 @@ func TestTimeout_IgnoredByActivity(t *testing.T) {
 				t.Errorf("%s: wrote %s; ran %s", name, got, ran)
 			}
 		})
+	}
+}
+
+// TestFireAndForget_InDoubtInEarlierTick decides about a call in the background of a tick that is over:
+// it is tried again, or left out, and the run stays as it has ended.
+func TestFireAndForget_InDoubtInEarlierTick(t *testing.T) {
+	for _, decide := range []engine.Resume{{Context: "c", Retry: []string{"1.1"}}, {Context: "c", Skip: []string{"1.1"}}, {Context: "c", Result: map[string]any{"1.1": 2}}} {
+		log, ran := memory.New(), &counter{}
+		request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
+			if ask.Tick == 1 {
+				return &plan.Solution{Calls: readPlan(t, `[{"_tool": "once", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
+			}
+			return &plan.Solution{Output: ask.Tick}, nil
+		})}
+		begun := make(chan struct{})
+		r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			<-begun
+			return value(ctx, in)
+		}, "once": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			close(begun)
+			return untilStopped(ctx, in)
+		}})
+		r.Registry.Activities["once"].NotIdempotent = true
+		ctx, stop := context.WithCancel(t.Context())
+		r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop() }
+		if outcome, err := r.Run(ctx, engine.Start{Context: "c", Request: request}); err != nil || outcome.Background != 1 {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		r = newRunner(log, map[string]activity{"value": value, "once": ran.of(value)})
+		r.Registry.Activities["once"].NotIdempotent = true
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request}); err != nil || outcome.Background != 1 || ran.String() != "" {
+			t.Errorf("resumed without a decision: %+v, %v, ran %s", outcome, err, ran)
+		}
+		decide.Request = request
+		outcome, err := r.Resume(t.Context(), decide)
+		if err != nil || outcome.Status != journal.RunDone || outcome.Background != 0 || string(store.EncodeJSON(outcome.Output)) != "2" {
+			t.Errorf("%+v: %+v, %v", decide, outcome, err)
+		}
+		want, runs := journal.Done, ""
+		if decide.Skip != nil {
+			want = journal.Skipped
+		}
+		if decide.Retry != nil {
+			runs = "1.1×1"
+		}
+		records, err := journal.In(log, "c").Records(t.Context())
+		if err != nil || records[0].Status != want || ran.String() != runs {
+			t.Errorf("%+v: %+v, %v, ran %s", decide, records[0], err, ran)
+		}
+		events := 0
+		for e, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c", Event: journal.EventRun}) {
+			if events++; err != nil || strings.Contains(e.Data, `"running"`) {
+				t.Errorf("%s, %v", e.Data, err)
+			}
+		}
+	}
+}
+
+// TestFireAndForget_LeftByDelegate holds that what a delegate has left in the background counts as
+// left by the run around it: nothing else runs there, resuming it goes on with the call, and
+// cancelling it gives the call up.
+func TestFireAndForget_LeftByDelegate(t *testing.T) {
+	for _, cancels := range []bool{false, true} {
+		log, ran, begun := memory.New(), &counter{}, make(chan struct{})
+		inner := &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+		r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			<-begun
+			return value(ctx, in)
+		}, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			close(begun)
+			return untilStopped(ctx, in)
+		}})
+		r.Registry.Delegates["d"] = inner
+		ctx, stop := context.WithCancel(t.Context())
+		r.Drain, r.Concluded = -1, func(o *journal.Outcome) {
+			if info, err := log.Info(t.Context(), "c"); err != nil || o.Background != 1 || info.Standing.Background != 1 {
+				t.Errorf("concluded with %+v, in lists %+v, %v", o, info.Standing, err)
+			}
+			stop()
+		}
+		outcome, err := r.Run(ctx, start(t, `{"calls": [{"_tool": "t", "_delegate": "d", "_outputPath": "†state.a"}], "output": "†state.a"}`))
+		if err != nil || outcome.Status != journal.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		r = newRunner(log, map[string]activity{"value": value, "late": ran.of(value)})
+		r.Registry.Delegates["d"] = inner
+		if _, err := r.Run(t.Context(), start(t, `[]`)); !errors.As(err, new(*engine.UnfinishedError)) {
+			t.Errorf("another run: %v", err)
+		}
+		want := journal.Done
+		if cancels {
+			want, err = journal.Cancelled, engine.Cancel(t.Context(), log, "c", journal.Who{})
+		} else {
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		}
+		if err != nil || outcome.Status != journal.RunDone {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+		records, err := journal.In(log, "c.1.1").Records(t.Context())
+		if err != nil || records[0].Status != want {
+			t.Errorf("%+v, %v", records, err)
+		}
+		if outcome, err := r.Run(t.Context(), start(t, `[]`)); err != nil || outcome.Status != journal.RunDone {
+			t.Errorf("the next run: %+v, %v", outcome, err)
+		}
+	}
+}
+
+// TestFireAndForget_InFork holds that a call that is in the background as its context is forked is the
+// origin's: others run in the fork, and it does not run again with what is downstream of another.
+func TestFireAndForget_InFork(t *testing.T) {
+	log, ran, begun := memory.New(), &counter{}, make(chan struct{})
+	r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		<-begun
+		return value(ctx, in)
+	}, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		close(begun)
+		return untilStopped(ctx, in)
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop() }
+	if outcome, err := r.Run(ctx, start(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)); err != nil || outcome.Background != 1 {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	r = newRunner(log, map[string]activity{"value": value, "late": ran.of(value)})
+	for _, fork := range []string{"f", "g"} {
+		if _, err := journal.Fork(t.Context(), log, "c", 0, fork); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := start(t, `[]`)
+	s.Context = "f"
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
+		t.Errorf("another run in a fork: %+v, %v", outcome, err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "g", From: "1.2", Set: map[string]any{"value": 3}})
+	if err != nil || outcome.Status != journal.RunDone || outcome.Background != 0 || ran.String() != "" {
+		t.Errorf("run again in a fork: %+v, %v, ran %s", outcome, err, ran)
+	}
+	if replayed, err := replay.Run(t.Context(), r, "g", nil); err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("replayed: %+v, %v", replayed, err)
 	}
 }

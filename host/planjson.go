@@ -26,7 +26,8 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 		fields = map[string]any{"calls": v}
 	case map[string]any:
 		if fields = v; isCall(v) {
-			fields, lines = map[string]any{"calls": []any{v}}, planLines{calls: []int{1}}
+			first := 1 + bytes.Count(source[:bytes.IndexByte(source, '{')], []byte("\n"))
+			fields, lines = map[string]any{"calls": []any{v}}, planLines{calls: []int{first}}
 		}
 	default:
 		return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))

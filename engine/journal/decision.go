@@ -114,6 +114,15 @@ func ReadDecisionEvent(entry store.Entry) (e DecisionEvent, err error) {
 // ReasonSkipped is the reason of a call that a person goes on without.
 const ReasonSkipped = "skipped by a person"
 
+// ReasonOfOrigin is the reason of a call of a fork that is skipped there: it was in the background
+// as the context was forked.
+const ReasonOfOrigin = "it goes on in the context that this one was forked from"
+
+// IsLeftOut reports whether the call was skipped by a decision, and not for what it depends on.
+func (r Record) IsLeftOut() bool {
+	return r.Status == Skipped && (r.Reason == ReasonSkipped || r.Reason == ReasonOfOrigin)
+}
+
 // ReasonGiven is the reason of a call whose result a person gave.
 const ReasonGiven = "its result was given by a person"
 

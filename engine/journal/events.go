@@ -228,6 +228,10 @@ func (r *Run) anyBackground(ctx context.Context, c Context, picks func(Record) b
 	if !r.Detached {
 		return false, nil
 	}
+	// The calls of a fork in which nothing has gone on are those of its origin.
+	if untouched, err := c.UntouchedFork(ctx); untouched || err != nil {
+		return false, err
+	}
 	records, err := c.Records(ctx)
 	return slices.ContainsFunc(records, picks), err
 }

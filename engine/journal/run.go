@@ -299,11 +299,9 @@ func (c Context) WithTools(ctx context.Context, at int64, registry *plan.Registr
 		}
 		definitions, _ := m.Data.Value.(map[string]any)
 		for tool, schema := range definitions {
-			compiled, err := plan.NewTool(tool, schema, registry.Schemas...)
-			if err != nil {
+			if tools[tool], err = plan.NewBroughtTool(tool, schema, registry.Schemas...); err != nil {
 				return nil, err
 			}
-			tools[tool] = compiled
 		}
 	}
 	return registry.With(tools), nil

@@ -63,6 +63,16 @@ func NewTool(name string, schema any, options ...schema.Option) (*Tool, error) {
 	return t, nil
 }
 
+// NewBroughtTool is [NewTool] for a tool that a request or a message of a context defines: a model
+// that plans a delegate may call it.
+func NewBroughtTool(name string, schema any, options ...schema.Option) (*Tool, error) {
+	t, err := NewTool(name, schema, options...)
+	if err == nil {
+		t.brought = true
+	}
+	return t, err
+}
+
 // Check refuses a tool that would take anything, whatever its schema says.
 func (t *Tool) Check() error {
 	switch {

@@ -37,7 +37,11 @@ func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (
 	if err != nil && !(withdrawn && isNothingToCancel(err)) {
 		return nil, err
 	}
-	return cancelledRun(name), nil
+	run = cancelledRun(name)
+	if outcome, err := engine.ReadOutcome(ctx, s.log, name); err == nil && outcome.Status.Finished() {
+		run.outcome = outcome // only calls in the background were left
+	}
+	return run, nil
 }
 
 // cancelledRun returns an ended run for one that was cancelled after it had halted.

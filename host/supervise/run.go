@@ -31,7 +31,7 @@ type Run struct {
 	generation int       // the generation of scripts with which it began
 
 	// Set before concluded is closed, where that is before ended: a run whose calls go on in the
-	// background. It has given back its place in the queue if it has ended.
+	// background. It has given back its place in the queue.
 	early    *journal.Outcome
 	released bool
 
@@ -126,9 +126,7 @@ func (s *Supervisor) begin(ctx context.Context, run *Run, carry carryFunc) (*Run
 		defer limit.Stop()
 		s.carryOut(running, run, func(ctx context.Context) (*journal.Outcome, error) {
 			conclude := func(o *journal.Outcome) {
-				if o.Status.Finished() {
-					limit.Stop() // each call has its own
-				}
+				limit.Stop() // each call that is left has its own
 				s.conclude(run, o)
 			}
 			return carry(ctx, func() { s.runs.record(run) }, conclude)
@@ -311,7 +309,7 @@ func (s *Supervisor) conclude(run *Run, outcome *journal.Outcome) {
 		run.early = outcome
 		close(run.concluded)
 	}
-	if outcome.Status.Finished() && !run.released {
+	if !run.released {
 		run.released = true
 		s.queue.release()
 		s.scheduler.noticeEnd(run.context)

@@ -101,3 +101,22 @@ func TestBackground_Cancelled(t *testing.T) {
 		t.Errorf("the next run in its context: %d %s", status, body)
 	}
 }
+
+// TestBackground_CancelledLater cancels a run that is done, and whose calls in the background were left
+// by a server that has ended: the answer says that it is done, and nothing goes on with them.
+func TestBackground_CancelledLater(t *testing.T) {
+	s := serve(t, background, map[string]any{"pause": newPause()}, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/report.lua","context":"a","wait":true}`)
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	s.open(func(c *Config) { c.NoResume = true })
+	if status, body := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusOK || !strings.Contains(body, `"output":1,"status":"done"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	records, err := journal.In(s.log, "a").CurrentRecords(t.Context(), 0)
+	if err != nil || records[0].Status != journal.Cancelled {
+		t.Errorf("%+v, %v", records, err)
+	}
+}

@@ -360,8 +360,10 @@ func TestCheck(t *testing.T) {
 		`{"plan":"plans/bad.lua"}`:   `unknown tool \"ad\"`,
 		`{}`:                         `plans/broken.lua`,
 		`{"calls":[{"_tool":"ad"}]}`: `unknown tool \"ad\"`,
-		`{"calls":[{"_tool":"add","a":"†state.x"}]}`:   `"unresolved"`,
-		`{"calls":[{"_tool":"add","a":1}],"output":1}`: `[]`,
+		`{"calls":[{"_tool":"add","a":"†state.x"}]}`:                                           `"unresolved"`,
+		`{"calls":[{"_tool":"add","a":1}],"output":1}`:                                         `[]`,
+		`{"calls":{"_tool":"add","a":1},"output":1}`:                                           `[]`,
+		`{"calls":[{"type":"state","x":1},{"_tool":"add","a":"†state.x","_outputPath":"†o"}]}`: `[]`,
 	} {
 		if status, text := s.ask("POST", "/v1/check", body); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, not %s", body, status, text, want)

@@ -242,6 +242,9 @@ func (b *checkBody) request() (*plan.Request, error) {
 	if err != nil {
 		return nil, wrong("calls: %s", err)
 	}
+	if call, ok := calls.(map[string]any); ok && call["_tool"] != nil {
+		calls = []any{call}
+	}
 	all, ok := calls.([]any)
 	if !ok {
 		return nil, wrong("calls must be an array of calls, not %s", store.Describe(calls))
@@ -251,6 +254,14 @@ func (b *checkBody) request() (*plan.Request, error) {
 		call, ok := v.(map[string]any)
 		if !ok {
 			return nil, wrong("calls[%d] must be an object, not %s", i, store.Describe(v))
+		}
+		if call["type"] != nil && call["_tool"] == nil {
+			m, err := store.ParseMessage(call)
+			if err != nil {
+				return nil, wrong("calls[%d]: %s", i, err)
+			}
+			request.Context = append(request.Context, m)
+			continue
 		}
 		request.Calls = append(request.Calls, plan.Source{Call: call})
 	}

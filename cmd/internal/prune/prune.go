@@ -146,6 +146,8 @@ func (c *Choice) mayGo(ctx context.Context, log store.Reader, t *tree, name stri
 		return false, nil
 	case run.Status == journal.RunRunning:
 		return false, exit.Usagef("context %s is running, and stays until that has come to its end or was interrupted", unfinished)
+	case run.Status.Finished() && t.infos[unfinished].Holder != "":
+		return false, exit.Usagef("calls of context %s are at work in the background, and it stays until they have ended", unfinished)
 	case run.Status.Finished():
 		return false, exit.Usagef("calls of context %s have not ended in the background, and it stays: %s resume -c %[1]s goes on with them, cancel gives them up", unfinished, c.Command)
 	default:

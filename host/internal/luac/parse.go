@@ -125,7 +125,7 @@ var otherLanguages = []struct {
 	{lazyregexp.New(`!==?`), "~= for what differs"},
 	{lazyregexp.New(`===`), "== for what is equal"},
 	{lazyregexp.New(`&&|\|\|`), "and, or, not"},
-	{lazyregexp.New(`"\s*:\s`), `{ _tool = "x", n = 1 }`},
+	{lazyregexp.New(`[{,]\s*"?\w+"?\s*:|\[\s*[{"\]]`), `{ { _tool = "x", n = 1 } }`},
 }
 
 var jsonText = lazyregexp.New(`^\s*(\[\s*[\[{]|[\[{]\s*")`)
