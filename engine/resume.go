@@ -101,7 +101,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 	if s.leavesAlone(last) {
 		return l.resumeFinished(ctx, s, last)
 	}
-	if last.Status.Finished() {
+	if last.Status.Finished() && last.Detached {
 		records, err := journal.In(r.Log, s.Context).Records(ctx)
 		if err != nil {
 			return nil, err

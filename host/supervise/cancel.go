@@ -38,8 +38,10 @@ func (s *Supervisor) Cancel(ctx context.Context, name string, who journal.Who) (
 		return nil, err
 	}
 	run = cancelledRun(name)
-	if outcome, err := engine.ReadOutcome(ctx, s.log, name); err == nil && outcome.Status.Finished() {
-		run.outcome = outcome // only calls in the background were left
+	outcome, unread := engine.ReadOutcome(ctx, s.log, name)
+	onlyBackground := err == nil && unread == nil && outcome.Status != "" && outcome.Status.Finished()
+	if onlyBackground { // was left to be cancelled
+		run.outcome = outcome
 	}
 	return run, nil
 }
