@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -431,33 +432,48 @@ func TestTimeout_IgnoredByActivity(t *testing.T) {
 	}
 }
 
+// leftInBackground runs a request until it is done, and interrupts it while its call of the activity
+// late is at work in the background; once says that this must not run twice. Others run as value.
+func leftInBackground(t *testing.T, request *plan.Request, once bool, delegates map[string]*plan.Delegate) (log *memory.Log, ran *counter, again *engine.Runner) {
+	t.Helper()
+	log, ran = memory.New(), &counter{}
+	begun := make(chan struct{})
+	r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		<-begun
+		return value(ctx, in)
+	}, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		close(begun)
+		return untilStopped(ctx, in)
+	}})
+	again = newRunner(log, map[string]activity{"value": value, "late": ran.of(value)})
+	for _, r := range []*engine.Runner{r, again} {
+		r.Registry.Activities["late"].NotIdempotent = once
+		maps.Copy(r.Registry.Delegates, delegates)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r.Drain, r.Concluded = -1, func(o *journal.Outcome) {
+		if info, err := log.Info(t.Context(), "c"); err != nil || o.Background != 1 || info.Standing.Background != 1 {
+			t.Errorf("concluded with %+v, in lists %+v, %v", o, info.Standing, err)
+		}
+		stop()
+	}
+	if outcome, err := r.Run(ctx, engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	return log, ran, again
+}
+
 // TestFireAndForget_InDoubtInEarlierTick decides about a call in the background of a tick that is over:
 // it is tried again, or left out, and the run stays as it has ended.
 func TestFireAndForget_InDoubtInEarlierTick(t *testing.T) {
 	for _, decide := range []engine.Resume{{Context: "c", Retry: []string{"1.1"}}, {Context: "c", Skip: []string{"1.1"}}, {Context: "c", Result: map[string]any{"1.1": 2}}} {
-		log, ran := memory.New(), &counter{}
 		request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			if ask.Tick == 1 {
-				return &plan.Solution{Calls: readPlan(t, `[{"_tool": "once", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
+				return &plan.Solution{Calls: readPlan(t, `[{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
 			}
 			return &plan.Solution{Output: ask.Tick}, nil
 		})}
-		begun := make(chan struct{})
-		r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-			<-begun
-			return value(ctx, in)
-		}, "once": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-			close(begun)
-			return untilStopped(ctx, in)
-		}})
-		r.Registry.Activities["once"].NotIdempotent = true
-		ctx, stop := context.WithCancel(t.Context())
-		r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop() }
-		if outcome, err := r.Run(ctx, engine.Start{Context: "c", Request: request}); err != nil || outcome.Background != 1 {
-			t.Fatalf("%+v, %v", outcome, err)
-		}
-		r = newRunner(log, map[string]activity{"value": value, "once": ran.of(value)})
-		r.Registry.Activities["once"].NotIdempotent = true
+		log, ran, r := leftInBackground(t, request, true, nil)
 		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request}); err != nil || outcome.Background != 1 || ran.String() != "" {
 			t.Errorf("resumed without a decision: %+v, %v, ran %s", outcome, err, ran)
 		}
@@ -491,40 +507,22 @@ func TestFireAndForget_InDoubtInEarlierTick(t *testing.T) {
 // cancelling it gives the call up.
 func TestFireAndForget_LeftByDelegate(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
-		log, ran, begun := memory.New(), &counter{}, make(chan struct{})
-		inner := &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
-		r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-			<-begun
-			return value(ctx, in)
-		}, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-			close(begun)
-			return untilStopped(ctx, in)
-		}})
-		r.Registry.Delegates["d"] = inner
-		ctx, stop := context.WithCancel(t.Context())
-		r.Drain, r.Concluded = -1, func(o *journal.Outcome) {
-			if info, err := log.Info(t.Context(), "c"); err != nil || o.Background != 1 || info.Standing.Background != 1 {
-				t.Errorf("concluded with %+v, in lists %+v, %v", o, info.Standing, err)
-			}
-			stop()
-		}
-		outcome, err := r.Run(ctx, start(t, `{"calls": [{"_tool": "t", "_delegate": "d", "_outputPath": "†state.a"}], "output": "†state.a"}`))
-		if err != nil || outcome.Status != journal.RunDone {
-			t.Fatalf("%+v, %v", outcome, err)
-		}
-		r = newRunner(log, map[string]activity{"value": value, "late": ran.of(value)})
-		r.Registry.Delegates["d"] = inner
+		inner := readPlan(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)
+		outer := readPlan(t, `{"calls": [{"_tool": "t", "_delegate": "d", "_outputPath": "†state.a"}], "output": "†state.a"}`)
+		log, _, r := leftInBackground(t, outer, false, map[string]*plan.Delegate{"d": {Request: inner}})
 		if _, err := r.Run(t.Context(), start(t, `[]`)); !errors.As(err, new(*engine.UnfinishedError)) {
 			t.Errorf("another run: %v", err)
 		}
-		want := journal.Done
+		want := journal.Cancelled
 		if cancels {
-			want, err = journal.Cancelled, engine.Cancel(t.Context(), log, "c", journal.Who{})
+			if err := engine.Cancel(t.Context(), log, "c", journal.Who{}); err != nil {
+				t.Error(err)
+			}
 		} else {
-			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-		}
-		if err != nil || outcome.Status != journal.RunDone {
-			t.Errorf("%+v, %v", outcome, err)
+			want = journal.Done
+			if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != journal.RunDone {
+				t.Errorf("%+v, %v", outcome, err)
+			}
 		}
 		records, err := journal.In(log, "c.1.1").Records(t.Context())
 		if err != nil || records[0].Status != want {
@@ -539,20 +537,8 @@ func TestFireAndForget_LeftByDelegate(t *testing.T) {
 // TestFireAndForget_InFork holds that a call that is in the background as its context is forked is the
 // origin's: others run in the fork, and it does not run again with what is downstream of another.
 func TestFireAndForget_InFork(t *testing.T) {
-	log, ran, begun := memory.New(), &counter{}, make(chan struct{})
-	r := newRunner(log, map[string]activity{"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-		<-begun
-		return value(ctx, in)
-	}, "late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-		close(begun)
-		return untilStopped(ctx, in)
-	}})
-	ctx, stop := context.WithCancel(t.Context())
-	r.Drain, r.Concluded = -1, func(*journal.Outcome) { stop() }
-	if outcome, err := r.Run(ctx, start(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)); err != nil || outcome.Background != 1 {
-		t.Fatalf("%+v, %v", outcome, err)
-	}
-	r = newRunner(log, map[string]activity{"value": value, "late": ran.of(value)})
+	request := readPlan(t, `{"calls": [{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
+	log, ran, r := leftInBackground(t, request, false, nil)
 	for _, fork := range []string{"f", "g"} {
 		if _, err := journal.Fork(t.Context(), log, "c", 0, fork); err != nil {
 			t.Fatal(err)
