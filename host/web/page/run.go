@@ -347,8 +347,11 @@ func actsOf(author Author, v *runView, records []journal.Record) (all acts) {
 	status := v.Summary.Status
 	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(records, func(r journal.Record) bool { return r.Tick == v.Summary.Tick && r.Status.Settled() })
 	all.Append = status != journal.RunCancelled
-	all.Cancel = slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
-	all.Resume = slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
+	isLeft := func(r journal.Record) bool { return r.InBackground() && r.Status == journal.Interrupted }
+	goesOn := slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
+	rests := slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
+	all.Cancel = goesOn || v.Summary.Background > 0
+	all.Resume = rests || slices.ContainsFunc(records, isLeft)
 	all.Replay = status == journal.RunDone || status == journal.RunFailed
 	if author.Signed {
 		all.By = author.Name
