@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +24,7 @@ func logCommand(a *app) *cobra.Command {
 	var f store.Filter
 	var path, since string
 	var model, follow bool
-	tool := ""
+	tool, kind := "", ""
 	var scopes []string
 	c := &cobra.Command{
 		Use:   "log",
@@ -44,7 +44,9 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
 			if err := checkAt(c, f.At); err != nil {
 				return err
 			}
-			f.Kind = strings.TrimPrefix(f.Kind, store.Dagger)
+			if kind = strings.TrimPrefix(kind, store.Dagger); !slices.Contains(kindless, store.Type(kind)) {
+				f.Kind = kind
+			}
 			var err error
 			if f.Path, err = parsePathFlag(path); err != nil {
 				return err
@@ -56,17 +58,17 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
 				if follow || tool != "" {
 					return exit.Usage("--model shows what a model sees at one time: leave --follow and --tool out")
 				}
-				return printModelView(c.Context(), a, f, scopes)
+				return printModelView(c.Context(), a, f, kind, scopes)
 			} else if len(scopes) > 0 {
 				return exit.Usage("--scopes goes with --model: it marks what a model is to use")
 			}
 			if follow && f.At > 0 {
 				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
-			return printLog(c.Context(), a, f, tool, follow)
+			return printLog(c.Context(), a, f, kind, tool, follow)
 		},
 	}
-	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
+	c.Flags().StringVar(&kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended")
@@ -88,18 +90,20 @@ func parsePathFlag(text string) (store.Path, error) {
 	return path, nil
 }
 
-func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow bool) error {
+func printLog(ctx context.Context, a *app, f store.Filter, kind, tool string, follow bool) error {
 	var err error
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
 	show := func() error {
-		for m, err := range messagesOfKind(ctx, a.log, f) {
+		for m, err := range a.log.Messages(ctx, f) {
 			if err != nil {
 				return err
 			}
 			f.After = m.Seq
-			if producer, _ := m.Producer.(map[string]any); tool != "" && producer["_tool"] != tool {
+			producer, _ := m.Producer.(map[string]any)
+			isOfTool := tool == "" || producer["_tool"] == tool
+			if !isOfTool || !isOfKind(m, kind) {
 				continue
 			}
 			if err := printMessage(a, m); err != nil {
@@ -126,26 +130,12 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 	})
 }
 
-// messagesOfKind returns the messages that a filter picks. A kind that is the name of a type
-// without kinds picks the messages of that type too.
-func messagesOfKind(ctx context.Context, log store.Reader, f store.Filter) iter.Seq2[*store.Message, error] {
-	kind := f.Kind
-	switch store.Type(kind) {
-	case store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText:
-		f.Kind = ""
-	default:
-		return log.Messages(ctx, f)
-	}
-	return func(yield func(*store.Message, error) bool) {
-		for m, err := range log.Messages(ctx, f) {
-			if err == nil && m.Kind != kind && string(m.Type) != kind {
-				continue
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
-	}
+// kindless are the types whose messages have no kind: where a kind has that name too, both are meant.
+var kindless = []store.Type{store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText}
+
+// isOfKind reports whether a message is of a kind, or of the type of that name; all are of none.
+func isOfKind(m *store.Message, kind string) bool {
+	return kind == "" || m.Kind == kind || string(m.Type) == kind
 }
 
 // followInterval is the time between two looks at a log that is followed.
@@ -170,7 +160,7 @@ func followUntilDone(ctx context.Context, show func() error) error {
 }
 
 // printModelView prints the messages that a model sees for a latent call with these scopes.
-func printModelView(ctx context.Context, a *app, f store.Filter, names []string) error {
+func printModelView(ctx context.Context, a *app, f store.Filter, kind string, names []string) error {
 	list := make([]any, len(names))
 	for i, name := range names {
 		list[i] = name
@@ -187,11 +177,11 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 		return err
 	}
 	var messages []*store.Message
-	for m, err := range messagesOfKind(ctx, a.log, f) {
+	for m, err := range a.log.Messages(ctx, f) {
 		if err != nil {
 			return err
 		}
-		if !superseded.Has(m.Seq) {
+		if !superseded.Has(m.Seq) && isOfKind(m, kind) {
 			messages = append(messages, m)
 		}
 	}

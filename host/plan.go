@@ -310,10 +310,51 @@ func (p *planReader) readLua(s *session, v lua.LValue) (*plan.Request, error) {
 		return nil, err
 	}
 	request.Choice = choice
-	if request.Planner == nil {
-		request.Calls, err = p.readCalls(s, calls)
+	if request.Planner != nil {
+		return request, nil
 	}
-	return request, err
+	messages, err := p.messagesAmong(s, calls)
+	if err == nil {
+		err = p.addContext(request, messages)
+	}
+	if err != nil {
+		return nil, err
+	}
+	request.Calls, err = p.readCalls(s, calls)
+	return request, p.checkMixed(request, messages, err)
+}
+
+// checkMixed returns an error, or refuses a list with messages and without a call.
+func (p *planReader) checkMixed(r *plan.Request, messages []any, err error) error {
+	if err == nil && len(messages) > 0 && len(r.Calls) == 0 {
+		err = p.fail(0, "there are messages and no call: append them (obelus append), or give them as the context of a request, {context = …}, for a model to plan")
+	}
+	return err
+}
+
+// messagesAmong returns the messages that stand among calls.
+func (p *planReader) messagesAmong(s *session, calls *lua.LTable) (messages []any, err error) {
+	s.Fill(calls)
+	for i := 1; i <= calls.Len(); i++ {
+		v, ok := calls.RawGetInt(i).(*lua.LTable)
+		if !ok || !isLuaMessage(s, v) {
+			continue
+		}
+		m, err := s.FromLua(v, fmt.Sprintf("message %d", len(messages)+1))
+		if err != nil {
+			return nil, p.fail(s.Run.Lines[v], "%s", err.Error())
+		}
+		messages = append(messages, m)
+	}
+	listed := luacall.Listed(map[string]any{"context": messages}, luacall.RequestSchema).(map[string]any)
+	messages, _ = listed["context"].([]any)
+	return messages, nil
+}
+
+// isLuaMessage is [isMessage] for a table of Lua.
+func isLuaMessage(s *session, t *lua.LTable) bool {
+	s.Fill(t)
+	return t.RawGetString("type") != lua.LNil && !isLuaCall(t)
 }
 
 // table returns the table that a plan or a planner returns. Output.to by itself is the output, of
@@ -345,9 +386,6 @@ func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]an
 		request.RawSetString("calls", t)
 		t = request
 	}
-	if err := p.moveMessages(s, t); err != nil {
-		return nil, nil, nil, err
-	}
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
 		if path, sent, ok := luacall.SentTo(v); ok && name == "output" {
@@ -373,56 +411,6 @@ func (p *planReader) readFields(s *session, t *lua.LTable) (fields map[string]an
 	return fields, calls, choice, nil
 }
 
-// moveMessages moves the messages among the calls of a request to its context.
-func (p *planReader) moveMessages(s *session, request *lua.LTable) error {
-	field := "calls"
-	if request.RawGetString(field) == lua.LNil {
-		field = "plan"
-	}
-	list, ok := request.RawGetString(field).(*lua.LTable)
-	if !ok {
-		return nil
-	}
-	s.Fill(list)
-	n, key := codec.BeyondArray(list)
-	calls, messages := s.L.CreateTable(n, 0), s.L.CreateTable(0, 0)
-	if context, ok := request.RawGetString("context").(*lua.LTable); ok {
-		s.Fill(context)
-		context.ForEach(messages.RawSet)
-	}
-	before := messages.Len()
-	for i := range n {
-		v := list.RawGetInt(i + 1)
-		if v == lua.LNil || key != lua.LNil {
-			return nil // the reader of the calls reports it
-		}
-		if isLuaMessage(s, v) {
-			messages.Append(v)
-		} else {
-			calls.Append(v)
-		}
-	}
-	switch {
-	case messages.Len() == before:
-		return nil
-	case calls.Len() == 0:
-		return p.fail(p.fieldLine(field), messagesAlone)
-	}
-	request.RawSetString(field, calls)
-	request.RawSetString("context", messages)
-	return nil
-}
-
-// isLuaMessage is [isMessage] for a value of Lua.
-func isLuaMessage(s *session, v lua.LValue) bool {
-	t, ok := v.(*lua.LTable)
-	if !ok {
-		return false
-	}
-	s.Fill(t)
-	return t.RawGetString("type") != lua.LNil && !isLuaCall(t)
-}
-
 func isLuaCall(t *lua.LTable) bool { return t.RawGetString("_tool") != lua.LNil }
 
 // readCalls reads the calls, each by the schema of its tool.
@@ -435,23 +423,27 @@ func (p *planReader) readCalls(s *session, t *lua.LTable) ([]plan.Source, error)
 	if key != lua.LNil {
 		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", codec.KeyText(key))
 	}
-	calls := make([]plan.Source, n)
-	for i := range calls {
+	calls := make([]plan.Source, 0, n)
+	for i := range n {
 		v := t.RawGetInt(i + 1)
 		if v == lua.LNil {
 			return nil, p.fail(0, "call %d is nil: the list of calls has a hole", i+1)
 		}
 		call, _ := v.(*lua.LTable)
-		calls[i].Line = s.Run.Lines[call]
+		if call != nil && isLuaMessage(s, call) {
+			continue
+		}
+		source := plan.Source{Line: s.Run.Lines[call]}
 		var tool *plan.Tool
 		if call != nil {
 			s.Fill(call)
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = luacall.FromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
-			return nil, p.fail(calls[i].Line, "%s", err.Error())
+		if source.Call, err = luacall.FromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+			return nil, p.fail(source.Line, "%s", err.Error())
 		}
+		calls = append(calls, source)
 	}
 	return calls, nil
 }
@@ -511,10 +503,18 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 		}
 		p.tools = r.Tools
 	}
-	var err error
-	r.Context, err = p.readMessages(fields["context"])
-	for i := range r.Context {
-		if definitions, ok := r.Context[i].Data.Value.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
+	if err := p.addContext(r, fields["context"]); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// addContext adds messages to the context of a request, and the tools that they define to those
+// that are known.
+func (p *planReader) addContext(r *plan.Request, v any) error {
+	messages, err := p.readMessages(v)
+	for i := range messages {
+		if definitions, ok := messages[i].Data.Value.(map[string]any); ok && messages[i].Type == store.TypeTool {
 			p.tools = maps.Clone(p.tools)
 			if p.tools == nil {
 				p.tools = map[string]any{}
@@ -522,7 +522,8 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 			maps.Copy(p.tools, definitions)
 		}
 	}
-	return r, err
+	r.Context = append(r.Context, messages...)
+	return err
 }
 
 // readPlannerFields reads the fields that only a function may have, and refuses those that it may

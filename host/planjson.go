@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"obelus/engine/lazyregexp"
@@ -32,57 +31,33 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 	default:
 		return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
 	}
-	calls, err := p.jsonCalls(fields, lines.calls)
-	if err != nil {
-		return nil, err
-	}
 	request, err := p.readRequest(fields)
-	if err != nil {
-		return nil, err
+	if err != nil || request.IsModelPlanned() {
+		return request, err
 	}
-	request.Calls = calls
-	return request, nil
-}
-
-// jsonCalls returns the calls of a request, and moves the messages among them to its context.
-func (p *planReader) jsonCalls(fields map[string]any, lines []int) (calls []plan.Source, err error) {
 	field := "calls"
 	if _, ok := fields["plan"]; ok {
 		field = "plan"
 	}
-	given, ok := fields[field]
-	if !ok {
-		return nil, nil // a model plans it
-	}
-	list, ok := given.([]any)
-	if isCall(given) {
+	if isCall(fields[field]) {
 		return nil, p.fail(p.fieldLine(field), "%s is a list of calls: put [ and ] around this one", field)
 	}
+	list, ok := fields[field].([]any)
 	if !ok {
-		return nil, p.wrongField(field, "a list of calls", given)
+		return nil, p.wrongField(field, "a list of calls", fields[field])
 	}
 	var messages []any
 	for i, v := range list {
-		if isMessage(v) {
+		switch {
+		case isMessage(v):
 			messages = append(messages, v)
-			continue
+		case i < len(lines.calls):
+			request.Calls = append(request.Calls, plan.Source{Call: v, Line: lines.calls[i]})
+		default:
+			request.Calls = append(request.Calls, plan.Source{Call: v})
 		}
-		call := plan.Source{Call: v}
-		if i < len(lines) {
-			call.Line = lines[i]
-		}
-		calls = append(calls, call)
 	}
-	if len(messages) == 0 {
-		return calls, nil
-	}
-	if len(calls) == 0 {
-		return nil, p.fail(p.fieldLine(field), messagesAlone)
-	}
-	if context, ok := fields["context"].([]any); ok || fields["context"] == nil {
-		fields["context"] = slices.Concat(context, messages)
-	}
-	return calls, nil
+	return request, p.checkMixed(request, messages, p.addContext(request, messages))
 }
 
 // isCall reports whether a value of a plan is a call: an object with _tool.
@@ -98,9 +73,6 @@ func isMessage(v any) bool {
 	_, ok := object["type"]
 	return ok && !isCall(v)
 }
-
-// messagesAlone is the error for a list of messages without a call.
-const messagesAlone = "there are messages and no call: append them (obelus append), or give them as the context of a request, {context = …}, for a model to plan"
 
 var lineText = lazyregexp.New(`at line (\d+)`)
 

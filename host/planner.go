@@ -119,16 +119,17 @@ func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, er
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "calls" && name != "output" {
-			if name == "context" {
-				return nil, p.fail(0, "the plan's function returned messages: it gives calls and output, and what calls read is written by other calls")
-			}
 			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}
 	solution := &plan.Solution{Output: p.schema.Lists(fields["output"]), Choice: choice}
-	if calls != nil {
-		solution.Calls, err = p.readCalls(s, calls)
+	if calls == nil {
+		return solution, nil
 	}
+	if messages, err := p.messagesAmong(s, calls); err != nil || len(messages) > 0 {
+		return nil, cmp.Or(err, p.fail(0, "the plan's function returned messages: it gives calls and output, and what calls read is written by other calls"))
+	}
+	solution.Calls, err = p.readCalls(s, calls)
 	return solution, err
 }
 
