@@ -130,7 +130,8 @@ func printLog(ctx context.Context, a *app, f store.Filter, kind, tool string, fo
 	})
 }
 
-// kindless are the types whose messages have no kind: where a kind has that name too, both are meant.
+// kindless are the types whose messages have no kind: where a kind has that name too, both are
+// meant.
 var kindless = []store.Type{store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText}
 
 // isOfKind reports whether a message is of a kind, or of the type of that name; all are of none.
