@@ -31,9 +31,8 @@ type Run struct {
 	generation int       // the generation of scripts with which it began
 
 	// Set before concluded is closed, where that is before ended: a run whose calls go on in the
-	// background. It has given back its place in the queue.
-	early    *journal.Outcome
-	released bool
+	// background. It has given back its place in the queue; nil for any other run.
+	early *journal.Outcome
 
 	// Set before ended is closed.
 	outcome          *journal.Outcome
@@ -308,9 +307,6 @@ func (s *Supervisor) conclude(run *Run, outcome *journal.Outcome) {
 	if run.early == nil {
 		run.early = outcome
 		close(run.concluded)
-	}
-	if !run.released {
-		run.released = true
 		s.queue.release()
 		s.scheduler.noticeEnd(run.context)
 	}
@@ -327,7 +323,7 @@ func (s *Supervisor) finish(run *Run) {
 		react = s.reactor.prepare(run.context)
 	}
 	idle, hasNews := s.runs.remove(run, run.finalState(pause > 0)) // news from now on finds no active run
-	if !run.released {
+	if run.early == nil {
 		s.queue.release()
 	}
 	run.close()
