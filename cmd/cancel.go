@@ -21,7 +21,8 @@ func cancelCommand(a *app) *cobra.Command {
 whole, else the only one with an unfinished run. A server then leaves it alone, and
 prune may remove it. The log stays as it is, and resume still goes on with the run. A
 run that a process has under way is stopped there: by an interrupt, or by DELETE
-/v1/runs/ID of the server that has it.`,
+/v1/runs/ID of the server that has it. Of a run that has ended, the calls that it left
+in the background are given up.`,
 		Example: `  obelus cancel -c order-7`,
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return cancelRun(c.Context(), a, w) },

@@ -29,7 +29,8 @@ func resumeCommand(a *app) *cobra.Command {
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
 		Long: `Go on with the newest run of a context: the context that -c names in whole, else the
 only one with an unfinished run. Calls whose outcome is recorded keep it; all others
-run, each from its beginning.
+run, each from its beginning. Of a run that has ended, the calls go on that it left in
+the background.
 
 -i appends input first, any number of times, as run takes it: key=text, key:=json,
 a.b=text, {…}, @file, -. A run that waits for it goes on with it.

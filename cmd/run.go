@@ -44,6 +44,9 @@ that request scopes (scopes), those of some tools or run by their activities
 held until approve or reject, and resume. With --mode lazy the plan is recorded
 and shown, and runs once approve --plan has released it.
 
+The output is printed once it is known. Calls without an output path may go on in the
+background then: the command stays for them, until it is interrupted.
+
 --watch runs the plan again, in a new context, whenever it or the project's
 scripts change, until it is interrupted. Its input is read once.
 
