@@ -259,11 +259,16 @@ func (l *loop) endsWithHost() bool { return errors.Is(context.Cause(l.interrupt)
 // delegatesInBackground returns the contexts of the delegates of a context, at any depth, whose
 // runs have ended but for calls in the background.
 func delegatesInBackground(ctx context.Context, log store.Reader, name string) (left []string, err error) {
+	seen := map[string]bool{name: true} // an edited log may have contexts around themselves
 	for under := []string{name}; len(under) > 0; under = under[1:] {
 		for info, err := range log.Contexts(ctx, store.ContextFilter{Parent: under[0]}) {
 			if err != nil {
 				return nil, err
 			}
+			if seen[info.Context] {
+				continue
+			}
+			seen[info.Context] = true
 			under = append(under, info.Context)
 			if info.Standing.Background > 0 && journal.RunStatus(info.Standing.Status).Finished() {
 				left = append(left, info.Context)
