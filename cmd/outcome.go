@@ -37,7 +37,7 @@ func (c *conclusion) watch(ctx context.Context, a *app, runner *engine.Runner, p
 	runner.Concluded = func(o *journal.Outcome) {
 		if o.Status.Finished() && !c.printed {
 			p.End()
-			_ = c.print(ctx, a, o)
+			_ = c.print(context.WithoutCancel(ctx), a, o) // whatever has been interrupted, it is known
 			if run := a.current.Load(); run != nil {
 				run.concluded.Store(c)
 			}
