@@ -23,7 +23,7 @@ import (
 // go on in the background.
 type conclusion struct {
 	began  time.Time
-	before func(*journal.Outcome) error // prints what comes before; may be nil
+	before func(*journal.Outcome) error // prints warnings and hints first; may be nil
 
 	printed bool
 	status  error // the exit status

@@ -359,7 +359,8 @@ func (a *amendment) requeueSkipped(again []bool) {
 		more = false
 		for i, call := range a.plan.Calls {
 			r := &a.state.Calls[i].Record
-			if r.Status == journal.Skipped && !r.IsLeftOut() && !again[i] && a.plan.Graph.DependsOnAny(i, decisive(call, r), again) {
+			isBehind := r.Status == journal.Skipped && !r.IsLeftOut()
+			if isBehind && !again[i] && a.plan.Graph.DependsOnAny(i, decisive(call, r), again) {
 				a.requeueFresh(i)
 				again[i], more = true, true
 			}

@@ -25,7 +25,10 @@ func (l *loop) hasDetached() bool {
 
 // hasBackground reports whether calls of the run, or of its delegates, are at work in the
 // background.
-func (t *tickRun) hasBackground() bool { return t.hasDetached() || t.loop.delegatesLeft.Load() > 0 }
+func (t *tickRun) hasBackground() bool { return t.state.Detached() > 0 || t.loop.hasBackground() }
+
+// hasBackground reports it for the calls of ticks that are over, and for those of delegates.
+func (l *loop) hasBackground() bool { return l.hasDetached() || l.delegatesLeft.Load() > 0 }
 
 // countBackground returns the number of calls of the run, and of its delegates, in the background
 // that have not ended.
@@ -164,11 +167,7 @@ func (l *loop) revive(ctx context.Context, s Resume, last journal.Run, isOver, i
 		if isLast {
 			over, l.current = t, t
 		}
-		ofTick := func(call string) bool {
-			_, ok := journal.IndexInTick(event.Tick, call)
-			return ok
-		}
-		if mine := s.only(ofTick); mine.decides() {
+		if mine := s.only(t.hasCall); mine.decides() {
 			if err := (&amendment{t, inherited}).decide(ctx, mine); err != nil {
 				return nil, err
 			}
@@ -201,10 +200,13 @@ func (s Resume) only(picks func(call string) bool) Resume {
 
 // isOfDetachedTick reports whether a call is one of a tick that is over.
 func (l *loop) isOfDetachedTick(call string) bool {
-	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool {
-		_, ok := journal.IndexInTick(t.event.Tick, call)
-		return ok
-	})
+	return slices.ContainsFunc(l.detachedTicks, func(t *tickRun) bool { return t.hasCall(call) })
+}
+
+// hasCall reports whether a call, such as "1.2", is one of the tick.
+func (t *tickRun) hasCall(call string) bool {
+	_, ok := journal.IndexInTick(t.event.Tick, call)
+	return ok
 }
 
 // isAboutBackground reports whether the resumption decides about background calls alone.

@@ -175,7 +175,10 @@ func (t *tickRun) remake(ctx context.Context, again func() error) error {
 // known after a crash; not if only the input that it waits for is new.
 func (t *tick) recordResumed() {
 	moves := func(r journal.Record) bool { return r.Status != journal.Waiting && r.Status != journal.Held }
-	if t.resumes || !t.loop.halted || t.over || len(t.starts) == 0 && !slices.ContainsFunc(t.observed, moves) {
+	if t.resumes || !t.loop.halted || t.over {
+		return
+	}
+	if len(t.starts) == 0 && !slices.ContainsFunc(t.observed, moves) {
 		return
 	}
 	t.resumes = true
@@ -185,7 +188,8 @@ func (t *tick) recordResumed() {
 // save begins a step.
 func (t *tickRun) save() {
 	t.resumes = false
-	t.entriesBefore, t.observedBefore, t.newestBefore, t.endedBefore = len(t.entries), len(t.observed), t.newest, t.ended
+	t.entriesBefore, t.observedBefore = len(t.entries), len(t.observed)
+	t.newestBefore, t.endedBefore = t.newest, t.ended
 	t.state.Begin(t.begun) // in a tick that has not begun nothing is undone: it begins anew
 }
 

@@ -36,7 +36,10 @@ func (t *tickRun) endTick(ctx context.Context) error {
 
 // endsRun reports whether the run ends with the tick, without detached calls.
 func (t *tickRun) endsRun() bool {
-	return t.ended != nil && t.ended.Status != journal.RunContinued && len(t.loop.detachedTicks) == 0 && !t.hasBackground()
+	if t.ended == nil || t.ended.Status == journal.RunContinued {
+		return false
+	}
+	return len(t.loop.detachedTicks) == 0 && !t.hasBackground()
 }
 
 // outcome is how the run ended with the tick; nil if the planner is asked again.

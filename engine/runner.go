@@ -179,7 +179,7 @@ func (*CancelledError) Unwrap() error { return ErrCancelled }
 type UnfinishedError struct {
 	Context    string
 	Status     journal.RunStatus
-	Background bool // it has ended, but for calls in the background
+	Background bool // the run has ended, and calls of it go on in the background
 }
 
 func (e *UnfinishedError) Error() string {

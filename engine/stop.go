@@ -72,7 +72,7 @@ func (l *loop) cut() (*journal.Outcome, error) {
 	ctx := context.Background()
 	end.Tick, end.Over, end.Model, l.interruptedAs = l.tick, true, l.planUsage, end.Status
 	var err error
-	if l.hasDetached() || l.delegatesLeft.Load() > 0 {
+	if l.hasBackground() {
 		if !end.Stopped { // as when a tick is interrupted
 			err = l.recordEnd(ctx, end.Draining())
 			end.Model = nil // it is counted once

@@ -113,7 +113,11 @@ func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
 // InBackground reports whether the record is of a background call that has not ended: a
 // fire-and-forget call that has started, for which no run waits. It may be interrupted or in doubt.
 func (r Record) InBackground() bool {
-	return r.Unstored && (r.Status == Running || r.Status == Interrupted || r.Status == InDoubt)
+	switch r.Status {
+	case Running, Interrupted, InDoubt:
+		return r.Unstored
+	}
+	return false
 }
 
 // CountBackground returns the number of calls in the background.

@@ -38,7 +38,8 @@ func (c *Call) toolless(registry *Registry) []error {
 		return nil
 	}
 	notInName := func(r rune) bool {
-		return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		isLetter := unicode.IsLetter(r) || unicode.IsDigit(r)
+		return !isLetter && !strings.ContainsRune("_-.", r)
 	}
 	for _, m := range request.Context {
 		text, _ := m.Data.Value.(string)

@@ -435,7 +435,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	select {
-	case <-run.Ended(): // what is at work in the background is cancelled too
+	case <-run.Ended(): // its calls in the background are cancelled too
 	case <-r.Context().Done():
 	}
 	return s.sendRun(w, r, run, true)

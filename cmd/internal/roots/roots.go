@@ -152,7 +152,8 @@ func (f *Finder) Unfinished(ctx context.Context, command string, cancelled bool)
 		matches: func(name string, run journal.Run) (bool, error) {
 			left, err := run.HasBackground(ctx, journal.In(f.Log, name))
 			isOver := run.Status.Finished() && !left
-			if err != nil || isOver || run.Status == journal.RunCancelled && !cancelled {
+			isGivenUp := run.Status == journal.RunCancelled && !cancelled
+			if err != nil || isOver || isGivenUp {
 				return false, err
 			}
 			holder, err := f.Log.Holder(ctx, name)
