@@ -14,6 +14,7 @@ import (
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -71,12 +72,11 @@ it has ended, and not as it begins.`,
 	return c
 }
 
-// matches reports whether the flags ask for a call.
-func (o *callsOptions) matches(r journal.Record) bool {
-	began, err := time.Parse(time.RFC3339, r.Started)
-	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
-		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
-		(o.sinceTime.IsZero() || err == nil && !began.Before(o.sinceTime))
+// picks reports whether the flags ask for a call.
+func (o *callsOptions) picks(l *history.Line) bool {
+	isOfTool := len(o.tools) == 0 || slices.Contains(o.tools, l.Tool)
+	isSince := o.sinceTime.IsZero() || !l.Started.Before(o.sinceTime)
+	return isOfTool && isSince && l.Is(o.statuses)
 }
 
 func listCalls(ctx context.Context, a *app, o callsOptions) error {
@@ -87,11 +87,18 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	if o.follow {
 		return followCalls(ctx, a, name, o)
 	}
-	records, err := journal.In(a.log, name).CurrentRecords(ctx, o.at)
+	h, err := history.Read(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.matches(r) })
+	lines, err := h.Lines(ctx, o.at)
+	if err != nil {
+		return err
+	}
+	records, err := h.Records(ctx, history.Pick(lines, o.picks))
+	if err != nil {
+		return err
+	}
 	if a.json {
 		for _, r := range records {
 			if err := a.term.NDJSON(r); err != nil {
@@ -136,7 +143,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			}
 			r, ok := told.(journal.Record)
 			switch {
-			case !ok || !o.matches(r):
+			case !ok || !o.picks(history.LineOf(&r)):
 			case a.json:
 				err = a.term.NDJSON(r)
 			default:

@@ -9,6 +9,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -51,7 +52,15 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	if err != nil {
 		return err
 	}
-	ticks, err := (&engine.Runner{Log: a.log, Registry: run.registry}).TicksOf(ctx, run.context)
+	h, err := history.Read(ctx, a.log, run.context)
+	if err != nil {
+		return err
+	}
+	ticks, err := (&engine.Runner{Log: a.log, Registry: run.registry}).TicksOf(ctx, h)
+	if err != nil {
+		return err
+	}
+	lines, err := h.Lines(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -61,7 +70,11 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 		if len(ticks) > 1 {
 			one.Tick = of.Tick
 		}
-		for _, r := range of.Calls {
+		records, err := h.Records(ctx, history.OfTick(lines, of.Tick))
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
 			one.Ran[r.Position] = r
 		}
 		all = append(all, one)

@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"obelus/engine/internal/slots":    {"obelus/engine/plan"},
 	"obelus/engine/internal/sched":    {"obelus/store", "obelus/engine/expr", "obelus/engine/journal", "obelus/engine/plan"},
 	"obelus/engine/internal/validate": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/logerr"},
-	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal",
+	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal", "obelus/engine/history",
 		"obelus/engine/spell", "obelus/engine/internal/attempt", "obelus/engine/internal/bounds", "obelus/engine/internal/capture", "obelus/engine/internal/crash", "obelus/engine/internal/declared", "obelus/engine/internal/failure",
 		"obelus/engine/internal/jsonvalue", "obelus/engine/internal/lease", "obelus/engine/internal/listen", "obelus/engine/internal/logerr", "obelus/engine/internal/phrase", "obelus/engine/internal/proposal", "obelus/engine/internal/sched", "obelus/engine/internal/slots", "obelus/engine/internal/script", "obelus/engine/internal/validate"},
 	"obelus/engine/replay": {"obelus/store", "obelus/store/memory", "obelus/engine", "obelus/engine/history", "obelus/engine/journal",

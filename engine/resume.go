@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"obelus/engine/history"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -281,61 +282,51 @@ func (l *loop) restoreTick(ctx context.Context, run journal.Run, inherited bool,
 	return t, a.restoreReported(ctx)
 }
 
-// Tick is a tick of a run: its plan as it was compiled when the tick began, and its calls as
-// they stand. One whose planner gave no good plan has an empty one.
+// Tick is a tick of a run: its plan as it was compiled when the tick began. One whose planner gave
+// no good plan has an empty one.
 type Tick struct {
-	Tick  int
-	Plan  *plan.Plan
-	Calls []journal.Record
+	Tick int
+	Plan *plan.Plan
 
 	// Refused is why the plan can't run again by the tools, delegates and models as they are now; nil
 	// if it can. The plan is as far as it is understood then.
 	Refused *plan.PlanError
 }
 
-// TicksOf gives the ticks of the newest run of a context: one, or where its plan is a function
-// as many as that was asked. Its error is a [*journal.NoSuchCallError] where nothing has run.
-func (r *Runner) TicksOf(ctx context.Context, name string) ([]Tick, error) {
-	p, err := r.scopeOf(ctx, name)
+// TicksOf gives the ticks of the newest run in the history of a context: one, or where its plan is
+// a function as many as that was asked. Its error is a [*journal.NoSuchCallError] where nothing has
+// run.
+func (r *Runner) TicksOf(ctx context.Context, h *history.History) ([]Tick, error) {
+	p, err := r.scopeOf(ctx, h.Context())
 	if err != nil {
 		return nil, err
 	}
-	ticks, err := p.runner.ticks(ctx, name)
+	ticks, err := p.runner.ticks(ctx, h)
 	return ticks, p.explain(err)
 }
 
-func (r *Runner) ticks(ctx context.Context, name string) ([]Tick, error) {
-	last, err := journal.In(r.Log, name).LastRun(ctx)
-	if err != nil {
-		return nil, err
+func (r *Runner) ticks(ctx context.Context, h *history.History) (ticks []Tick, err error) {
+	run := h.TicksOfRun(0)
+	if len(run) == 0 {
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run", h.Context())}
 	}
-	if last.Tick == 0 {
-		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
+	var superseded journal.Superseded
+	if h.RanAgain() {
+		in := journal.In(r.Log, h.Context())
+		records, err := in.Records(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if superseded, err = journal.SupersededFor(ctx, in, run[0].First, records); err != nil {
+			return nil, err
+		}
 	}
-	records, err := journal.In(r.Log, name).CurrentRecords(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	plans, err := journal.In(r.Log, name).Plans(ctx, last.Event.First)
-	if err != nil {
-		return nil, err
-	}
-	superseded, err := journal.SupersededFor(ctx, journal.In(r.Log, name), last.Event.First, records)
-	if err != nil {
-		return nil, err
-	}
-	var ticks []Tick
-	for _, event := range plans {
+	for _, event := range run {
 		tick := Tick{Tick: event.Tick, Plan: plan.Empty()}
 		if event.Seq > 0 {
-			tick.Plan, err = (&loop{runner: r, context: name}).compileRecorded(ctx, event, superseded, plan.CompileAccepted)
+			tick.Plan, err = (&loop{runner: r, context: h.Context()}).compileRecorded(ctx, event, superseded, plan.CompileAccepted)
 			if tick.Refused, _ = errors.AsType[*plan.PlanError](err); err != nil && (tick.Refused == nil || tick.Plan == nil) {
 				return nil, err
-			}
-		}
-		for _, record := range records {
-			if record.Tick == event.Tick {
-				tick.Calls = append(tick.Calls, record)
 			}
 		}
 		ticks = append(ticks, tick)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
@@ -49,7 +50,11 @@ func TestDelegate_OwnNames(t *testing.T) {
 			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 				t.Errorf("%s: %s: %+v, %v", kind, name, outcome, err)
 			}
-			if _, err := r.TicksOf(ctx, name); err != nil {
+			h, err := history.Read(ctx, log, name)
+			if err == nil {
+				_, err = r.TicksOf(ctx, h)
+			}
+			if err != nil {
 				t.Errorf("%s: recorded %s: %v", kind, name, err)
 			}
 			if replayed, err := replay.Run(ctx, r, name, nil); err != nil || len(replayed.Differences) > 0 {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
@@ -114,8 +115,8 @@ func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*plan.Request,
 		}
 	}
 	if twice {
-		if again := disturbed(map[string]int{}); again.history() != w.history() {
-			t.Errorf("the same seed came to two histories:\n%s\nand\n%s", w.history(), again.history())
+		if again := disturbed(map[string]int{}); again.happened() != w.happened() {
+			t.Errorf("the same seed came to two histories:\n%s\nand\n%s", w.happened(), again.happened())
 		}
 	}
 }
@@ -266,13 +267,15 @@ type world struct {
 	due     map[string]bool          // those whose results must be in the log when it has ended
 	keys    map[string]bool          // of activities that have run, in whichever process
 
+	followed map[string]*history.History // by context
+
 	acquired atomic.Int64 // calls that have not ended
 }
 
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *plan.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log, w.keys = standingLog{memory.New(), w.t}, map[string]bool{}
+		w.log, w.keys, w.followed = standingLog{memory.New(), w.t}, map[string]bool{}, map[string]*history.History{}
 		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
@@ -525,6 +528,7 @@ func (w *world) contexts() (names []string) {
 func (w *world) remember() {
 	w.waiting, w.settled, w.gave, w.due = map[string]chan struct{}{}, map[string]bool{}, map[string]bool{}, nil
 	for _, name := range w.contexts() {
+		w.follow(name)
 		for _, r := range w.records(name) {
 			w.settled[name+"/"+r.Call] = r.Status.Settled()
 		}
@@ -730,6 +734,7 @@ func (w *world) hold() {
 		}
 	}
 	for _, name := range w.contexts() {
+		w.holdHistory(name)
 		outcomes, written, tick := map[string]int{}, map[string]int{}, 0
 		for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
 			if err != nil {
@@ -781,6 +786,53 @@ func (w *world) hold() {
 	}
 }
 
+// holdHistory holds that a history, also one that has followed the log, has the calls as the journal
+// has them: at each seq, and as they stand.
+func (w *world) holdHistory(name string) {
+	ctx := context.Background()
+	h := w.follow(name)
+	head, err := w.log.Head(ctx, name)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for at := range head + 1 {
+		want, err := journal.In(w.log, name).CurrentRecords(ctx, at)
+		if err != nil {
+			w.t.Error(err)
+		}
+		lines, err := h.Lines(ctx, at)
+		if err != nil {
+			w.t.Error(err)
+		}
+		got, err := h.Records(ctx, lines)
+		want = append([]journal.Record{}, want...)
+		if err != nil || string(store.EncodeJSON(got)) != string(store.EncodeJSON(want)) {
+			w.t.Errorf("%s at %d: %v\n%s\nand in the journal\n%s", name, at, err, store.EncodeJSON(got), store.EncodeJSON(want))
+		}
+		for i, line := range lines {
+			if line.Word != history.WordOf(&want[i]) || line.Tool != want[i].Tool || line.Attempts != want[i].Attempts || line.InBackground() != want[i].InBackground() {
+				w.t.Errorf("%s at %d: %s is listed as %+v", name, at, store.EncodeJSON(want[i]), line)
+			}
+		}
+	}
+}
+
+// follow returns the history of a context as it has followed the log.
+func (w *world) follow(name string) *history.History {
+	h := w.followed[name]
+	if h == nil {
+		h = history.Of(w.log, name)
+		w.followed[name] = h
+	}
+	if err := h.Advance(context.Background()); err != nil {
+		w.t.Error(err)
+	}
+	if _, err := h.Lines(context.Background(), 0); err != nil {
+		w.t.Error(err)
+	}
+	return h
+}
+
 // result is all that a run comes to that nothing may change.
 func (w *world) result() string {
 	var b strings.Builder
@@ -805,7 +857,7 @@ func (w *world) result() string {
 }
 
 // history is the order in which all of it happened.
-func (w *world) history() string {
+func (w *world) happened() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, w.order)
 	for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{}) {

@@ -314,6 +314,7 @@ type JournalFilter struct {
 	Event   string // only entries of this event; without Call, those that concern no call
 	Call    string
 	Newest  bool // newest first
+	Bare    bool // entries come without their data
 }
 
 // Picks reports whether an entry is of the filter's event and call. It does not look at the

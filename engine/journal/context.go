@@ -36,7 +36,7 @@ func (c Context) Together(ctx context.Context, read func(newest int64) error) er
 	failed := read(before.Messages)
 	after, err := c.Log.Info(ctx, c.Name)
 	if err == nil && !after.Created.Equal(before.Created) {
-		err = c.prunedMeanwhile()
+		err = c.PrunedMeanwhile()
 	}
 	return cmp.Or(err, failed)
 }

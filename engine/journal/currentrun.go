@@ -64,18 +64,13 @@ func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record
 	if at > 0 {
 		return c.RecordsAt(ctx, at)
 	}
-	return c.current(ctx, func() ([]Record, error) { return c.Records(ctx) })
-}
-
-// current returns the calls as they stand now, of the records that read returns.
-func (c Context) current(ctx context.Context, read func() ([]Record, error)) (records []Record, err error) {
 	var last Run
 	changes := func(r Record) bool {
 		_, waits := r.WaitsUntil()
 		return waits || r.Status == Running || r.Status == Cancelled || r.cutAtRest()
 	}
 	held, err := c.readWithHolder(ctx, func() (settled bool, err error) {
-		if records, err = read(); err != nil || !slices.ContainsFunc(records, changes) {
+		if records, err = c.Records(ctx); err != nil || !slices.ContainsFunc(records, changes) {
 			return true, err
 		}
 		last, err = c.LastRun(ctx)
@@ -86,18 +81,18 @@ func (c Context) current(ctx context.Context, read func() ([]Record, error)) (re
 	}
 	if !held {
 		for i := range records {
-			records[i].standWithoutHolder(last)
+			records[i].StandWithoutHolder(last.Status)
 		}
 	}
 	return records, nil
 }
 
-// standWithoutHolder gives the record of a call the status that it has without a holder: it was
-// cancelled with its run, or was interrupted. In the first logs a call that was cut off
-// with its process is cancelled. The view calls says the same in SQL.
-func (r *Record) standWithoutHolder(last Run) {
-	cancelled := last.Status == RunCancelled
-	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
+// StandWithoutHolder gives the record of a call the status that it has without a holder, in a run
+// that has a status: it was cancelled with its run, or was interrupted. In the first logs a call
+// that was cut off with its process is cancelled. The view calls says the same in SQL.
+func (r *Record) StandWithoutHolder(run RunStatus) {
+	cancelled := run == RunCancelled
+	switch cut := r.Status == Cancelled && run == RunInterrupted; {
 	case cancelled && (r.AwaitsRetry() || r.cutAtRest()):
 		r.Status, r.RetryAt = Cancelled, ""
 	case cancelled && r.Status == Waiting:

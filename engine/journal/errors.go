@@ -28,6 +28,11 @@ func damaged(entry store.Entry, format string, args ...any) error {
 	return &DamagedError{entry.Context, fmt.Sprintf("entry %d ", entry.N) + fmt.Sprintf(format, args...)}
 }
 
+// UnknownCall returns the [*DamagedError] of an entry about a call that no plan has.
+func UnknownCall(entry store.Entry) error {
+	return damaged(entry, "is about call %s, which no plan of the context has", entry.Call)
+}
+
 // unread returns a [*DamagedError] for an entry whose data could not be decoded.
 func unread(entry store.Entry, err error) error {
 	var form *json.UnmarshalTypeError
@@ -58,10 +63,11 @@ func (c Context) unlessPruned(ctx context.Context, n int64, damage error) error 
 			return cmp.Or(err, damage)
 		}
 	}
-	return c.prunedMeanwhile()
+	return c.PrunedMeanwhile()
 }
 
-func (c Context) prunedMeanwhile() error {
+// PrunedMeanwhile returns the [store.ErrNoContext] of a context that was pruned while it was read.
+func (c Context) PrunedMeanwhile() error {
 	return fmt.Errorf("%w: %s, which was pruned while it was read", store.ErrNoContext, c.Name)
 }
 

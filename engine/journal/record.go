@@ -293,6 +293,16 @@ func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Reco
 	return f.all, nil
 }
 
+// StatusIn returns the status that a call's entry gives it. Its error is a [*DamagedError].
+func StatusIn(entry store.Entry) (Status, error) {
+	for _, s := range statuses {
+		if string(s) == entry.Event {
+			return s, nil
+		}
+	}
+	return "", damaged(entry, "has the status %q, which no call has", entry.Event)
+}
+
 // ReadRecord decodes the data of a call's entry. Its error is a [*DamagedError].
 func ReadRecord(entry store.Entry) (r Record, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &r); err != nil {

@@ -93,10 +93,13 @@ type callFilter struct {
 	tick, position int   // only calls after this one
 }
 
-func (f *callFilter) picks(r *journal.Record) bool {
-	behind := r.Tick > f.tick || r.Tick == f.tick && r.Position > f.position
-	return behind && (len(f.statuses) == 0 || r.Is(f.statuses)) && (f.tool == "" || r.Tool == f.tool)
+func (f *callFilter) picks(l *history.Line) bool {
+	behind := l.Tick > f.tick || l.Tick == f.tick && l.Position > f.position
+	return behind && l.Is(f.statuses) && (f.tool == "" || l.Tool == f.tool)
 }
+
+// recordsAtOnce is how many records of calls are in memory at once.
+const recordsAtOnce = 500
 
 func (s reading) getCalls(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
@@ -109,15 +112,25 @@ func (s reading) getCalls(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		records, err := journal.In(s.log, name).CurrentRecords(ctx, at)
+		lines, err := s.runs.Lines(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
-		records = slices.DeleteFunc(records, func(r journal.Record) bool { return !f.picks(&r) })
-		if f.limit > 0 && int64(len(records)) > f.limit {
-			records = records[:f.limit]
+		lines = history.Pick(lines, f.picks)
+		if f.limit > 0 && int64(len(lines)) > f.limit {
+			lines = lines[:f.limit]
 		}
-		return listOf(records, func(r journal.Record) (any, error) { return r, nil })
+		var l list
+		for part := range slices.Chunk(lines, recordsAtOnce) {
+			records, err := s.runs.Records(ctx, name, part)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range records {
+				l.add(r)
+			}
+		}
+		return l.end(), nil
 	})
 }
 
@@ -161,7 +174,7 @@ func (s reading) getValue(w http.ResponseWriter, r *http.Request) error {
 	c := journal.In(s.log, r.PathValue("context"))
 	return s.respond(w, r, func(ctx context.Context) (value any, err error) {
 		if expr == nil {
-			value, err = s.lookup().Values(ctx, r.PathValue("context"), at, instance)
+			value, err = s.runs.Values(ctx, r.PathValue("context"), at, instance)
 		} else {
 			value, err = history.Get(ctx, c, expr, at, instance)
 		}

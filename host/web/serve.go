@@ -52,6 +52,7 @@ func New(config Config) *Server {
 		Skipped: s.metrics.skip,
 	})
 	s.log = countedLog{s.supervisor.Log()}
+	s.runs = &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: s.log}}
 	s.waiting = &lookup.Waiting{Log: s.log}
 	var routes http.Handler
 	pages := newPages(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

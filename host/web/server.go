@@ -88,6 +88,7 @@ type Server struct {
 	streams    atomic.Int64    // clients that follow a context
 	room       *answerRoom     // for answers that are being sent
 	streaming  *answerRoom     // the same for streams
+	runs       *lookup.Runs    // what the log has about them
 	waiting    *lookup.Waiting // for decisions
 	metrics    *metrics
 	written    writing         // by models at this moment

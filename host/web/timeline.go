@@ -7,20 +7,15 @@ import (
 	"net/http"
 	"strconv"
 
-	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
-	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
 
 // timeline answers questions about the course of a context's runs.
 type timeline struct{ *Server }
-
-// lookup is shared with the pages.
-func (s *Server) lookup() lookup.Project { return lookup.Project{Host: s.config.Host, Log: s.log} }
 
 // graphAnswer has the graph of each tick of a run.
 type graphAnswer struct {
@@ -35,15 +30,24 @@ func (s timeline) getGraph(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		ticks, err := s.lookup().Ticks(ctx, name, at)
+		ticks, err := s.runs.Ticks(ctx, name, at)
+		if err != nil {
+			return nil, err
+		}
+		lines, err := s.runs.Lines(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
 		answer := graphAnswer{Ticks: []history.Graph{}}
 		for _, one := range ticks {
-			if tick == 0 || int64(one.Tick) == tick {
-				answer.Ticks = append(answer.Ticks, history.GraphOf(one.Plan, one.Calls, one.Tick))
+			if tick != 0 && int64(one.Tick) != tick {
+				continue
 			}
+			calls, err := s.runs.Records(ctx, name, history.OfTick(lines, one.Tick))
+			if err != nil {
+				return nil, err
+			}
+			answer.Ticks = append(answer.Ticks, history.GraphOf(one.Plan, calls, one.Tick))
 		}
 		if tick != 0 && len(answer.Ticks) == 0 {
 			return nil, &problem{status: http.StatusNotFound, code: "no-tick", message: fmt.Sprintf("the newest run of context %s has no tick %d: GET /v1/contexts/%[1]s/ticks lists them", name, tick)}
@@ -108,7 +112,7 @@ func (s timeline) getKinds(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		kinds, err := s.lookup().Kinds(ctx, name, at)
+		kinds, err := s.runs.Kinds(ctx, name, at)
 		if err != nil {
 			return nil, err
 		}
@@ -173,18 +177,11 @@ func (s timeline) getDownstream(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		ticks, err := s.lookup().Ticks(ctx, name, 0)
+		last, records, err := s.runs.LastTick(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		last := engine.Tick{Plan: plan.Empty()}
-		if len(ticks) > 0 {
-			last = ticks[len(ticks)-1]
-		}
-		if last.Refused != nil {
-			return nil, last.Refused
-		}
-		calls, err := history.Downstream(ctx, journal.In(s.log, name), last.Plan, last.Calls, call)
+		calls, err := history.Downstream(ctx, journal.In(s.log, name), last, records, call)
 		return downstreamAnswer{Call: call, Calls: calls}, err
 	})
 }
@@ -202,7 +199,7 @@ func (s timeline) getPrompt(w http.ResponseWriter, r *http.Request) error {
 	case tick > 0:
 		about = strconv.FormatInt(tick, 10)
 	}
-	p, err := s.lookup().Prompt(r.Context(), r.PathValue("context"), about)
+	p, err := s.runs.Prompt(r.Context(), r.PathValue("context"), about)
 	if err != nil {
 		return err
 	}
@@ -247,7 +244,7 @@ func (s timeline) getChildren(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		children, err := s.lookup().Children(ctx, name, limit)
+		children, err := s.runs.Children(ctx, name, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +273,7 @@ func (s timeline) postReplay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	runner, request, unread, err := s.lookup().LastRun(r.Context(), name)
+	runner, request, unread, err := s.runs.LastRun(r.Context(), name)
 	if err != nil {
 		return err
 	}

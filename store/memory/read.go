@@ -206,6 +206,9 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 			if f.Context != "" {
 				e.Context = f.Context
 			}
+			if f.Bare {
+				e.Data = ""
+			}
 			if err = ctx.Err(); err != nil {
 				break
 			}

@@ -493,7 +493,11 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, p *pa
 		w.add("call IS NULL")
 	}
 	more = true
-	sql := "SELECT n, context, seq, date, call, event, data, (SELECT r.context FROM journal AS r WHERE r.n = j.n) FROM journal AS j" + w.String() + " ORDER BY n" + direction(f.Newest)
+	data := "data"
+	if f.Bare {
+		data = "NULL"
+	}
+	sql := "SELECT n, context, seq, date, call, event, " + data + ", (SELECT r.context FROM journal AS r WHERE r.n = j.n) FROM journal AS j" + w.String() + " ORDER BY n" + direction(f.Newest)
 	err = c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
 		e, err := entry(row)
 		if err == nil {

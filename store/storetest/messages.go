@@ -178,5 +178,9 @@ func testJournal(t *testing.T, l store.Log) {
 	} {
 		got := seqsOf(collect(t, l.Journal(t.Context(), test.filter)), entryN)
 		equal(t, fmt.Sprintf("%+v", test.filter), got, test.want)
+		test.filter.Bare = true
+		for i, e := range collect(t, l.Journal(t.Context(), test.filter)) {
+			equal(t, "a bare entry", []any{e.N, e.Data}, []any{test.want[i], ""})
+		}
 	}
 }

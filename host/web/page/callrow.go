@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -28,21 +29,13 @@ const mostRows = 200
 
 // callWords are the outcomes and states of calls, in the order in which they are counted.
 var callWords = []string{
-	string(journal.Failed), journal.OutcomeRejected, string(journal.InDoubt), string(journal.Held), "retrying", string(journal.Running), string(journal.Waiting),
+	string(journal.Failed), journal.OutcomeRejected, string(journal.InDoubt), string(journal.Held), history.Retrying, string(journal.Running), string(journal.Waiting),
 	string(journal.Interrupted), string(journal.Ready), string(journal.Blocked), string(journal.Done), journal.OutcomeHandled, string(journal.Skipped), string(journal.Cancelled),
 }
 
-// wordOf is the outcome of a call, with retrying for one that pauses before its next attempt.
-func wordOf(r journal.Record) string {
-	if r.AwaitsRetry() {
-		return "retrying"
-	}
-	return r.Outcome()
-}
-
 // rankOf sorts calls that failed first, then those under way, then the rest.
-func rankOf(r journal.Record) int {
-	switch r.Status {
+func rankOf(status journal.Status) int {
+	switch status {
 	case journal.Failed, journal.InDoubt:
 		return 0
 	case journal.Held, journal.Running, journal.Waiting, journal.Interrupted:
@@ -52,7 +45,7 @@ func rankOf(r journal.Record) int {
 }
 
 func rowOfCall(r journal.Record) callRow {
-	row := callRow{Record: r, ID: "call-" + r.Call, Word: wordOf(r), Text: resultText(r)}
+	row := callRow{Record: r, ID: "call-" + r.Call, Word: history.WordOf(&r), Text: resultText(r)}
 	if note := r.AnswerNote(); note != "" {
 		row.Text = strings.TrimSpace(row.Text + " (" + note + ")")
 	}

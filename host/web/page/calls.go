@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"obelus/engine"
 	"obelus/engine/expr"
@@ -26,39 +25,40 @@ type callsView struct {
 }
 
 // callsOf returns the calls that an address asks for: those that failed first, then the newest.
-func callsOf(records []journal.Record, a address) (callsView, error) {
+func (l reader) callsOf(ctx context.Context, lines []*history.Line, a address) (callsView, error) {
 	v := callsView{address: a}
 	counts := map[string]int64{}
-	for _, r := range records {
-		counts[wordOf(r)]++
-		if !slices.Contains(v.Tools, r.Tool) {
-			v.Tools = append(v.Tools, r.Tool)
+	for _, line := range lines {
+		counts[line.Word]++
+		if !slices.Contains(v.Tools, line.Tool) {
+			v.Tools = append(v.Tools, line.Tool)
 		}
 	}
 	slices.Sort(v.Tools)
-	v.Counts = append(v.Counts, statusCount{Word: "all", Count: int64(len(records)), Query: a.With("status", "", "cursor", ""), Picked: a.Status == ""})
+	v.Counts = append(v.Counts, statusCount{Word: "all", Count: int64(len(lines)), Query: a.With("status", "", "cursor", ""), Picked: a.Status == ""})
 	for _, word := range callWords {
 		if counts[word] > 0 || a.Status == word {
 			v.Counts = append(v.Counts, statusCount{Word: word, Count: counts[word], Query: a.With("status", word, "cursor", ""), Picked: a.Status == word})
 		}
 	}
-	picked := slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool {
-		return a.Status != "" && wordOf(r) != a.Status || a.Tool != "" && r.Tool != a.Tool || a.Query != "" && !strings.Contains(r.Call+" "+r.Tool+" "+r.Instance, a.Query)
+	picked := history.Pick(lines, func(line *history.Line) bool {
+		return (a.Status == "" || line.Word == a.Status) && (a.Tool == "" || line.Tool == a.Tool) && line.HasText(a.Query)
 	})
-	slices.SortStableFunc(picked, func(x, y journal.Record) int { return rankOf(x) - rankOf(y) })
+	slices.SortStableFunc(picked, func(x, y *history.Line) int { return rankOf(x.Status) - rankOf(y.Status) })
 	v.Total = len(picked)
 	from := 0
 	if a.Cursor != "" {
-		from = 1 + slices.IndexFunc(picked, func(r journal.Record) bool { return r.Call == a.Cursor })
+		from = 1 + slices.IndexFunc(picked, func(line *history.Line) bool { return line.Call == a.Cursor })
 	}
 	window := picked[from:min(len(picked), from+mostRows)]
 	if from+len(window) < len(picked) {
 		v.Next = window[len(window)-1].Call
 	}
-	for _, r := range window {
+	records, err := l.Records(ctx, a.Context, window)
+	for _, r := range records {
 		v.Rows = append(v.Rows, rowOfCall(r))
 	}
-	return v, nil
+	return v, err
 }
 
 // panel is all about one call, at the side of a run's page.
@@ -84,12 +84,12 @@ type argument struct {
 	Lacks bool // the reference has no value
 }
 
-func (l reader) panelOf(ctx context.Context, v address, records []journal.Record, ticks []engine.Tick) (*panel, error) {
-	i := slices.IndexFunc(records, func(r journal.Record) bool { return r.Call == v.Call })
-	if i < 0 {
-		return nil, nil // it had not begun at that moment
+func (l reader) panelOf(ctx context.Context, v address, lines []*history.Line, ticks []engine.Tick) (*panel, error) {
+	records, err := l.Records(ctx, v.Context, history.Pick(lines, func(line *history.Line) bool { return line.Call == v.Call }))
+	if err != nil || len(records) == 0 { // its plan was not there yet at that moment
+		return nil, err
 	}
-	r := records[i]
+	r := records[0]
 	out := &panel{callRow: rowOfCall(r), Close: v.With("sel", ""), Key: v.Context + "/" + r.Call, room: newRoom()}
 	for _, tick := range ticks {
 		if tick.Tick == r.Tick && r.Position >= 1 && r.Position <= len(tick.Plan.Calls) {
@@ -213,16 +213,4 @@ func (l reader) valueAt(ctx context.Context, v address, path, instance string, l
 		return node{Key: plain, Path: plain, Type: "missing", Text: "missing"}, nil
 	}
 	return left.treeOf(plain, plain, value, ""), err
-}
-
-// When returns the times of a call, as far as they are known.
-func (r callRow) When() (began, ended time.Time) {
-	began, err := time.Parse(time.RFC3339Nano, r.Started)
-	if err != nil {
-		return time.Time{}, time.Time{}
-	}
-	if r.Status.Settled() {
-		ended = began.Add(time.Duration(r.Duration * float64(time.Millisecond)))
-	}
-	return began, ended
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"obelus/engine/history"
-	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -91,11 +90,11 @@ func momentWord(name string, at int64) string {
 
 // addCallChanges adds the calls that stand otherwise, and the scripts that they ran with.
 func (p *Page) addCallChanges(r *http.Request, v *diffView) error {
-	before, err := p.read.Records(r.Context(), v.A, v.AtA)
+	before, err := p.read.Lines(r.Context(), v.A, v.AtA)
 	if err != nil {
 		return err
 	}
-	after, err := p.read.Records(r.Context(), v.B, v.AtB)
+	after, err := p.read.Lines(r.Context(), v.B, v.AtB)
 	if err != nil {
 		return err
 	}
@@ -106,30 +105,30 @@ func (p *Page) addCallChanges(r *http.Request, v *diffView) error {
 	for _, b := range after {
 		a, known := earlier[b.Call]
 		if !known {
-			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, B: wordOf(b)})
+			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, B: b.Word})
 			continue
 		}
-		if wordOf(a) != wordOf(b) {
-			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, A: wordOf(a), B: wordOf(b)})
+		if a.Word != b.Word {
+			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, A: a.Word, B: b.Word})
 		}
-		listed := slices.ContainsFunc(v.Scripts, func(s scriptChange) bool { return s.Path == a.Script && s.A == a.SHA256 && s.B == b.SHA256 })
-		if a.Script == b.Script && a.SHA256 != "" && b.SHA256 != "" && a.SHA256 != b.SHA256 && !listed {
-			v.Scripts = append(v.Scripts, scriptChange{Path: a.Script, A: a.SHA256, B: b.SHA256, GenA: a.Generation, GenB: b.Generation})
+		listed := slices.ContainsFunc(v.Scripts, func(s scriptChange) bool { return s.Path == a.Script && s.A == a.ScriptSHA256 && s.B == b.ScriptSHA256 })
+		if a.Script == b.Script && a.ScriptSHA256 != "" && b.ScriptSHA256 != "" && a.ScriptSHA256 != b.ScriptSHA256 && !listed {
+			v.Scripts = append(v.Scripts, scriptChange{Path: a.Script, A: a.ScriptSHA256, B: b.ScriptSHA256, GenA: a.Generation, GenB: b.Generation})
 		}
 	}
 	for _, a := range before {
 		if _, known := later[a.Call]; !known {
-			v.Calls = append(v.Calls, callChange{Call: a.Call, Tool: a.Tool, A: wordOf(a)})
+			v.Calls = append(v.Calls, callChange{Call: a.Call, Tool: a.Tool, A: a.Word})
 		}
 	}
 	return nil
 }
 
 // byCall returns calls by their numbers.
-func byCall(records []journal.Record) map[string]journal.Record {
-	by := make(map[string]journal.Record, len(records))
-	for _, r := range records {
-		by[r.Call] = r
+func byCall(lines []*history.Line) map[string]*history.Line {
+	by := make(map[string]*history.Line, len(lines))
+	for _, line := range lines {
+		by[line.Call] = line
 	}
 	return by
 }

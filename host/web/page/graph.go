@@ -10,6 +10,7 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/numeral"
+	"obelus/engine/plan"
 	"obelus/host/web/internal/layers"
 	"obelus/store"
 )
@@ -73,8 +74,10 @@ func (graphView) NodeWidth() int { return nodeWidth }
 // NodeHeight is described at [graphView.NodeWidth].
 func (graphView) NodeHeight() int { return nodeHeight }
 
-func (l reader) graphOf(ctx context.Context, v address, ticks []engine.Tick) (g graphView, err error) {
-	g = drawTick(ticks, v)
+func (l reader) graphOf(ctx context.Context, v address, lines []*history.Line, ticks []engine.Tick) (g graphView, err error) {
+	if g, err = l.drawTick(ctx, lines, ticks, v); err != nil {
+		return g, err
+	}
 	if g.Plan, err = l.planMade(ctx, v.Context, ticks, g.Tick); g.Plan != nil && g.Plan.Refused {
 		g.None = "No plan was taken for this tick."
 	}
@@ -87,11 +90,12 @@ func (l reader) planMade(ctx context.Context, name string, ticks []engine.Tick, 
 	if i < 0 {
 		return nil, nil
 	}
-	events, err := journal.In(l.Log, name).Plans(ctx, tick)
-	if err != nil || len(events) == 0 || events[0].Tick != tick {
+	events, err := l.Begun(ctx, name, 0)
+	begun := slices.IndexFunc(events, func(e journal.PlanEvent) bool { return e.Tick == tick })
+	if err != nil || begun < 0 {
 		return nil, err
 	}
-	made, event := &planMade{}, events[0]
+	made, event := &planMade{}, events[begun]
 	var calls any
 	if event.Refused != nil {
 		made.Refused = true
@@ -116,11 +120,11 @@ func (l reader) planMade(ctx context.Context, name string, ticks []engine.Tick, 
 }
 
 // drawTick draws the tick that an address asks for, or the newest.
-func drawTick(ticks []engine.Tick, a address) graphView {
+func (l reader) drawTick(ctx context.Context, lines []*history.Line, ticks []engine.Tick, a address) (graphView, error) {
 	g := graphView{address: a}
 	if len(ticks) == 0 {
 		g.None = "Nothing had run here at that moment."
-		return g
+		return g, nil
 	}
 	one := ticks[len(ticks)-1]
 	for _, other := range ticks {
@@ -130,27 +134,39 @@ func drawTick(ticks []engine.Tick, a address) graphView {
 		}
 	}
 	g.Tick = one.Tick
-	data := history.GraphOf(one.Plan, one.Calls, one.Tick)
-	if len(data.Nodes) == 0 {
+	lines = history.OfTick(lines, one.Tick)
+	switch n := len(one.Plan.Calls); {
+	case n == 0:
 		g.None = "The plan of this tick has no calls."
-		return g
+	case n > mostNodes:
+		tools, wires := flowOf(one.Plan)
+		g.drawGroups(tools, wires, lines)
+	default:
+		records, err := l.Records(ctx, a.Context, lines)
+		if err != nil {
+			return g, err
+		}
+		g.drawCalls(history.GraphOf(one.Plan, records, one.Tick), records)
 	}
-	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {
-		g.drawGroups(data, one.Calls)
-	} else {
-		g.drawCalls(data, one.Calls)
-	}
-	return g
+	return g, nil
 }
 
 // drawPlan draws a plan that has not run.
 func drawPlan(data *history.Graph) graphView {
 	g := graphView{}
-	if g.Grouped = len(data.Nodes) > mostNodes; g.Grouped {
-		g.drawGroups(*data, nil)
-	} else {
+	if len(data.Nodes) <= mostNodes {
 		g.drawCalls(*data, nil)
+		return g
 	}
+	tools := make([]string, len(data.Nodes))
+	for i, n := range data.Nodes {
+		tools[i] = n.Tool
+	}
+	var wires []layers.Wire
+	for _, w := range data.Wires {
+		wires = append(wires, layers.Wire{From: w.From - 1, To: w.To - 1})
+	}
+	g.drawGroups(tools, wires, nil)
 	return g
 }
 
@@ -170,7 +186,7 @@ func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
 			node.Title += " [" + n.Instance + "]"
 		}
 		if r, ok := by[n.Call]; ok {
-			node.Word, node.Note = wordOf(r), noteOf(r)
+			node.Word, node.Note = history.WordOf(&r), noteOf(r)
 			g.Failed = g.Failed || r.Status == journal.Failed
 		}
 		node.Dimmed = near != nil && !near[n.Call] || g.Status != "" && node.Word != g.Status
@@ -239,23 +255,39 @@ func neighbours(data history.Graph, a address) map[int]bool {
 	return near
 }
 
-// drawGroups draws one node for each tool.
-func (g *graphView) drawGroups(data history.Graph, records []journal.Record) {
-	words := map[int]string{}
-	for _, r := range records {
-		words[r.Position] = wordOf(r)
+// flowOf returns the tools of a plan's calls, and which of them wait for which, as indexes.
+func flowOf(p *plan.Plan) (tools []string, wires []layers.Wire) {
+	for _, c := range p.Calls {
+		tools = append(tools, c.Tool)
 	}
-	index, counts, tool := map[string]int{}, []map[string]int{}, map[int]int{}
+	for _, into := range p.Graph.Into {
+		for _, e := range into {
+			wires = append(wires, layers.Wire{From: e.From, To: e.To})
+		}
+	}
+	return tools, wires
+}
+
+// drawGroups draws one node for each tool. calls are the tools of the calls, and flow has which
+// calls wait for which, as indexes.
+func (g *graphView) drawGroups(calls []string, flow []layers.Wire, lines []*history.Line) {
+	g.Grouped = true
+	words := make([]string, len(calls))
+	for _, line := range lines {
+		if line.Position <= len(words) {
+			words[line.Position-1] = line.Word
+		}
+	}
+	index, counts, tool := map[string]int{}, []map[string]int{}, make([]int, len(calls))
 	var tools []string
-	for _, n := range data.Nodes {
-		i, known := index[n.Tool]
+	for call, name := range calls {
+		i, known := index[name]
 		if !known {
 			i = len(tools)
-			index[n.Tool], tools, counts = i, append(tools, n.Tool), append(counts, map[string]int{})
+			index[name], tools, counts = i, append(tools, name), append(counts, map[string]int{})
 		}
-		tool[n.Call] = i
-		counts[i][words[n.Call]]++
-		counts[i][""] += 0
+		tool[call] = i
+		counts[i][words[call]]++
 	}
 	for i, name := range tools {
 		total, text, word := 0, []string{}, ""
@@ -277,12 +309,9 @@ func (g *graphView) drawGroups(data history.Graph, records []journal.Record) {
 	}
 	var wires []layers.Wire
 	paths := map[layers.Wire][]string{}
-	for _, w := range data.Wires {
+	for _, w := range flow {
 		wire := layers.Wire{From: tool[w.From], To: tool[w.To]}
-		if wire.From == wire.To {
-			continue
-		}
-		if _, known := paths[wire]; !known {
+		if _, known := paths[wire]; wire.From != wire.To && !known {
 			wires = append(wires, wire)
 			paths[wire] = nil
 		}

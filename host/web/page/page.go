@@ -49,6 +49,9 @@ type Config struct {
 	// Follow takes a place for a stream, or returns an error if there are too many.
 	Follow func() (leave func(), err error)
 
+	// Runs reads the calls of contexts.
+	Runs *lookup.Runs
+
 	// Waiting knows where decisions wait.
 	Waiting *lookup.Waiting
 
@@ -80,9 +83,8 @@ type Page struct {
 
 // New returns the pages of a project.
 func New(config Config) *Page {
-	runs := &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: config.Log}}
 	return &Page{
-		config: config, read: reader{runs, config.Stuck}, figures: &lookup.Figures{Log: config.Log},
+		config: config, read: reader{config.Runs, config.Stuck}, figures: &lookup.Figures{Log: config.Log},
 		assets: readAssets(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -50,18 +49,11 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if author := p.config.Author(r); author.Signed {
 		v.By = author.Name
 	}
-	ticks, err := p.read.Ticks(ctx, name, 0)
+	last, records, err := p.read.LastTick(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	last := engine.Tick{Plan: plan.Empty()}
-	if len(ticks) > 0 {
-		last = ticks[len(ticks)-1]
-	}
-	if last.Refused != nil {
-		return nil, nil, last.Refused
-	}
-	for _, record := range last.Calls {
+	for _, record := range records {
 		if record.Status.Settled() {
 			v.Calls = append(v.Calls, rowOfCall(record))
 		}
@@ -78,12 +70,12 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 			}
 		}
 	}
-	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), last.Plan, last.Calls, v.Call)
+	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), last, records, v.Call)
 	if err != nil {
 		return nil, nil, err
 	}
 	var call *plan.Call
-	for _, record := range last.Calls {
+	for _, record := range records {
 		row := rowOfCall(record)
 		switch {
 		case slices.Contains(again, record.Call):
@@ -94,8 +86,8 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 		case record.Status.Settled():
 			v.Kept = append(v.Kept, row)
 		}
-		if record.Call == v.Call && record.Position <= len(last.Plan.Calls) {
-			call, v.Tool = last.Plan.Calls[record.Position-1], record.Tool
+		if record.Call == v.Call && record.Position <= len(last.Calls) {
+			call, v.Tool = last.Calls[record.Position-1], record.Tool
 			if v.Fields, err = p.read.fieldsOfCall(r, name, record, call); err != nil {
 				return nil, nil, err
 			}
@@ -216,15 +208,16 @@ func (p *Page) checkCorrections(r *http.Request, name string, v *rerunView, call
 	if call == nil || call.Definition == nil {
 		return nil
 	}
-	ticks, err := p.read.Records(r.Context(), name, 0)
+	lines, err := p.read.Lines(r.Context(), name, 0)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(ticks, func(record journal.Record) bool { return record.Call == v.Call })
-	if i < 0 {
-		return nil
+	of := history.Pick(lines, func(line *history.Line) bool { return line.Call == v.Call })
+	records, err := p.read.Records(r.Context(), name, of)
+	if err != nil || len(records) == 0 {
+		return err
 	}
-	arguments, err := p.read.argumentsOf(r, name, ticks[i], call)
+	arguments, err := p.read.argumentsOf(r, name, records[0], call)
 	if err != nil {
 		return err
 	}

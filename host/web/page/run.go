@@ -80,15 +80,17 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	if err := p.read.fillHead(ctx, v); err != nil {
 		return nil, err
 	}
-	records, err := p.read.Records(ctx, a.Context, a.At)
+	lines, err := p.read.Lines(ctx, a.Context, a.At)
 	if err != nil {
 		return nil, err
 	}
-	v.Tabs = tabsOf(records, shownSeq(v))
+	v.Tabs = tabsOf(lines, shownSeq(v))
 	if err := p.read.fillKin(ctx, v, info); err != nil {
 		return nil, err
 	}
-	v.Acts = actsOf(p.config.Author(r), v, records)
+	if v.Acts, err = p.read.actsOf(ctx, p.config.Author(r), v, lines); err != nil {
+		return nil, err
+	}
 	if v.Acts.Append && len(v.Acts.Waits) > 0 {
 		if v.Inputs, err = p.read.waitFields(ctx, a.Context, v.Acts.Waits); err != nil {
 			return nil, err
@@ -99,21 +101,21 @@ func (p *Page) run(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	v.Equivalents = equivalentsOf(v, message, p.callerOf(r))
-	v.Stale = staleIn(records, p.config.Host.Generation())
+	v.Stale = staleIn(lines, p.config.Host.Generation())
 	if v.Moment, err = p.read.momentOf(ctx, a.Context, shownSeq(v)); err != nil {
 		return nil, err
 	}
 	var ticks []engine.Tick
 	if a.Tab == tabGraph || a.Tab == tabTimeline || a.Call != "" {
-		if ticks, err = p.read.TicksOf(ctx, a.Context, a.At, records); err != nil {
+		if ticks, err = p.read.Ticks(ctx, a.Context, a.At); err != nil {
 			return nil, err
 		}
 	}
-	if v.Body, v.Template, err = p.read.tabBody(ctx, v, records, ticks); err != nil {
+	if v.Body, v.Template, err = p.read.tabBody(ctx, v, lines, ticks); err != nil {
 		return nil, err
 	}
 	if a.Call != "" {
-		if v.Panel, err = p.read.panelOf(ctx, v.address, records, ticks); err != nil {
+		if v.Panel, err = p.read.panelOf(ctx, v.address, lines, ticks); err != nil {
 			return nil, err
 		}
 	}
@@ -173,15 +175,15 @@ func (l reader) fillHead(ctx context.Context, v *runView) error {
 }
 
 // tabsOf returns the tabs, with the number of things in them.
-func tabsOf(records []journal.Record, messages int64) []tab {
+func tabsOf(lines []*history.Line, messages int64) []tab {
 	failed := 0
-	for _, r := range records {
-		if r.Status == journal.Failed {
+	for _, line := range lines {
+		if line.Status == journal.Failed {
 			failed++
 		}
 	}
 	return []tab{
-		{Name: tabGraph, Title: "Graph"}, {Name: tabTimeline, Title: "Timeline"}, {Name: tabCalls, Title: "Calls", Count: len(records), Failed: failed},
+		{Name: tabGraph, Title: "Graph"}, {Name: tabTimeline, Title: "Timeline"}, {Name: tabCalls, Title: "Calls", Count: len(lines), Failed: failed},
 		{Name: tabLog, Title: "Log", Count: int(messages)}, {Name: tabState, Title: "State"}, {Name: tabOutput, Title: "Output"},
 	}
 }
@@ -208,15 +210,15 @@ func (l reader) fillKin(ctx context.Context, v *runView, info store.ContextInfo)
 }
 
 // staleIn reports whether calls ran with other scripts than those with which they would run now.
-func staleIn(records []journal.Record, g *host.Generation) bool {
+func staleIn(lines []*history.Line, g *host.Generation) bool {
 	type code struct{ digest, script string }
 	current := map[code]bool{}
-	return slices.ContainsFunc(records, func(r journal.Record) bool {
-		of := code{r.Generation, r.Script}
-		if r.Generation == "" || current[of] {
+	return slices.ContainsFunc(lines, func(line *history.Line) bool {
+		of := code{line.Generation, line.Script}
+		if line.Generation == "" || current[of] {
 			return false
 		}
-		current[of] = g.RunsCode(r.Generation, r.Script)
+		current[of] = g.RunsCode(line.Generation, line.Script)
 		return !current[of]
 	})
 }
@@ -256,13 +258,13 @@ func (v *runView) Later(by int64) int64 {
 }
 
 // tabBody returns the data of the tab, and the name of its template.
-func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Record, ticks []engine.Tick) (body any, template string, err error) {
+func (l reader) tabBody(ctx context.Context, v *runView, lines []*history.Line, ticks []engine.Tick) (body any, template string, err error) {
 	switch v.Tab {
 	case tabTimeline:
-		pauses, err := l.Pauses(ctx, v.Context, v.At)
-		return timelineOf(v.address, records, ticks, pauses, v.until()), "timeline", err
+		pauses, err := l.Pauses(ctx, v.Context, lines)
+		return timelineOf(v.address, lines, ticks, pauses, v.until()), "timeline", err
 	case tabCalls:
-		body, err := callsOf(records, v.address)
+		body, err := l.callsOf(ctx, lines, v.address)
 		return body, "calls", err
 	case tabLog:
 		body, err := l.logOf(ctx, v.address)
@@ -274,7 +276,7 @@ func (l reader) tabBody(ctx context.Context, v *runView, records []journal.Recor
 		body, err := l.outputOf(ctx, v)
 		return body, "output", err
 	}
-	body, err = l.graphOf(ctx, v.address, ticks)
+	body, err = l.graphOf(ctx, v.address, lines, ticks)
 	return body, "graph", err
 }
 
@@ -340,44 +342,55 @@ type acts struct {
 }
 
 // actsOf returns the acts on a run that make sense as it stands, and that its author may do.
-func actsOf(author Author, v *runView, records []journal.Record) (all acts) {
+func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*history.Line) (all acts, err error) {
 	if author.Role < host.MayRun || !v.Live {
-		return all
+		return all, nil
 	}
 	status := v.Summary.Status
-	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(records, func(r journal.Record) bool { return r.Tick == v.Summary.Tick && r.Status.Settled() })
+	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(lines, func(line *history.Line) bool { return line.Tick == v.Summary.Tick && line.Status.Settled() })
 	all.Append = status != journal.RunCancelled
-	isLeft := func(r journal.Record) bool { return r.InBackground() && r.Status == journal.Interrupted }
+	isLeft := func(line *history.Line) bool { return line.InBackground() && line.Status == journal.Interrupted }
 	goesOn := slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
 	rests := slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
 	all.Cancel = goesOn || v.Summary.Background > 0
-	all.Resume = rests || slices.ContainsFunc(records, isLeft)
+	all.Resume = rests || slices.ContainsFunc(lines, isLeft)
 	all.Replay = status == journal.RunDone || status == journal.RunFailed
 	if author.Signed {
 		all.By = author.Name
 	}
-	for _, r := range records {
-		if r.Tick != v.Summary.Tick {
-			continue
+	var undecided, held, waits []*history.Line
+	for _, line := range history.OfTick(lines, v.Summary.Tick) {
+		switch line.Status {
+		case journal.Waiting:
+			waits = append(waits, line)
+		case journal.Failed, journal.InDoubt:
+			undecided = append(undecided, line)
+		case journal.Held:
+			held = append(held, line)
 		}
+	}
+	waiting, err := l.Records(ctx, v.Context, waits[:min(len(waits), mostWaiting)])
+	if err != nil {
+		return all, err
+	}
+	for _, r := range waiting {
 		for _, path := range r.WaitingOn {
-			if r.Status == journal.Waiting && !slices.Contains(all.Waits, path) {
+			if !slices.Contains(all.Waits, path) {
 				all.Waits = append(all.Waits, path)
 			}
 		}
-		if author.Role < host.MayDecide {
-			continue
-		}
-		switch {
-		case r.Status == journal.Failed || r.Status == journal.InDoubt:
-			all.Undecided = append(all.Undecided, r)
-		case r.Status == journal.Held:
-			all.Held = append(all.Held, r)
-		}
 	}
-	all.Release = author.Role >= host.MayDecide && v.Summary.Held > len(all.Held) && status == journal.RunWaiting
-	all.Others = max(0, len(all.Undecided)-mostUndecided)
-	all.Undecided = all.Undecided[:len(all.Undecided)-all.Others]
-	all.Held = all.Held[:min(len(all.Held), 1)]
-	return all
+	if author.Role < host.MayDecide {
+		return all, nil
+	}
+	all.Release = v.Summary.Held > len(held) && status == journal.RunWaiting
+	all.Others = max(0, len(undecided)-mostUndecided)
+	if all.Undecided, err = l.Records(ctx, v.Context, undecided[:len(undecided)-all.Others]); err != nil {
+		return all, err
+	}
+	all.Held, err = l.Records(ctx, v.Context, held[:min(len(held), 1)])
+	return all, err
 }
+
+// mostWaiting bounds the calls of which the page says what they wait for.
+const mostWaiting = 200

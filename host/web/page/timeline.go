@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -55,9 +56,9 @@ type cutView struct {
 
 // interval is the time of a call, without the pauses in it.
 type interval struct {
-	record       journal.Record
+	line         *history.Line
 	began, ended time.Time
-	pauses       []journal.Pause // each has an end
+	pauses       []history.Pause // each has an end
 	rests        bool            // the last pause goes on
 }
 
@@ -84,20 +85,19 @@ const mostPauses = 100
 
 // intervalsOf returns the times of the calls that have begun, sorted by their beginnings. What goes
 // on ends at until.
-func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, until time.Time) (all []interval) {
-	for _, r := range records {
-		i := interval{record: r}
-		i.began, i.ended = rowOfCall(r).When()
-		if held := pauses[r.Call]; i.began.IsZero() && r.Status == journal.Held && len(held) > 0 {
-			i.began = held[0].Began
+func intervalsOf(lines []*history.Line, pauses map[string][]history.Pause, until time.Time) (all []interval) {
+	for _, line := range lines {
+		own := pauses[line.Call]
+		i := interval{line: line, began: line.Started}
+		if i.began.IsZero() && len(own) > 0 {
+			i.began = own[0].Began
 		}
 		if i.began.IsZero() {
 			continue
 		}
-		if i.ended.IsZero() {
-			i.ended = later(until, i.began)
+		if i.ended = later(until, i.began); line.Status.Settled() {
+			i.ended = i.began.Add(line.Duration)
 		}
-		own := pauses[r.Call]
 		for _, p := range own[max(0, len(own)-mostPauses):] {
 			if i.rests = p.Ended.IsZero(); i.rests || p.Ended.After(i.ended) {
 				p.Ended = i.ended
@@ -115,9 +115,9 @@ func intervalsOf(records []journal.Record, pauses map[string][]journal.Pause, un
 
 // timelineOf returns the bars of the calls that have begun, in the order in which they did. What
 // goes on ends at until.
-func timelineOf(a address, records []journal.Record, ticks []engine.Tick, pauses map[string][]journal.Pause, until time.Time) timelineView {
+func timelineOf(a address, lines []*history.Line, ticks []engine.Tick, pauses map[string][]history.Pause, until time.Time) timelineView {
 	v := timelineView{address: a}
-	all := intervalsOf(records, pauses, until)
+	all := intervalsOf(lines, pauses, until)
 	if len(all) == 0 {
 		return v
 	}
@@ -131,17 +131,17 @@ func timelineOf(a address, records []journal.Record, ticks []engine.Tick, pauses
 	v.Span = duration(ms(last.Sub(all[0].began)))
 	v.More = max(0, len(all)-mostRows)
 	all = all[:len(all)-v.More]
-	slices.SortStableFunc(all, func(x, y interval) int { return strings.Compare(a.groupOf(x.record), a.groupOf(y.record)) })
+	slices.SortStableFunc(all, func(x, y interval) int { return strings.Compare(a.groupOf(x.line), a.groupOf(y.line)) })
 	for n, i := range all {
-		if group := a.groupOf(i.record); group != "" && (n == 0 || group != a.groupOf(all[n-1].record)) {
+		if group := a.groupOf(i.line); group != "" && (n == 0 || group != a.groupOf(all[n-1].line)) {
 			v.Rows = append(v.Rows, barView{Heading: group})
 		}
 		bar := barView{
-			Call: i.record.Call, Title: i.record.Call + " " + i.record.Tool, Word: wordOf(i.record), Y: len(v.Rows) * barRow,
-			Took: duration(ms(i.ended.Sub(i.began))), Tries: i.record.Attempts, Critical: critical[i.record.Call],
+			Call: i.line.Call, Title: i.line.Call + " " + i.line.Tool, Word: i.line.Word, Y: len(v.Rows) * barRow,
+			Took: duration(ms(i.ended.Sub(i.began))), Tries: i.line.Attempts, Critical: critical[i.line.Call],
 		}
-		if i.record.Instance != "" && a.Group != "instance" {
-			bar.Title += " [" + i.record.Instance + "]"
+		if i.line.Instance != "" && a.Group != "instance" {
+			bar.Title += " [" + i.line.Instance + "]"
 		}
 		bar.Parts = i.parts(bar.Word, scale)
 		for _, p := range i.pauses {
@@ -161,7 +161,7 @@ func (i interval) parts(word string, scale func(time.Time) int) (parts []partVie
 	}
 	for _, s := range i.spans() {
 		kind := word
-		if slices.ContainsFunc(i.pauses, func(p journal.Pause) bool { return p.Retry && later(s.from, p.Began).Equal(s.to) }) {
+		if slices.ContainsFunc(i.pauses, func(p history.Pause) bool { return p.Retry && later(s.from, p.Began).Equal(s.to) }) {
 			kind = string(journal.Failed)
 		}
 		add(kind, s.from, s.to)
@@ -173,12 +173,12 @@ func (i interval) parts(word string, scale func(time.Time) int) (parts []partVie
 }
 
 // groupOf is the heading under which the timeline shows a call; empty for none.
-func (a address) groupOf(r journal.Record) string {
+func (a address) groupOf(l *history.Line) string {
 	switch a.Group {
 	case "tool":
-		return r.Tool
+		return l.Tool
 	case "instance":
-		return cmp.Or(r.Instance, "no instance")
+		return cmp.Or(l.Instance, "no instance")
 	}
 	return ""
 }
@@ -270,7 +270,7 @@ func scaleOf(all []interval) (scale func(time.Time) int, cuts []cutView, busy ti
 func criticalPath(all []interval, ticks []engine.Tick) map[string]bool {
 	by := map[string]interval{}
 	for _, i := range all {
-		by[i.record.Call] = i
+		by[i.line.Call] = i
 	}
 	before := map[string][]string{}
 	for _, tick := range ticks {
@@ -280,7 +280,7 @@ func criticalPath(all []interval, ticks []engine.Tick) map[string]bool {
 		}
 	}
 	path := map[string]bool{}
-	at := slices.MaxFunc(all, func(a, b interval) int { return cmp.Or(a.ended.Compare(b.ended), b.began.Compare(a.began)) }).record.Call
+	at := slices.MaxFunc(all, func(a, b interval) int { return cmp.Or(a.ended.Compare(b.ended), b.began.Compare(a.began)) }).line.Call
 	for at != "" && !path[at] {
 		path[at] = true
 		next := ""

@@ -5,10 +5,10 @@ package lookup
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
@@ -64,48 +64,17 @@ func (p Project) Prompt(ctx context.Context, name, about string) (*prompts.Promp
 	return source.About(ctx, name, about)
 }
 
-// Ticks returns the ticks of a context's newest run; none where nothing has run. With a seq above
-// 0 it returns those that had begun by then, with their calls as they stood.
-func (p Project) Ticks(ctx context.Context, name string, at int64) ([]engine.Tick, error) {
-	if _, err := p.Log.Head(ctx, name); err != nil {
-		return nil, err
-	}
-	runner, _, _, err := p.LastRun(ctx, name)
+// TicksOf returns the ticks of a context's newest run; none where nothing has run.
+func (p Project) TicksOf(ctx context.Context, h *history.History) ([]engine.Tick, error) {
+	runner, _, _, err := p.LastRun(ctx, h.Context())
 	if err != nil {
 		return nil, err
 	}
-	ticks, err := runner.TicksOf(ctx, name)
+	ticks, err := runner.TicksOf(ctx, h)
 	if _, none := errors.AsType[*journal.NoSuchCallError](err); none {
 		return nil, nil
 	}
-	if err != nil || at == 0 {
-		return ticks, err
-	}
-	records, err := journal.In(p.Log, name).RecordsAt(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return p.asOf(ctx, name, ticks, records, at)
-}
-
-// asOf returns the ticks that had begun at a seq, or all for 0, with their calls of some records.
-func (p Project) asOf(ctx context.Context, name string, ticks []engine.Tick, records []journal.Record, at int64) (then []engine.Tick, err error) {
-	if len(ticks) == 0 {
-		return nil, nil
-	}
-	events, err := journal.In(p.Log, name).Plans(ctx, ticks[0].Tick)
-	if err != nil {
-		return nil, err
-	}
-	for _, tick := range ticks {
-		begun := func(e journal.PlanEvent) bool { return e.Tick == tick.Tick && max(e.Seq, e.Start) <= at }
-		if at > 0 && !slices.ContainsFunc(events, begun) {
-			continue
-		}
-		tick.Calls = slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Tick != tick.Tick })
-		then = append(then, tick)
-	}
-	return then, nil
+	return ticks, err
 }
 
 // Kinds lists the kinds of a context that had data at a seq; 0 for now.

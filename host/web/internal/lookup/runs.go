@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/plan"
 )
 
-// Bounds of the contexts that are kept, and of the records of one.
+// Bounds of the contexts that are kept, and of the entries about calls of one.
 const (
-	mostKept    = 8
-	mostRecords = 200_000
+	mostKept  = 8
+	mostSteps = 200_000
 )
 
-// Runs reads the calls of contexts, and keeps those it has read last: a
-// page that follows a run, or goes through its past, reads the new entries of the journal alone.
-// Its methods may be called from several goroutines at once.
+// Runs reads the calls of contexts, and keeps the histories of those that it has read last: a page
+// that follows a run, or goes through its past, reads the new entries of the journal alone. Its
+// methods may be called from several goroutines at once.
 type Runs struct {
 	Project
 
@@ -32,10 +34,27 @@ type run struct {
 	created time.Time
 
 	mu      sync.Mutex
-	history *journal.CallHistory
-	ticks   []engine.Tick // as they stood when they were read
-	plans   int           // of the history then
+	history *history.History
+	ticks   []engine.Tick // of the newest run
+	plans   int           // of the history when they were compiled
 	digest  string        // of the scripts then
+}
+
+// with calls a function with the history of a context, up to now.
+func (r *Runs) with(ctx context.Context, name string, do func(*run) error) error {
+	of, err := r.take(ctx, name)
+	if err != nil {
+		return err
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if err = of.history.Advance(ctx); err == nil {
+		err = do(of)
+	}
+	if err != nil || of.history.Size() > mostSteps {
+		r.drop(of)
+	}
+	return err
 }
 
 // take returns a context's run.
@@ -47,7 +66,7 @@ func (r *Runs) take(ctx context.Context, name string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.kept, func(of *run) bool { return of.context == name && of.created.Equal(info.Created) })
-	found := &run{context: name, created: info.Created, history: journal.In(r.Log, name).CallHistory()}
+	found := &run{context: name, created: info.Created, history: history.Of(r.Log, name)}
 	if i >= 0 {
 		found = r.kept[i]
 		r.kept = slices.Delete(r.kept, i, i+1)
@@ -63,41 +82,84 @@ func (r *Runs) drop(large *run) {
 	r.kept = slices.DeleteFunc(r.kept, func(of *run) bool { return of == large })
 }
 
-// Records returns the calls of a context as they stood at a seq; 0 for now.
-func (r *Runs) Records(ctx context.Context, name string, at int64) (records []journal.Record, err error) {
-	of, err := r.take(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	return r.recordsOf(ctx, of, at)
+// Lines is [history.History.Lines] of a context.
+func (r *Runs) Lines(ctx context.Context, name string, at int64) (lines []*history.Line, err error) {
+	err = r.with(ctx, name, func(of *run) error {
+		lines, err = of.history.Lines(ctx, at)
+		return err
+	})
+	return lines, err
 }
 
-func (r *Runs) recordsOf(ctx context.Context, of *run, at int64) (records []journal.Record, err error) {
-	if at == 0 {
-		records, err = of.history.Current(ctx)
-	} else if err = of.history.Update(ctx); err == nil {
-		records, err = of.history.At(at)
+// Records is [history.History.Records] of a context.
+func (r *Runs) Records(ctx context.Context, name string, lines []*history.Line) (records []journal.Record, err error) {
+	if len(lines) == 0 {
+		return nil, nil
 	}
-	if err != nil || of.history.Size() > mostRecords {
-		r.drop(of)
-	}
+	err = r.with(ctx, name, func(of *run) error {
+		records, err = of.history.Records(ctx, lines)
+		return err
+	})
 	return records, err
 }
 
-// Pauses returns the pauses of a context's calls up to a seq, or up to now for 0.
-func (r *Runs) Pauses(ctx context.Context, name string, at int64) (map[string][]journal.Pause, error) {
-	of, err := r.take(ctx, name)
+// Pauses is [history.History.Pauses] of a context.
+func (r *Runs) Pauses(ctx context.Context, name string, lines []*history.Line) (pauses map[string][]history.Pause, err error) {
+	err = r.with(ctx, name, func(of *run) error {
+		pauses, err = of.history.Pauses(ctx, lines)
+		return err
+	})
+	return pauses, err
+}
+
+// Begun returns the plan events of a context up to a seq; 0 for all.
+func (r *Runs) Begun(ctx context.Context, name string, at int64) (events []journal.PlanEvent, err error) {
+	err = r.with(ctx, name, func(of *run) error {
+		events = of.history.Ticks(at)
+		return nil
+	})
+	return events, err
+}
+
+// Ticks returns the ticks of a context's newest run that had begun at a seq or, with 0, have begun;
+// none where nothing had run.
+func (r *Runs) Ticks(ctx context.Context, name string, at int64) (ticks []engine.Tick, err error) {
+	err = r.with(ctx, name, func(of *run) error {
+		digest, plans := r.Host.Generation().Digest, len(of.history.Ticks(0))
+		if of.plans != plans || of.digest != digest {
+			if of.ticks, err = r.TicksOf(ctx, of.history); err != nil {
+				return err
+			}
+			of.plans, of.digest = plans, digest
+		}
+		begun := of.history.Ticks(at)
+		for _, tick := range of.ticks {
+			if slices.ContainsFunc(begun, func(e journal.PlanEvent) bool { return e.Tick == tick.Tick }) {
+				ticks = append(ticks, tick)
+			}
+		}
+		return nil
+	})
+	return ticks, err
+}
+
+// LastTick returns the newest tick of a context's newest run with the records of its calls. Its
+// error is a [*plan.PlanError] for a plan that can't run again.
+func (r *Runs) LastTick(ctx context.Context, name string) (*plan.Plan, []journal.Record, error) {
+	ticks, err := r.Ticks(ctx, name, 0)
+	if err != nil || len(ticks) == 0 {
+		return plan.Empty(), nil, err
+	}
+	last := ticks[len(ticks)-1]
+	if last.Refused != nil {
+		return nil, nil, last.Refused
+	}
+	lines, err := r.Lines(ctx, name, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if err := of.history.Update(ctx); err != nil {
-		return nil, err
-	}
-	return of.history.Pauses(at), nil
+	records, err := r.Records(ctx, name, history.OfTick(lines, last.Tick))
+	return last.Plan, records, err
 }
 
 // Outcome is [engine.ReadOutcome], which reads the calls of a run that has failed or waits.
@@ -108,35 +170,14 @@ func (r *Runs) Outcome(ctx context.Context, name string) (*journal.Outcome, erro
 	}
 	var records []journal.Record
 	if last.Status == journal.RunFailed || last.Status == journal.RunWaiting {
-		if records, err = r.Records(ctx, name, 0); err != nil {
+		lines, err := r.Lines(ctx, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		telling := func(l *history.Line) bool { return l.Status == journal.Failed || l.InBackground() }
+		if records, err = r.Records(ctx, name, history.Pick(lines, telling)); err != nil {
 			return nil, err
 		}
 	}
 	return last.Outcome(name, records), nil
-}
-
-// Ticks is [Project.Ticks].
-func (r *Runs) Ticks(ctx context.Context, name string, at int64) ([]engine.Tick, error) {
-	records, err := r.Records(ctx, name, at)
-	if err != nil {
-		return nil, err
-	}
-	return r.TicksOf(ctx, name, at, records)
-}
-
-// TicksOf is Ticks, with the calls that [Runs.Records] has returned for the same moment.
-func (r *Runs) TicksOf(ctx context.Context, name string, at int64, records []journal.Record) ([]engine.Tick, error) {
-	of, err := r.take(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if digest := r.Host.Generation().Digest; of.plans != of.history.Plans() || of.digest != digest {
-		if of.ticks, err = r.Project.Ticks(ctx, name, 0); err != nil {
-			return nil, err
-		}
-		of.plans, of.digest = of.history.Plans(), digest
-	}
-	return r.asOf(ctx, name, of.ticks, records, at)
 }
