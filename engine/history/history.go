@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,8 @@ type History struct {
 	calls   []*call
 	entries []*callEntry // about calls, in the order of the journal
 	names   map[string]string
-	kept    int // records that entries keep
+	kept    int     // records that entries keep
+	newest  []*Line // the calls as the journal has them; nil where they are to be looked up
 }
 
 // tickStart is a tick's plan event.
@@ -107,7 +109,7 @@ func (h *History) Advance(ctx context.Context) error {
 		if err != nil { // the next time begins with the entry
 			return err
 		}
-		h.n = entry.N
+		h.n, h.newest = entry.N, nil
 	}
 	return nil
 }
@@ -192,33 +194,25 @@ func (h *History) Lines(ctx context.Context, at int64) ([]*Line, error) {
 
 // linesAt returns the calls as the journal has them at a seq or, with 0, at its end.
 func (h *History) linesAt(ctx context.Context, at int64) ([]*Line, error) {
-	var stand []*callEntry // of each call; nil for none
+	if at == 0 && h.newest != nil {
+		return h.newest, nil
+	}
+	calls := h.callsAt(at)
 	var undecoded []*callEntry
-	for i, t := range h.ticks {
-		if at > 0 && t.seq > at {
-			break
-		}
-		end := len(h.calls)
-		if i+1 < len(h.ticks) {
-			end = h.ticks[i+1].first
-		}
-		for _, c := range h.calls[t.first:end] {
-			e := c.newest.at(at)
-			if stand = append(stand, e); e != nil && e.line == nil {
-				undecoded = append(undecoded, e)
-			}
+	for _, c := range calls {
+		if e := c.newest.at(at); e != nil && e.line == nil {
+			undecoded = append(undecoded, e)
 		}
 	}
 	if err := h.decode(ctx, undecoded); err != nil {
 		return nil, err
 	}
-	lines := make([]*Line, len(stand))
-	for i, e := range stand {
-		if e != nil {
+	lines := make([]*Line, len(calls))
+	for i, c := range calls {
+		if e := c.newest.at(at); e != nil {
 			lines[i] = e.line
 			continue
 		}
-		c := h.calls[i]
 		if c.tool == "" {
 			if err := h.nameCalls(ctx, c.tick); err != nil {
 				return nil, err
@@ -226,7 +220,20 @@ func (h *History) linesAt(ctx context.Context, at int64) ([]*Line, error) {
 		}
 		lines[i] = &Line{Call: c.id, Tick: c.tick, Position: c.position, Tool: c.tool, Instance: c.instance, Status: journal.Blocked, Word: string(journal.Blocked)}
 	}
+	if at == 0 {
+		h.newest = lines
+	}
 	return lines, nil
+}
+
+// callsAt returns the calls whose plans were there at a seq; all for 0.
+func (h *History) callsAt(at int64) []*call {
+	for _, t := range h.ticks {
+		if at > 0 && t.seq > at {
+			return h.calls[:t.first]
+		}
+	}
+	return h.calls
 }
 
 // at returns the entry that counts at a seq or, with 0, now; nil for none.
@@ -259,10 +266,11 @@ func (h *History) current(ctx context.Context) ([]*Line, error) {
 		if h.n != before { // a holder has appended since
 			continue
 		}
+		stand := make([]*Line, len(lines))
 		for i, line := range lines {
-			lines[i] = line.withoutHolder(last.Status)
+			stand[i] = line.withoutHolder(last.Status)
 		}
-		return lines, nil
+		return stand, nil
 	}
 }
 
@@ -581,9 +589,11 @@ func Pick(lines []*Line, picks func(*Line) bool) (picked []*Line) {
 	return picked
 }
 
-// OfTick returns the lines of the calls of a tick.
+// OfTick returns the lines of the calls of a tick, of lines as [History.Lines] has them.
 func OfTick(lines []*Line, tick int) []*Line {
-	return Pick(lines, func(l *Line) bool { return l.Tick == tick })
+	first := sort.Search(len(lines), func(i int) bool { return lines[i].Tick >= tick })
+	end := sort.Search(len(lines), func(i int) bool { return lines[i].Tick > tick })
+	return lines[first:end]
 }
 
 // Is reports whether one of some words is the status or the outcome of the call. Without words it

@@ -103,7 +103,7 @@ func (l reader) planMade(ctx context.Context, name string, ticks []engine.Tick, 
 			return nil, err
 		}
 	} else {
-		issued := []any{}
+		issued := make([]any, 0, len(ticks[i].Plan.Calls))
 		for _, call := range ticks[i].Plan.Calls {
 			issued = append(issued, call.Issued)
 		}
@@ -257,6 +257,7 @@ func neighbours(data history.Graph, a address) map[int]bool {
 
 // flowOf returns the tools of a plan's calls, and which of them wait for which, as indexes.
 func flowOf(p *plan.Plan) (tools []string, wires []layers.Wire) {
+	tools, wires = make([]string, 0, len(p.Calls)), make([]layers.Wire, 0, len(p.Calls))
 	for _, c := range p.Calls {
 		tools = append(tools, c.Tool)
 	}

@@ -86,6 +86,7 @@ const mostPauses = 100
 // intervalsOf returns the times of the calls that have begun, sorted by their beginnings. What goes
 // on ends at until.
 func intervalsOf(lines []*history.Line, pauses map[string][]history.Pause, until time.Time) (all []interval) {
+	all = make([]interval, 0, len(lines))
 	for _, line := range lines {
 		own := pauses[line.Call]
 		i := interval{line: line, began: line.Started}
@@ -268,28 +269,31 @@ func scaleOf(all []interval) (scale func(time.Time) int, cuts []cutView, busy ti
 // criticalPath returns the calls that made the run as long as it was: from the call that ended last
 // back, each time to the call that it waited for longest.
 func criticalPath(all []interval, ticks []engine.Tick) map[string]bool {
-	by := map[string]interval{}
-	for _, i := range all {
-		by[i.line.Call] = i
-	}
-	before := map[string][]string{}
-	for _, tick := range ticks {
-		for _, w := range tick.Plan.Wires() {
-			to := journal.CallID(tick.Tick, w.To)
-			before[to] = append(before[to], journal.CallID(tick.Tick, w.From))
+	type place struct{ tick, position int }
+	by := make(map[place]*interval, len(all))
+	at := &all[0]
+	for n := range all {
+		i := &all[n]
+		by[place{i.line.Tick, i.line.Position}] = i
+		if cmp.Or(i.ended.Compare(at.ended), at.began.Compare(i.began)) > 0 {
+			at = i
 		}
 	}
 	path := map[string]bool{}
-	at := slices.MaxFunc(all, func(a, b interval) int { return cmp.Or(a.ended.Compare(b.ended), b.began.Compare(a.began)) }).line.Call
-	for at != "" && !path[at] {
-		path[at] = true
-		next := ""
-		for _, call := range before[at] {
-			if i, ok := by[call]; ok && (next == "" || i.ended.After(by[next].ended)) {
-				next = call
+	for at != nil && !path[at.line.Call] {
+		path[at.line.Call] = true
+		line := at.line
+		at = nil
+		for _, tick := range ticks {
+			if tick.Tick != line.Tick || line.Position > len(tick.Plan.Graph.Into) {
+				continue
+			}
+			for _, e := range tick.Plan.Graph.Into[line.Position-1] {
+				if i := by[place{tick.Tick, e.From + 1}]; i != nil && (at == nil || i.ended.After(at.ended)) {
+					at = i
+				}
 			}
 		}
-		at = next
 	}
 	return path
 }
