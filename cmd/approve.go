@@ -25,7 +25,9 @@ func approvalsCommand(a *app) *cobra.Command {
 		Short: "list what waits for a person to decide",
 		Long: `List the calls of all contexts, or of the one that -c names and its delegates, that
 are held for a person: what they are to be run with, resolved, and what their scopes
-let them see. Lazy plans that wait are listed too.`,
+let them see. Lazy plans that wait are shown whole, each with its hash, by which
+approve and reject name it: what each call is given, as it is written and as it is now,
+why, what its activity may use, where it writes, and whether it will be held.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return listApprovals(c.Context(), a) },
 	}
@@ -53,14 +55,15 @@ func (a *app) readInbox(ctx context.Context) (in *history.Inbox, where string, e
 
 // listApprovals prints held calls, and lazy plans that wait.
 func listApprovals(ctx context.Context, a *app) error {
+	if err := a.openProject(""); err != nil {
+		return err
+	}
 	in, where, err := a.readInbox(ctx)
 	if err != nil {
 		return err
 	}
 	for _, plan := range in.Plans {
-		if !a.json {
-			a.term.Infof("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.commandPrefix())
-		} else if err := a.term.NDJSON(plan); err != nil {
+		if err := a.printPlan(ctx, plan); err != nil {
 			return err
 		}
 	}
@@ -84,35 +87,61 @@ func listApprovals(ctx context.Context, a *app) error {
 	return errors.Join(a.term.Table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows), in.Damaged)
 }
 
+// printPlan prints a plan that waits.
+func (a *app) printPlan(ctx context.Context, waiting journal.LazyPlan) error {
+	shown, _, err := a.showPlan(ctx, waiting.Context)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.NDJSON(shown)
+	}
+	a.term.Infof("the plan of context %s waits: %s approve --plan=%s -c %[1]s, or reject", shown.Context, a.commandPrefix(), shown.Hash)
+	for _, line := range view.ShownPlan(shown) {
+		if err := a.term.Line(human.Cut(line, a.term.Width())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func approveCommand(a *app) *cobra.Command {
-	var set []string
+	var set, without []string
 	var w deciderFlags
-	plan := false
+	var plan planFlag
 	c := &cobra.Command{
 		Use:   "approve [CALL]",
 		Short: "let a held call run, or a lazy plan",
 		Long: `Approve a held call, in the context that -c names in whole, else in the only one that
 holds it. It runs with exactly the arguments that approvals shows, or as --set corrects
-them. --plan releases a lazy plan. The
-decision is recorded; resume, or a run that is still alive, goes on.`,
+them. The decision is recorded; resume, or a run that is still alive, goes on.
+
+--plan=HASH releases the lazy plan that approvals shows with that hash; --plan alone
+shows it and asks. The release is about the calls as they are written: what they refer to
+is read when they run, and a call under a policy is held again. --set 1.2.amount:=5
+corrects a member of a call, and --without 1.3 drops one: it is skipped, and the rest is
+compiled anew. What would then wait, or read what is there, is listed first.`,
 		Example: `  obelus approve 1.3
   obelus approve 1.3 --set amount:=120 --set note="as agreed"
-  obelus approve --plan`,
+  obelus approve --plan=4be1c0d9a277 --set 1.2.amount:=1 --without 1.3`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
-			case plan && len(args)+len(set) > 0:
-				return exit.Usage("approve --plan is about the whole plan: leave the call and --set out")
-			case plan:
-				return releasePlan(c.Context(), a, w)
+			case plan.given() && len(args) > 0:
+				return exit.Usage("approve --plan is about the whole plan: leave the call out")
+			case plan.given():
+				return decidePlan(c.Context(), a, planDecision{plan: &plan, who: &w, set: set, without: without})
+			case len(without) > 0:
+				return exit.Usage("--without drops calls from a lazy plan: it goes with --plan")
 			case len(args) == 0:
 				return exit.Usage("approve: which call? obelus approvals lists what is held; --plan is for a lazy plan")
 			}
 			return decideCall(c.Context(), a, "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return correctedDecision(r, set) })
 		},
 	}
-	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
-	c.Flags().BoolVar(&plan, "plan", false, "release the lazy plan")
+	c.Flags().StringArrayVar(&set, "set", nil, "put another value in the place: `key=text` or key:=json, dots lead inside; of a plan 1.2.key=text")
+	c.Flags().StringSliceVar(&without, "without", nil, "of a plan: drop the `CALL,...`")
+	plan.register(c.Flags(), "release the lazy plan with this `HASH`")
 	w.register(c)
 	return c
 }
@@ -120,18 +149,31 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 func rejectCommand(a *app) *cobra.Command {
 	reason := ""
 	var w deciderFlags
+	var plan planFlag
 	c := &cobra.Command{
-		Use:   "reject CALL --reason REASON",
-		Short: "refuse a held call; the reason becomes its failure",
+		Use:   "reject [CALL] --reason REASON",
+		Short: "refuse a held call, or a lazy plan; the reason becomes its failure",
 		Long: `Refuse a held call, in the context that -c names in whole, else in the only one that
 holds it. It does not run, and fails with the reason; a plan may have a second
 alternative in its output path for that. The decision is
-recorded; resume, or a run that is still alive, goes on.`,
-		Example: `  obelus reject 1.3 --reason "over the limit"`,
-		Args:    cobra.ExactArgs(1),
+recorded; resume, or a run that is still alive, goes on.
+
+--plan=HASH refuses the lazy plan that approvals shows with that hash; --plan alone shows it
+and asks. None of its calls runs. Its planner is told the reason, and asked for another
+plan; a run whose plan is a list of calls fails.`,
+		Example: `  obelus reject 1.3 --reason "over the limit"
+  obelus reject --plan=4be1c0d9a277 --reason "too dear"`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
-				return exit.Usage("reject: give a --reason; the call fails with it")
+			switch {
+			case strings.TrimSpace(reason) == "":
+				return exit.Usage("reject: give a --reason; the call or the plan fails with it")
+			case plan.given() && len(args) > 0:
+				return exit.Usage("reject --plan is about the whole plan: leave the call out")
+			case plan.given():
+				return decidePlan(c.Context(), a, planDecision{plan: &plan, who: &w, reject: true, reason: reason})
+			case len(args) == 0:
+				return exit.Usage("reject: which call? obelus approvals lists what is held; --plan is for a lazy plan")
 			}
 			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+visible.Word(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
 				return journal.Decision{Reject: true, Reason: reason}, nil
@@ -139,6 +181,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	plan.register(c.Flags(), "refuse the lazy plan with this `HASH`")
 	w.register(c)
 	return c
 }
@@ -234,23 +277,4 @@ func recordDecision(ctx context.Context, a *app, d journal.Decision) error {
 	}
 	_, registry, _ := a.host.Generation().PlanOf(plan)
 	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
-}
-
-// releasePlan lets a lazy plan run.
-func releasePlan(ctx context.Context, a *app, w deciderFlags) error {
-	by, err := w.decider()
-	if err != nil {
-		return err
-	}
-	if err := a.openExisting(sqlite.Options{}); err != nil {
-		return err
-	}
-	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx))
-	if err != nil {
-		return err
-	}
-	if name, err = engine.Release(ctx, a.log, name, by); err != nil {
-		return err
-	}
-	return reportDecision(ctx, a, "released the plan of context "+name, name, map[string]any{"context": name, "decision": journal.Approved})
 }

@@ -65,6 +65,8 @@ func (a *app) withHint(err error) error {
 	switch hint := call.Hint; {
 	case len(hint.Contexts) > 0:
 		return fmt.Errorf("%w: name its context (-c): %s", err, strings.Join(hint.Contexts, ", "))
+	case hint.Plan != "":
+		return fmt.Errorf("%w: %s approve --plan --set, or reject --plan, -c %s", err, a.commandPrefix(), hint.Plan)
 	case hint.At > 0:
 		return fmt.Errorf("%w: fork where that tick had ended, by %s fork -c %s --at %d, and run it again there", err, a.commandPrefix(), hint.Fork, hint.At)
 	case hint.Fork != "":

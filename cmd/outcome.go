@@ -198,8 +198,7 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	}
 	switch {
 	case outcome.Lazy != nil:
-		a.term.Infof("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
-		a.term.Noticef("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
+		a.explainLazy(outcome.Context)
 	case len(waiting) > 0:
 		a.term.Noticef("%s\n%s", strings.Join(waiting, "\n"), a.howToGive(outcome))
 	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
@@ -213,6 +212,17 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	case outcome.Status == journal.RunWaiting && !decides:
 		a.term.Noticef("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
 	}
+}
+
+// explainLazy shows a plan that waits to be released, and says how.
+func (a *app) explainLazy(name string) {
+	shown, _, err := a.showPlan(context.Background(), name)
+	if err != nil { // another has decided already
+		a.term.Noticef("the plan is recorded: %s approvals -c %s shows whether it waits", a.commandPrefix(), name)
+		return
+	}
+	a.term.Infof("%s", strings.Join(view.ShownPlan(shown), "\n"))
+	a.term.Noticef("the plan is recorded: %s approve --plan=%s -c %s lets it run, by %[1]s resume -c %[3]s", a.commandPrefix(), shown.Hash, shown.Context)
 }
 
 // explainWaiting prints for which time a call waits, and in which delegate. It returns false for a

@@ -135,6 +135,7 @@ func subcommands(a *app) []*cobra.Command {
 		pruneCommand(a),
 		rejectCommand(a),
 		replCommand(a),
+		planCommand(a),
 		replayCommand(a),
 		restoreCommand(a),
 		resumeCommand(a),

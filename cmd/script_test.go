@@ -3,6 +3,7 @@ package cmd
 import (
 	"encoding/binary"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,13 +39,25 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "provider": provider(t), "status": status, "wide": encode},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "provider": provider(t), "status": status, "wide": encode, "capture": capture},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GORACE", atOnce)
 			return nil
 		},
 	})
+}
+
+// capture sets a variable to what the group of a pattern matches on stdout: "capture HASH 'plan (\w+)'".
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture name pattern")
+	}
+	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("%q matches nothing on stdout", args[1])
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // provider starts a provider of models, "provider ANSWERS [NUM_CTX]", and puts its address into obelus.lua,

@@ -17,8 +17,8 @@ func whyCommand(a *app) *cobra.Command {
 		Short: "show where a value comes from",
 		Long: `Show where the value of a reference or an expression comes from: the messages
 that it is made of, the calls that wrote them, what those read, and so on back to
-what came from outside, through delegates too. On a terminal it is a tree, else
-JSON. What was shown before is marked as such, and its objects and arrays are not
+what came from outside, through delegates too. It is a tree of text, or with --json
+an object. What was shown before is marked as such, and its objects and arrays are not
 repeated.
 
 Exit status: 0, or 1 if it is missing.`,
@@ -32,7 +32,7 @@ func printWhy(ctx context.Context, a *app, of refQuery) error {
 	if err != nil {
 		return err
 	}
-	if a.json || !a.term.OutTTY {
+	if a.json {
 		return a.term.NDJSON(why)
 	}
 	return a.term.Line(strings.TrimRight(view.Why(*why, a.term.Width()), "\n"))

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
@@ -46,6 +48,9 @@ func tryAppend(ctx context.Context, c journal.Context, log store.Appender, messa
 	if err != nil {
 		return store.Appended{}, err
 	}
+	if err := refusePlan(ctx, c, messages); err != nil {
+		return store.Appended{}, err
+	}
 	superseded.HideFrom(view)
 	if err := validate.Stage(ctx, view, messages, options); err != nil {
 		return store.Appended{}, err
@@ -64,4 +69,20 @@ func tryAppend(ctx context.Context, c journal.Context, log store.Appender, messa
 		Wake:      true,
 		Journal:   []store.Entry{{Event: journal.EventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
 	})
+}
+
+// refusePlan refuses a plan message for a run whose own plan waits for a person: it is that plan that
+// is corrected, or rejected.
+func refusePlan(ctx context.Context, c journal.Context, messages []store.Message) error {
+	if !slices.ContainsFunc(messages, func(m store.Message) bool { return m.Type == store.TypePlan }) {
+		return nil
+	}
+	last, err := c.LastRun(ctx)
+	if err != nil || !last.Held {
+		return err
+	}
+	return &journal.NoSuchCallError{
+		Message: fmt.Sprintf("the plan of context %s waits for a decision, and another one does not replace it: correct it as it is approved, or reject it with a reason", c.Name),
+		Hint:    journal.Hint{Plan: c.Name},
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -89,6 +90,35 @@ func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, before, rec
 	return nil
 }
 
+// keepOld keeps the values that a person corrects, and the references that had given them.
+func (r *Runner) keepOld(ctx context.Context, record journal.Record, hold *journal.Hold) error {
+	last, err := journal.In(r.Log, record.Context).LastRun(ctx)
+	if err != nil || len(hold.Corrected) == 0 {
+		return err
+	}
+	calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.MessageSeq())
+	if err != nil {
+		return err
+	}
+	issued := map[string]any{}
+	if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
+		issued, _ = calls[i].(map[string]any)
+	}
+	hold.Was = plan.Values{}
+	for _, name := range hold.Corrected {
+		if was, ok := hold.Arguments[name]; ok {
+			hold.Was[name] = was
+		}
+		if ref, ok := issued[name].(string); ok && expr.IsExpr(ref) {
+			if hold.Refs == nil {
+				hold.Refs = map[string]string{}
+			}
+			hold.Refs[name] = ref
+		}
+	}
+	return nil
+}
+
 // applyCorrection puts a person's arguments in place of those that were shown.
 func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hold *journal.Hold, arguments map[string]any) error {
 	last, err := journal.In(r.Log, record.Context).LastRun(ctx)
@@ -108,7 +138,7 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 	}
 	tool, ok := registry.WithDefinitions(brought).Tool(record.Tool)
 	if !ok {
-		calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.Seq)
+		calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.MessageSeq())
 		if err != nil {
 			return err
 		}
@@ -138,40 +168,9 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 		}
 	}
 	slices.Sort(hold.Corrected)
+	if err := r.keepOld(ctx, record, hold); err != nil {
+		return err
+	}
 	hold.Arguments = arguments
 	return nil
-}
-
-// Release releases a lazy plan, which runs once its context is resumed: that of a context, or, if
-// its own is not lazy, the one of a delegate of it. It returns the plan's context. Its error is a
-// [*journal.NoSuchCallError] where no plan waits for that, where several do, or where another
-// release was first.
-func Release(ctx context.Context, log store.ReadAppender, name string, who journal.Who) (string, error) {
-	last, err := journal.In(log, name).LastRun(ctx)
-	if err != nil {
-		return "", err
-	}
-	if last.Held {
-		return name, last.Release(ctx, log, name, who)
-	}
-	plans, err := journal.In(log, name).LazyInside(ctx)
-	if err != nil {
-		return "", err
-	}
-	contexts := make([]string, len(plans))
-	for i, p := range plans {
-		contexts[i] = p.Context
-	}
-	switch {
-	case len(plans) == 0:
-		return "", &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no plan that waits to be approved", name)}
-	case last.Event.Mode == plan.ModeLazy: // a second release must not release another plan
-		return "", journal.SeveralContexts("the plan of context "+name+" was approved before, and a delegate's waits", contexts)
-	case len(plans) > 1:
-		return "", journal.SeveralContexts(fmt.Sprintf("%d delegates have plans that wait", len(plans)), contexts)
-	}
-	if last, err = journal.In(log, contexts[0]).LastRun(ctx); err != nil {
-		return "", err
-	}
-	return contexts[0], last.Release(ctx, log, contexts[0], who)
 }

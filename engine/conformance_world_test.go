@@ -354,7 +354,8 @@ func (c *conformanceCase) resume(ctx context.Context, request *plan.Request) *jo
 //	1.2 reject the reason
 //	1.2 retry                     resumes the context with this decision
 //	1.2 skip
-//	release
+//	release                       the plan; or "release 1.2.amount=5 without 1.3"
+//	reject the reason             the plan
 //
 // and may begin with a context: "c.1.1: 1.2 approve".
 func (c *conformanceCase) decide(ctx context.Context, request *plan.Request, outcome *journal.Outcome) *journal.Outcome {
@@ -374,14 +375,32 @@ func (c *conformanceCase) decide(ctx context.Context, request *plan.Request, out
 	return outcome
 }
 
+// decidePlan decides about a plan: "reject REASON", or "release", with the corrections and the calls to
+// drop: "release 1.2.amount=5 without 1.3".
+func (c *conformanceCase) decidePlan(ctx context.Context, d journal.PlanDecision, rest string) error {
+	if d.Reject {
+		d.Reason, rest = rest, ""
+	}
+	set, without, _ := strings.Cut(rest, "without ")
+	d.Without = strings.Fields(without)
+	for _, one := range strings.Fields(set) {
+		place, text, _ := strings.Cut(one, "=")
+		if d.Set == nil {
+			d.Set = map[string]any{}
+		}
+		d.Set[place] = c.json(text)
+	}
+	_, err := c.runner.DecidePlan(ctx, d)
+	return err
+}
+
 func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
 	d := journal.Decision{Context: "c"}
 	if name, rest, ok := strings.Cut(line, ": "); ok && !strings.Contains(name, " ") {
 		d.Context, line = name, rest
 	}
-	if line == "release" {
-		_, err := engine.Release(ctx, c.log, d.Context, journal.Who{})
-		return err
+	if verb, rest, _ := strings.Cut(line, " "); verb == "release" || verb == "reject" {
+		return c.decidePlan(ctx, journal.PlanDecision{Context: d.Context, Reject: verb == "reject"}, rest)
 	}
 	call, line, _ := strings.Cut(line, " ")
 	verb, rest, _ := strings.Cut(line, " ")

@@ -349,15 +349,15 @@ func TestRelease_Once(t *testing.T) {
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	expect(t, outcome, err, journal.RunWaiting, "1.1 value blocked")
 	for _, goesOn := range []bool{false, true} {
-		_, err := engine.Release(t.Context(), &PlacePrefix{log, func() {
-			if _, err := engine.Release(t.Context(), log, "c", journal.Who{}); err != nil {
+		_, err := (&engine.Runner{Log: &PlacePrefix{log, func() {
+			if _, err := (&engine.Runner{Log: log}).DecidePlan(t.Context(), journal.PlanDecision{Context: "c"}); err != nil {
 				t.Fatal(err)
 			}
 			if goesOn {
 				outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
 				expect(t, outcome, err, journal.RunWaiting, "3.1 value blocked")
 			}
-		}}, "c", journal.Who{})
+		}}}).DecidePlan(t.Context(), journal.PlanDecision{Context: "c"})
 		if !errors.As(err, new(*journal.NoSuchCallError)) || !strings.Contains(err.Error(), "has been approved already") {
 			t.Errorf("approved: %v", err)
 		}

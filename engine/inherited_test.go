@@ -145,7 +145,7 @@ func TestFork_PlansOfAPlannerWaitAgain(t *testing.T) {
 		if len(ran.runs) != releases {
 			t.Fatalf("after %d releases it has run %s", releases, ran)
 		}
-		if _, err := engine.Release(t.Context(), log, "f", journal.Who{}); err != nil {
+		if _, err := (&engine.Runner{Log: log}).DecidePlan(t.Context(), journal.PlanDecision{Context: "f"}); err != nil {
 			t.Fatal(err)
 		}
 	}

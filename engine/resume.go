@@ -344,7 +344,7 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, sup
 	if err != nil {
 		return nil, err
 	}
-	calls, err := journal.In(log, l.context).PlanMessage(ctx, event.Seq)
+	calls, err := journal.In(log, l.context).PlanMessage(ctx, event.MessageSeq())
 	if err != nil {
 		return nil, err
 	}

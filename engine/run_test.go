@@ -474,7 +474,7 @@ func TestRun_EmptyContextName(t *testing.T) {
 	_, errs["holds"] = journal.In(log, "").Holds(t.Context())
 	_, errs["held call"] = journal.In(log, "").HeldCall(t.Context(), "1.1")
 	_, errs["lazy"] = journal.In(log, "").Lazy(t.Context())
-	_, errs["release"] = engine.Release(t.Context(), log, "", journal.Who{})
+	_, errs["release"] = (&engine.Runner{Log: log}).DecidePlan(t.Context(), journal.PlanDecision{Context: ""})
 	_, errs["stands"] = engine.ReadOutcome(t.Context(), log, "")
 	_, errs["woken"] = journal.In(log, "").HasInput(t.Context())
 	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())

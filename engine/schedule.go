@@ -227,6 +227,7 @@ func (t *tick) awaitApproval(c *sched.Call, d sched.Decision) {
 func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
 	call := t.plan.Calls[i]
 	h := &journal.Hold{Since: store.FormatDate(t.runner.date()), Arguments: plan.Values{}, Granted: granted}
+	h.Reasoning, _ = call.Issued["_reasoningForCall"].(string)
 	for _, p := range call.Params {
 		h.Arguments[p.Name] = resolved[p.Name]
 	}

@@ -119,7 +119,7 @@ func overLogs(t *testing.T, name string, run func(t *testing.T, log store.Log)) 
 }
 
 func release(t *testing.T, log store.Log) error {
-	_, err := engine.Release(t.Context(), log, "c", journal.Who{})
+	_, err := (&engine.Runner{Log: log}).DecidePlan(t.Context(), journal.PlanDecision{Context: "c"})
 	return err
 }
 

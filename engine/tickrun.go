@@ -174,8 +174,13 @@ func (t *tickRun) runLazy(ctx context.Context) (*journal.Outcome, error) {
 	}
 	if t.begun {
 		last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
-		if err != nil || !last.Held {
+		switch {
+		case err != nil:
 			return nil, err
+		case last.Event.IsRejected():
+			return nil, t.reject(ctx, last.Event.Decision)
+		case !last.Held:
+			return nil, nil
 		}
 	}
 	t.unreleased, t.loop.current = true, t

@@ -182,7 +182,7 @@ func TestLazy_DrainsDetachedCalls(t *testing.T) {
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		expect(t, outcome, err, journal.RunWaiting, "1.1 sleep blocked")
-		if _, err := engine.Release(t.Context(), log, "c", journal.Who{}); err != nil {
+		if _, err := (&engine.Runner{Log: log}).DecidePlan(t.Context(), journal.PlanDecision{Context: "c"}); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})

@@ -54,6 +54,38 @@ func (g *Generation) Asks(registry *plan.Registry) (all []Ask) {
 	return all
 }
 
+// PermissionsOf lists the permissions that the activity of a call may use, such as
+// "net api.example.com", or "net" for all of one: those of the project, as far as the activity asks
+// for them and its tool leaves them. A call without an activity in Lua has none.
+func (g *Generation) PermissionsOf(call *plan.Call) (all []string) {
+	a, asked := askingActivity(call.Activity)
+	if a == nil {
+		return nil
+	}
+	granted := g.project.Grants
+	if asked != nil {
+		granted = granted.Within(asked.Grants)
+	}
+	for _, allow := range call.Definition.Allows() {
+		left, err := g.readToolAllow(allow)
+		if err != nil { // the call fails with it
+			return nil
+		}
+		granted = granted.Within(left)
+	}
+	for i, permission := range permissionNames {
+		switch grant := permissionsOf(&granted)[i]; {
+		case grant.All:
+			all = append(all, permission)
+		default:
+			for _, entry := range grant.List {
+				all = append(all, permission+" "+entry)
+			}
+		}
+	}
+	return all
+}
+
 // askingActivity returns an activity in Lua, and the permissions that it asks for; nil if it does
 // not ask.
 func askingActivity(registered *plan.Registered) (a *activity, asked *luastd.Bound) {

@@ -119,12 +119,16 @@ func (h *History) add(ctx context.Context, entry store.Entry) error {
 	if entry.Call != "" {
 		return h.addAbout(entry)
 	}
-	if entry.Event != journal.EventPlan {
+	isDecision := journal.IsPlanDecision(entry)
+	if entry.Event != journal.EventPlan && !isDecision {
 		return nil
 	}
 	entry, err := h.whole(ctx, entry)
 	if err != nil {
 		return err
+	}
+	if isDecision {
+		return h.addDecision(entry)
 	}
 	event, err := journal.ReadPlanEvent(entry)
 	if err != nil {
@@ -137,6 +141,20 @@ func (h *History) add(ctx context.Context, entry store.Entry) error {
 	}
 	for position := 1; position <= event.Calls; position++ {
 		h.calls = append(h.calls, &call{id: journal.CallID(event.Tick, position), tick: event.Tick, position: position})
+	}
+	return nil
+}
+
+// addDecision adds a decision about the plan of a tick. Of several about one plan the first counts.
+func (h *History) addDecision(entry store.Entry) error {
+	decision, err := journal.ReadPlanDecision(entry)
+	if err != nil || len(h.ticks) == 0 {
+		return err
+	}
+	newest := &h.ticks[len(h.ticks)-1]
+	isAbout := decision.Tick == 0 || decision.Tick == newest.Tick
+	if isAbout && newest.IsLazy() && newest.Decision == nil {
+		newest.Decision = &decision
 	}
 	return nil
 }
@@ -397,7 +415,7 @@ func (h *History) nameCalls(ctx context.Context, tick int) error {
 		if t.Tick != tick || t.Seq == 0 {
 			continue
 		}
-		issued, err := h.c.PlanMessage(ctx, t.Seq)
+		issued, err := h.c.PlanMessage(ctx, t.MessageSeq())
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,10 @@ type Origin struct {
 	If    any   `json:"if,omitempty"`    // the call's condition, which held
 
 	Corrected plan.Values `json:"corrected,omitempty"` // arguments that a person corrected
-	Given     bool        `json:"given,omitempty"`     // a person gave the call's result
+	// What corrected arguments were, and the references that had given that, as far as the log has it.
+	Was   plan.Values       `json:"was,omitempty"`
+	Refs  map[string]string `json:"was_refs,omitempty"`
+	Given bool              `json:"given,omitempty"` // a person gave the call's result
 	// Of a call that failed and wrote its failure: code and message.
 	Handled     plan.Values `json:"handled,omitempty"`
 	journal.Who             // corrected or rejected it
@@ -242,10 +245,12 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 		o.Who = h.Who
 	}
 	if h := record.Hold; h != nil && len(h.Corrected) > 0 {
-		o.Corrected, o.Who = plan.Values{}, h.Who
+		o.Corrected, o.Who, o.Was, o.Refs = plan.Values{}, h.Who, h.Was, h.Refs
 		for _, argument := range h.Corrected {
 			o.Corrected[argument] = h.Arguments[argument]
 		}
+	} else if err := x.addPlanCorrections(name, record, o); err != nil {
+		return err
 	}
 	if _, hasOutput := producer["_output"]; hasOutput && record.Answered == nil && record.Model == nil {
 		if o.Answered, err = x.unchecked(name, record.Tick); err != nil {
@@ -254,6 +259,34 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 	}
 	o.Planned, err = x.planned(name, record, producer)
 	return err
+}
+
+// addPlanCorrections adds what a person corrected of the call before its plan ran.
+func (x *explainer) addPlanCorrections(name string, record journal.Record, o *Origin) error {
+	event, err := x.plan(name, record.Tick)
+	if err != nil || event.Decision == nil {
+		return err
+	}
+	for key, value := range event.Decision.Set {
+		place, isOfCall := strings.CutPrefix(key, record.Call+".")
+		if !isOfCall {
+			continue
+		}
+		if o.Corrected == nil {
+			o.Corrected, o.Was, o.Who = plan.Values{}, plan.Values{}, event.Decision.Who
+		}
+		o.Corrected[place] = value
+		was, had := event.Decision.Shown[key]
+		if text, isText := was.(string); isText && expr.IsExpr(text) {
+			if o.Refs == nil {
+				o.Refs = map[string]string{}
+			}
+			o.Refs[place] = text
+		} else if had {
+			o.Was[place] = was
+		}
+	}
+	return nil
 }
 
 // unchecked describes an answer of a model's plan in a log of an older version; nil for any other
@@ -266,6 +299,22 @@ func (x *explainer) unchecked(name string, tick int) (*journal.Answered, error) 
 	return &journal.Answered{How: journal.Unchecked, Tick: tick}, nil
 }
 
+// isCorrected reports whether a person has corrected an argument of a call, or something in it.
+func isCorrected(record journal.Record, plan journal.PlanEvent, argument string) bool {
+	if record.Hold != nil && slices.Contains(record.Hold.Corrected, argument) {
+		return true
+	}
+	if plan.Decision == nil {
+		return false
+	}
+	for key := range plan.Decision.Set {
+		if place, ok := strings.CutPrefix(key, record.Call+"."); ok && (place == argument || strings.HasPrefix(place, argument+".")) {
+			return true
+		}
+	}
+	return false
+}
+
 // planned describes the arguments of a call that a planner computed; nil if there are none.
 func (x *explainer) planned(name string, record journal.Record, producer map[string]any) (*Planned, error) {
 	plan, err := x.plan(name, record.Tick)
@@ -274,7 +323,7 @@ func (x *explainer) planned(name string, record journal.Record, producer map[str
 	}
 	p := &Planned{Tick: record.Tick, ByModel: plan.ByModel}
 	given := map[string]any{} // without the properties that the tool filled in
-	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.Seq); err == nil && record.Position <= len(calls) {
+	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.MessageSeq()); err == nil && record.Position <= len(calls) {
 		given, _ = calls[record.Position-1].(map[string]any)
 	}
 	for _, argument := range jsonvalue.SortedKeys(producer) {
@@ -282,7 +331,7 @@ func (x *explainer) planned(name string, record journal.Record, producer map[str
 			continue
 		}
 		t, err := expr.ParseTemplate(producer[argument], argument)
-		if err == nil && !strings.HasPrefix(argument, "_") && len(t.Reads()) == 0 && (record.Hold == nil || !slices.Contains(record.Hold.Corrected, argument)) {
+		if err == nil && !strings.HasPrefix(argument, "_") && len(t.Reads()) == 0 && !isCorrected(record, plan, argument) {
 			p.Arguments = append(p.Arguments, argument)
 		}
 	}
@@ -315,6 +364,11 @@ func (x *explainer) plan(name string, tick int) (journal.PlanEvent, error) {
 		}
 		// A damaged entry hides nothing else.
 		if plan, err := journal.ReadPlanEvent(entry); err == nil {
+			if plan.IsLazy() {
+				if plan.Decision, err = journal.In(x.log, name).PlanDecision(x.ctx, plan.Tick, entry.N, 0); err != nil {
+					return journal.PlanEvent{}, err
+				}
+			}
 			x.plans[journal.TickOf{Context: name, Tick: plan.Tick}] = plan
 		}
 	}

@@ -62,7 +62,13 @@ func StandingLeft(ctx context.Context, c Context) (*store.Standing, error) {
 // wakes the run, and writes the standing that results of the entry and those up to n, unless the
 // context has a holder: that reads the entry, and writes the standing itself.
 func AppendInput(ctx context.Context, log store.ReadAppender, name string, n int64, entry store.Entry, standing *store.Standing) (int64, error) {
-	b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}, Wake: true}
+	return appendInput(ctx, log, store.Batch{Context: name, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}}, n, standing)
+}
+
+// appendInput is [AppendInput] of a batch. It returns the position of its first entry.
+func appendInput(ctx context.Context, log store.ReadAppender, b store.Batch, n int64, standing *store.Standing) (int64, error) {
+	name := b.Context
+	b.Wake = true
 	holder, err := log.Holder(ctx, name)
 	if err != nil {
 		return 0, err
@@ -74,7 +80,7 @@ func AppendInput(ctx context.Context, log store.ReadAppender, name string, n int
 	if err == nil && holder != "" {
 		err = leaveStanding(context.WithoutCancel(ctx), log, name) // the entry is recorded
 	}
-	return appended.N, err
+	return appended.N - int64(len(b.Journal)) + 1, err
 }
 
 // leaveStanding writes the standing of a context whose holder may have left it just before it could

@@ -36,8 +36,9 @@ func (q *Question) Showed(path store.Path) bool {
 // Sources returns the calls of the event's plan message, as accepted.
 func (e *PlanEvent) Sources(calls []any) (all []plan.Source) {
 	for i, call := range calls {
-		src := plan.Source{Call: call, Accepted: true}
-		if e.Question != nil {
+		src := plan.Source{Call: call, Accepted: true, Dropped: e.IsDropped(i + 1)}
+		isGiven := e.corrects(i+1, "_output") // by a person
+		if e.Question != nil && !isGiven {
 			src.ByModel = &plan.ByModel{Model: e.Question.Model, Lazy: e.Mode == plan.ModeLazy, Every: slices.Contains(e.Question.Every, i+1)}
 		}
 		all = append(all, src)

@@ -62,7 +62,12 @@ type Hold struct {
 	Decision  string      `json:"decision,omitempty"`  // Approved, Rejected, or empty for none yet
 	Reason    string      `json:"reason,omitempty"`    // of a rejection
 	Corrected []string    `json:"corrected,omitempty"` // arguments that the person changed
-	Who                   // has decided
+	// Of arguments that the person changed: what they were, and the references that had given that.
+	Was  plan.Values       `json:"was,omitempty"`
+	Refs map[string]string `json:"was_refs,omitempty"`
+
+	Reasoning string `json:"reasoning,omitempty"` // the call's _reasoningForCall
+	Who              // has decided
 }
 
 // Decisions by which a call runs again.
@@ -255,39 +260,6 @@ func (c Context) LazyInside(ctx context.Context) ([]LazyPlan, error) {
 	return all, nil
 }
 
-// releaseEvent is a release of a plan. The first logs lack the tick.
-type releaseEvent struct {
-	Tick int `json:"tick,omitempty"`
-	Who
-}
-
 // IsLazy reports whether the plan runs only once it is released, or would have if its run had not
 // been started with its release.
 func (e *PlanEvent) IsLazy() bool { return e.Mode == plan.ModeLazy || e.Released }
-
-// isReleased reports whether the journal has a release of the run's newest plan, which is lazy, up
-// to a position or, with 0, anywhere. One from before the context was forked does not count. A
-// release names the tick of its plan: a person who was shown the plan of an earlier tick may
-// release it when this plan is recorded already, and that does not release this one.
-func (r *Run) isReleased(ctx context.Context, c Context, at int64) (bool, error) {
-	forked, err := c.forkedAt(ctx)
-	if err != nil || r.Event.Released && forked < r.After {
-		return true, err
-	}
-	f := store.JournalFilter{Context: c.Name, Event: eventRelease, After: max(r.After, forked), At: at}
-	for entry, err := range c.Log.Journal(ctx, f) {
-		if err != nil {
-			return false, err
-		}
-		var of releaseEvent
-		if entry.Data != "" {
-			if err := json.Unmarshal([]byte(entry.Data), &of); err != nil {
-				return false, unread(entry, err)
-			}
-		}
-		if of.Tick == 0 || of.Tick == r.Tick {
-			return true, nil
-		}
-	}
-	return false, nil
-}

@@ -93,6 +93,7 @@ type Hint struct {
 	Fork     string   // fork this context, at At, and repeat the request in the fork
 	At       int64    // the seq to fork at; 0 for the newest
 	Contexts []string // repeat the request for one of these contexts
+	Plan     string   // decide about the plan that waits in this context
 }
 
 // SeveralContexts returns a [*NoSuchCallError] for a decision that may be meant for any of several

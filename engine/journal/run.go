@@ -3,48 +3,12 @@ package journal
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"obelus/engine/plan"
 	"obelus/store"
 )
-
-// Release lets the run's newest plan, which is lazy, run.
-func (r *Run) Release(ctx context.Context, log store.ReadAppender, name string, who Who) error {
-	c, at := In(log, name), int64(0)
-	err := Amend(ctx, c, func(n int64) error {
-		standing, err := r.standingOfReleased(ctx, c)
-		if err != nil {
-			return err
-		}
-		entry := store.Entry{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}
-		at, err = AppendInput(ctx, log, name, n, entry, standing)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	earlier, err := r.isReleased(ctx, c, at-1)
-	if earlier {
-		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been approved already", name)}
-	}
-	return err
-}
-
-// standingOfReleased returns the standing of the context once the run's newest plan is released. It
-// is nil where another tick has begun since.
-func (r *Run) standingOfReleased(ctx context.Context, c Context) (*store.Standing, error) {
-	last, err := c.LastRun(ctx)
-	if err != nil || last.Tick != r.Tick {
-		return nil, err
-	}
-	records, err := c.Records(ctx)
-	last.Held = false
-	standing := last.Standing(records)
-	return &standing, err
-}
 
 // Draining is the event recorded while the calls at work may still end.
 func (e RunEvent) Draining() RunEvent {
@@ -54,10 +18,9 @@ func (e RunEvent) Draining() RunEvent {
 
 // The journal's events that are not a call's status.
 const (
-	EventPlan    = "plan"    // a tick begins; data is a PlanEvent
-	EventRun     = "run"     // a tick has ended or halted; data is a RunEvent
-	eventRelease = "release" // a person releases a lazy plan
-	EventAppend  = "append"  // foreign messages were appended
+	EventPlan   = "plan"   // a tick begins; data is a PlanEvent
+	EventRun    = "run"    // a tick has ended or halted; data is a RunEvent
+	EventAppend = "append" // foreign messages were appended
 	// A person has decided about a call that had an outcome; data is a DecisionEvent.
 	EventDecision = "decision"
 )
@@ -87,6 +50,8 @@ type PlanEvent struct {
 	Mode string           `json:"mode,omitempty"`
 	// Its plan is lazy, and was released as the run was started. A fork does not inherit that.
 	Released bool `json:"released,omitempty"`
+	// What a person has decided about it, by a later entry; nil for nothing.
+	Decision *PlanDecisionEvent `json:"-"`
 
 	Approve plan.Policy `json:"approve,omitzero"` // of the run
 
@@ -238,11 +203,9 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 	run.Status, run.Tick, run.Plan, run.After = RunRunning, run.Event.Tick, run.Event.Plan, entry.N
 	run.Planner, run.began = run.Event.Planner, entry.Date
 	if run.Event.IsLazy() {
-		released, err := run.isReleased(ctx, c, 0)
-		if err != nil {
+		if run.Held, err = run.decide(ctx, c); err != nil {
 			return run, err
 		}
-		run.Held = !released
 	}
 	entry, ok, err = store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventRun})
 	if err != nil || !ok || entry.N < run.After {
@@ -318,9 +281,15 @@ func (c Context) Plans(ctx context.Context, first int) ([]PlanEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if event.Tick >= first {
-			all = append(all, event)
+		if event.Tick < first {
+			continue
 		}
+		if event.IsLazy() {
+			if event.Decision, err = c.PlanDecision(ctx, event.Tick, entry.N, 0); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, event)
 	}
 	return all, nil
 }

@@ -41,6 +41,7 @@ type Call struct {
 	Delegate     *delegated   // nil for a call without a delegate
 	Captured     bool         // it is an anonymous delegate's: the parent's call places its result
 	AsksModel    bool         // it is latent, and a model answers it
+	Dropped      bool         // a person has dropped it, see [Source]
 	Model        Model        // that does
 	group        int          // among the plan's groups, from 1; 0 for none
 	Params       []param      // sorted by name
@@ -95,6 +96,10 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	c.Tool = name
 	if err := refuseEscaped(name); err != nil {
 		return c, []error{Faultf(CodeUnknownTool, "_tool: %w", err)}
+	}
+	if src.Dropped {
+		c.Dropped, c.Definition, c.Issued = true, &Tool{Name: name}, given
+		return c, nil
 	}
 	var errs []error
 	check := func(err error) {

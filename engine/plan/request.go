@@ -105,6 +105,9 @@ type Source struct {
 	Accepted bool
 	// ByModel is set for a call that a model planned; nil also in logs of older versions.
 	ByModel *ByModel
+	// Dropped is set for a call that a person has dropped from the plan: it keeps its position, and
+	// reads and writes nothing.
+	Dropped bool
 }
 
 // ByModel says how a model planned a call. What a latent one has as _output is the model's answer,

@@ -83,7 +83,7 @@ func runPlanned(t testing.TB, r *engine.Runner, m *Model, seed int) string {
 		if err != nil || outcome.Lazy == nil {
 			break
 		}
-		if _, err = engine.Release(ctx, r.Log, "c", journal.Who{}); err == nil {
+		if _, err = (&engine.Runner{Log: r.Log}).DecidePlan(ctx, journal.PlanDecision{Context: "c"}); err == nil {
 			outcome, err = r.Resume(ctx, engine.Resume{Context: "c", Request: request})
 		}
 	}

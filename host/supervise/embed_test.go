@@ -231,7 +231,7 @@ func TestWake_ByRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.expect(run, journal.RunWaiting, "null")
-		if name, err := w.Release(t.Context(), "a", journal.Who{}); name != "a" || err != nil {
+		if name, err := w.DecidePlan(t.Context(), journal.PlanDecision{Context: "a"}); name != "a" || err != nil {
 			t.Fatal(name, err)
 		}
 		if outcome, err := w.Wait(t.Context(), "a"); err != nil || outcome.Status != journal.RunDone {

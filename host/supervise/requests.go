@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host/once"
@@ -156,25 +157,58 @@ func (s *Supervisor) Wait(ctx context.Context, name string) (*journal.Outcome, e
 // Decide records a decision about a held call, and goes on with its run. Its error is the one of
 // [engine.Runner.Decide].
 func (s *Supervisor) Decide(ctx context.Context, d journal.Decision) error {
-	plan, err := journal.In(s.log, d.Context).RootPlan(ctx)
+	runner, err := s.runnerOf(ctx, d.Context)
 	if err != nil {
 		return err
 	}
-	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
-	if err := s.newRunner(registry).Decide(ctx, d); err != nil {
+	if err := runner.Decide(ctx, d); err != nil {
 		return err
 	}
 	signal(s.watcher.news)
 	return nil
 }
 
-// Release releases a lazy plan, and goes on with its run. It returns what [engine.Release] does.
-func (s *Supervisor) Release(ctx context.Context, name string, who journal.Who) (string, error) {
-	name, err := engine.Release(ctx, s.log, name, who)
+// runnerOf returns a runner with the names for the calls of a context.
+func (s *Supervisor) runnerOf(ctx context.Context, name string) (*engine.Runner, error) {
+	plan, err := journal.In(s.log, name).RootPlan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
+	return s.newRunner(registry), nil
+}
+
+// DecidePlan records a decision about a plan that waits for one, and goes on with its run. It returns
+// what [engine.Runner.DecidePlan] does.
+func (s *Supervisor) DecidePlan(ctx context.Context, d journal.PlanDecision) (string, error) {
+	runner, err := s.runnerOf(ctx, d.Context)
+	if err != nil {
+		return "", err
+	}
+	name, err := runner.DecidePlan(ctx, d)
 	if err == nil {
 		signal(s.watcher.news)
 	}
 	return name, err
+}
+
+// PreviewPlan is [engine.Runner.PreviewPlan].
+func (s *Supervisor) PreviewPlan(ctx context.Context, d journal.PlanDecision) ([]string, error) {
+	runner, err := s.runnerOf(ctx, d.Context)
+	if err != nil {
+		return nil, err
+	}
+	return runner.PreviewPlan(ctx, d)
+}
+
+// ShowPlan returns the plan that waits in a context, or in a delegate's there, as it is shown to the
+// person who is to decide.
+func (s *Supervisor) ShowPlan(ctx context.Context, name string) (*history.ShownPlan, error) {
+	runner, err := s.runnerOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return runner.ShowPlan(ctx, name, s.config.Host.Generation().PermissionsOf)
 }
 
 // Append adds messages to a context, and goes on with a run that waits for them. It returns what

@@ -101,7 +101,9 @@ func (s lists) getInbox(w http.ResponseWriter, r *http.Request) error {
 			if err := in.Add(ctx, s.log, rest[0]); err != nil {
 				return nil, nil, err
 			}
-			l.addWaiting(&in)
+			if err := s.addWaiting(ctx, &l, &in); err != nil {
+				return nil, nil, err
+			}
 		}
 		if text = l.text; len(rest) == 0 {
 			text = l.end()
@@ -112,13 +114,21 @@ func (s lists) getInbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 // addWaiting adds what waits for a person.
-func (l *list) addWaiting(in *history.Inbox) {
-	for _, plan := range in.Plans {
-		l.add(plan)
+func (s lists) addWaiting(ctx context.Context, l *list, in *history.Inbox) error {
+	for _, waiting := range in.Plans {
+		shown, err := s.supervisor.ShowPlan(ctx, waiting.Context)
+		switch {
+		case is[*journal.NoSuchCallError](err): // it was decided meanwhile
+		case err != nil:
+			return err
+		default:
+			l.add(shown)
+		}
 	}
 	for i := range in.Calls {
 		l.add(in.Calls[i].Approval())
 	}
+	return nil
 }
 
 // contextDetail is one context: its summary, and the outcome of its newest run.
@@ -176,8 +186,8 @@ func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
 			return nil, err
 		}
 		var l list
-		l.addWaiting(&in)
-		return l.end(), nil
+		err = s.addWaiting(ctx, &l, &in)
+		return l.end(), err
 	})
 }
 

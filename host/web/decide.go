@@ -108,28 +108,73 @@ func (s *Server) sendDecision(w http.ResponseWriter, r *http.Request, name strin
 	return write(w, http.StatusOK, decision)
 }
 
-// releaseBody is the body of POST …/approve. A plan has no corrections.
-type releaseBody struct {
-	By string `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+// approvePlanBody is the body of POST …/approve.
+type approvePlanBody struct {
+	Hash    string          `json:"hash" jsonschema:"The hash of the plan, as the list of approvals has it."`
+	Set     json.RawMessage `json:"set" jsonschema:"Corrections by call and place in it, such as 1.2.amount."`
+	Without []string        `json:"without" jsonschema:"Calls that are dropped, such as 1.3."`
+	Preview bool            `json:"preview" jsonschema:"Decide nothing, and say what would then wait or read what is there."`
+	By      string          `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
 }
 
-func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
-	var asked releaseBody
+func (s *Server) postApprovePlan(w http.ResponseWriter, r *http.Request) error {
+	var asked approvePlanBody
 	if err := read(r, &asked); err != nil {
 		return err
 	}
+	set, err := readSet(asked.Set)
+	if err != nil {
+		return err
+	}
+	return s.decidePlan(w, r, journal.PlanDecision{Hash: asked.Hash, Set: set, Without: asked.Without}, asked.By, asked.Preview)
+}
+
+// rejectPlanBody is the body of POST …/reject.
+type rejectPlanBody struct {
+	Hash   string `json:"hash" jsonschema:"The hash of the plan, as the list of approvals has it."`
+	Reason string `json:"reason" jsonschema:"Why: its planner is told it, or the run fails with it."`
+	By     string `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+}
+
+func (s *Server) postRejectPlan(w http.ResponseWriter, r *http.Request) error {
+	var asked rejectPlanBody
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	if strings.TrimSpace(asked.Reason) == "" {
+		return wrong(`give a reason, which the planner is told: {"hash": "…", "reason": "too dear"}`)
+	}
+	return s.decidePlan(w, r, journal.PlanDecision{Hash: asked.Hash, Reject: true, Reason: asked.Reason}, asked.By, false)
+}
+
+// decidePlan records a decision about a plan that waits, and goes on with its run. The plan is the one
+// of the context, or of the delegate in it whose plan waits.
+func (s *Server) decidePlan(w http.ResponseWriter, r *http.Request, d journal.PlanDecision, by string, isPreview bool) error {
 	name, err := s.existingContext(r)
 	if err != nil {
 		return err
 	}
-	who, err := decider(r, asked.By)
-	if err != nil {
+	if d.Hash == "" {
+		return wrong(`say which plan: {"hash": "…"}, as GET /v1/contexts/%s/approvals has it`, name)
+	}
+	if d.Context = name; isPreview {
+		effects, err := s.supervisor.PreviewPlan(r.Context(), d)
+		if err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, map[string]any{"context": name, "effects": append([]string{}, effects...)})
+	}
+	if d.Who, err = decider(r, by); err != nil {
 		return err
 	}
-	if name, err = s.supervisor.Release(r.Context(), name, who); err != nil {
+	if name, err = s.supervisor.DecidePlan(r.Context(), d); err != nil {
 		return err
 	}
-	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
+	decision := journal.Approved
+	if d.Reject {
+		decision = journal.Rejected
+	}
+	return s.sendDecision(w, r, name, map[string]any{"context": name, "decision": decision, "hash": d.Hash})
 }
 
 // decider returns the name to record for a request's decision: that of its token, with the claimed

@@ -45,7 +45,7 @@ func outcomeSchema() api.Schema {
 
 func decidedSchema() api.Schema {
 	return api.Object(api.Schema{
-		"context": api.Text(), "call?": api.Text(), "decision": api.Schema{"enum": []any{journal.Approved, journal.Rejected}}, "status?": api.Text(),
+		"context": api.Text(), "call?": api.Text(), "hash?": api.Text(), "effects?": api.List(api.Text()), "decision?": api.Schema{"enum": []any{journal.Approved, journal.Rejected}}, "status?": api.Text(),
 	})
 }
 
@@ -75,7 +75,7 @@ func changeSchema() api.Schema {
 }
 
 func waitingSchema() api.Schema {
-	return api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[journal.LazyPlan]()}})
+	return api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[history.ShownPlan]()}})
 }
 
 func whySchema() api.Schema {
@@ -245,7 +245,13 @@ func decisionOperations() map[string]api.Operation {
 			Answers: api.OK("They are in the log.", api.Object(api.Schema{"context": api.Text(), "seq": api.Positive(), "messages": api.Positive()})),
 		},
 		"POST /v1/contexts/{context}/approve": {
-			ID: "release", Tag: "decisions", Summary: "Release a lazy plan.", Body: api.Body[releaseBody](), Answers: decided,
+			ID: "approvePlan", Tag: "decisions", Summary: "Release a lazy plan, perhaps with corrections or without some of its calls.",
+			Detail: "The hash is that of the plan in the list of approvals: where another plan waits by then the request is refused. With preview nothing is decided, and effects says what would then wait, or read what is there.",
+			Body:   api.Body[approvePlanBody]("hash"), Example: `{"hash": "4be1c0d9a277", "set": {"1.2.amount": 1}, "without": ["1.3"]}`, Answers: decided,
+		},
+		"POST /v1/contexts/{context}/reject": {
+			ID: "rejectPlan", Tag: "decisions", Summary: "Reject a lazy plan: its planner is asked for another one.", Body: api.Body[rejectPlanBody]("hash", "reason"),
+			Example: `{"hash": "4be1c0d9a277", "reason": "too dear"}`, Answers: decided,
 		},
 		"POST /v1/contexts/{context}/calls/{call}/approve": {
 			ID: "approve", Tag: "decisions", Summary: "Approve a held call, perhaps with corrected arguments.", Body: api.Body[approveBody](), Example: `{"set": {"lines.0.amount": 5}}`, Answers: decided,

@@ -169,6 +169,8 @@ func withRequest(call *journal.NoSuchCallError) string {
 	switch hint := call.Hint; {
 	case len(hint.Contexts) > 0:
 		return call.Message + ": ask for its own context: " + strings.Join(hint.Contexts, ", ")
+	case hint.Plan != "":
+		return fmt.Sprintf("%s, by POST /v1/contexts/%s/approve or reject", call.Message, hint.Plan)
 	case hint.At > 0:
 		return fmt.Sprintf("%s: fork where that tick had ended, by POST /v1/contexts/%s/fork {\"at\":%d}, and run it again there", call.Message, hint.Fork, hint.At)
 	case hint.Fork != "":

@@ -51,7 +51,7 @@ func TestOrphans_DecidedAsTheRunHalted(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	_, err := engine.Release(t.Context(), s.log, "lazy", journal.Who{})
+	_, err := (&engine.Runner{Log: s.log}).DecidePlan(t.Context(), journal.PlanDecision{Context: "lazy"})
 	err = errors.Join(err, runner.Decide(t.Context(), journal.Decision{Context: "held", Call: "1.1"}))
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,8 @@ func (s *Server) table() []route {
 		{"GET /v1/diff", host.MayRead, timeline{s}.getDiff, "a a_at b b_at"},
 
 		{"POST /v1/contexts/{context}/messages", host.MayRun, s.postMessages, ""},
-		{"POST /v1/contexts/{context}/approve", host.MayDecide, s.postRelease, ""},
+		{"POST /v1/contexts/{context}/approve", host.MayDecide, s.postApprovePlan, ""},
+		{"POST /v1/contexts/{context}/reject", host.MayDecide, s.postRejectPlan, ""},
 		{"POST /v1/contexts/{context}/calls/{call}/approve", host.MayDecide, s.postApprove, ""},
 		{"POST /v1/contexts/{context}/calls/{call}/reject", host.MayDecide, s.postReject, ""},
 		{"POST /v1/contexts/{context}/resume", host.MayRun, s.postResume, ""},

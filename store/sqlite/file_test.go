@@ -564,6 +564,7 @@ func TestMigrations_Stay(t *testing.T) {
 019_cancelled.sql 02601eabd48d996c2dfab848f2f0cb4dfb78668cbb11fdb5d2d868ad5a6ce566
 020_cut.sql 54807063fc36a6287a3061178e20640271a839f5d3c93a56845c2eae526f938f
 021_cancelled_calls.sql 2ff2ab172922f043f30fd098614f2646667b5869a62d7aba2f072688cccbf8b2
+022_background.sql e03e732534bde8012390e3ceb46c41e6824e37c8b3ebac5b76e192ba2acae474
 `
 	if all.String() != want {
 		t.Errorf("they are now\n%s", all.String())

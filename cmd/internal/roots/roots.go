@@ -130,10 +130,10 @@ func (f *Finder) Holding(ctx context.Context, command, call string) Search {
 	}
 }
 
-// WithLazyPlan matches the roots whose plan, or a delegate's plan, waits to be released.
-func (f *Finder) WithLazyPlan(ctx context.Context) Search {
+// WithLazyPlan matches the roots whose plan, or a delegate's plan, waits for a decision.
+func (f *Finder) WithLazyPlan(ctx context.Context, command string) Search {
 	return Search{
-		command: "approve --plan", notFound: "no plan waits to be released", held: true,
+		command: command, notFound: "no plan waits to be released", held: true,
 		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil

@@ -251,3 +251,14 @@ func (q *Asker) describe(r journal.Record) string {
 	}
 	return b.String()
 }
+
+// AskYes asks a question that is answered by yes or no, which is the answer to anything else.
+func AskYes(ctx context.Context, t *Terminal, stdin io.Reader, question string) (bool, error) {
+	t.askf("%s [y/N] ", question)
+	line, err := NewPipedLines(stdin).Read(ctx, true)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", err
+}

@@ -69,7 +69,7 @@ func (s Source) Build(ctx context.Context) (plan.Proposal, error) {
 // nil for none.
 func (s Source) standingPlan(messages []*store.Message) any {
 	for _, m := range slices.Backward(messages) {
-		isOwn := slices.ContainsFunc(s.Plans, func(event journal.PlanEvent) bool { return event.Seq == m.Seq })
+		isOwn := slices.ContainsFunc(s.Plans, func(event journal.PlanEvent) bool { return event.Seq == m.Seq || event.MessageSeq() == m.Seq })
 		if m.Type == store.TypePlan && !isOwn {
 			return m.Data.Value
 		}
@@ -103,8 +103,12 @@ func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, e
 		if event.Seq == 0 {
 			continue
 		}
-		if t.calls, err = s.Context.PlanMessage(ctx, event.Seq); err != nil {
+		if t.calls, err = s.Context.PlanMessage(ctx, event.MessageSeq()); err != nil {
 			return nil, err
+		}
+		if event.IsRejected() { // it is shown as a plan that was refused
+			output, _ := journal.DecodeJSON(event.Output)
+			t.Refused = &journal.Refusal{Digest: event.Decision.Hash, Solution: store.EncodeJSON(map[string]any{"calls": t.calls, "output": output})}
 		}
 	}
 	wrote := map[string]any{} // values, by the call that wrote them
