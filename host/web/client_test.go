@@ -263,12 +263,14 @@ func TestEvents_OfAnotherLog(t *testing.T) {
 func TestDecisions_InvalidAndAfterCancel(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","mode":"lazy","wait":true}`)
-	for _, body := range []string{`{"set":{"amount":5}}`, `{"set":`, `[]`, "\xff"} {
+	hash := s.planHash("a")
+	for _, body := range []string{`{"set":{"amount":5}}`, `{}`, `{"set":`, `[]`, "\xff"} {
 		s.refused("POST", "/v1/contexts/a/approve", body, 400, "request")
 	}
 	s.refused("POST", "/v1/contexts/a/calls/1.1/reject", "{\"reason\": \"\xff\"}", 400, "request")
 	s.ask("DELETE", "/v1/runs/a", "")
-	s.expect("POST", "/v1/contexts/a/approve", `{}`, 200, `{"context":"a","decision":"approved","status":"cancelled"}`)
+	s.refused("POST", "/v1/contexts/a/reject", `{"hash":"`+hash+`"}`, 400, "request")
+	s.expect("POST", "/v1/contexts/a/approve", `{"hash":"`+hash+`"}`, 200, `{"context":"a","decision":"approved","hash":"`+hash+`","status":"cancelled"}`)
 	s.refused("POST", "/v1/contexts/a/resume", `{"retry":["1.9"]}`, 404, "no-call")
 	if text := s.refused("POST", "/v1/contexts/a/resume", `{"from":"1.1"}`, 409, "call"); !strings.Contains(text, "POST /v1/contexts/a/fork,") {
 		t.Error(text)

@@ -50,7 +50,10 @@
 //	GET    /v1/diff                                ?a= &a_at= &b= &b_at=
 //	POST   /v1/hooks/{hook}                        of other programs, see Hooks
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
-//	POST   /v1/contexts/{context}/approve          {"by"} release a lazy plan
+//	POST   /v1/contexts/{context}/approve          {"hash","set","without","preview","by"}
+//	                                               release a lazy plan
+//	POST   /v1/contexts/{context}/reject           {"hash","reason","by"}
+//	                                               reject a lazy plan
 //	POST   /v1/contexts/{context}/calls/{call}/approve   {"set","by"}
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
 //	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}

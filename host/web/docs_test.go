@@ -148,6 +148,7 @@ func exchanges(s *site) []exchange {
 		{"POST /v1/runs", "/v1/runs", `{"plan":"plans/chain.lua","input":{"n":5},"context":"a","wait":true,"labels":{"x":"y"}}`, 200},
 		{"POST /v1/runs", "/v1/runs", `{"plan":"plans/sub/echo.json","context":"b"}`, 202},
 		run(held, "h"), run(held, "i"), run(`{"plan":"plans/chain.lua","input":{"n":1},"context":"%s","mode":"lazy","wait":true}`, "l"),
+		run(`{"plan":"plans/chain.lua","input":{"n":1},"context":"%s","mode":"lazy","wait":true}`, "l2"),
 		run(`{"plan":"plans/rounds.lua","context":"%s","wait":true}`, "r"),
 		run(`{"plan":"plans/conditions.lua","input":{"n":1},"context":"%s","wait":true}`, "if"),
 		run(`{"plan":"plans/fails.lua","context":"%s","wait":true}`, "f"),
@@ -157,7 +158,9 @@ func exchanges(s *site) []exchange {
 		{"GET /v1/contexts/{context}/approvals", "/v1/contexts/l/approvals", "", 200},
 		{"POST /v1/contexts/{context}/calls/{call}/approve", "/v1/contexts/h/calls/1.1/approve", `{"set":{"b":3},"by":"eva"}`, 200},
 		{"POST /v1/contexts/{context}/calls/{call}/reject", "/v1/contexts/i/calls/1.1/reject", `{"reason":"no"}`, 200},
-		{"POST /v1/contexts/{context}/approve", "/v1/contexts/l/approve", "", 200},
+		{"POST /v1/contexts/{context}/approve", "/v1/contexts/l/approve", `{"hash":"HASH","preview":true}`, 200},
+		{"POST /v1/contexts/{context}/reject", "/v1/contexts/l/reject", `{"hash":"HASH","reason":"no"}`, 200},
+		{"POST /v1/contexts/{context}/approve", "/v1/contexts/l2/approve", `{"hash":"HASH","set":{"1.1.a":3},"without":["1.2"],"by":"eva"}`, 200},
 		{"POST /v1/contexts/{context}/fork", "/v1/contexts/a/fork", `{"context":"fork"}`, 200},
 		{"POST /v1/contexts/{context}/resume", "/v1/contexts/fork/resume", `{"from":"1.1","set":{"a":9},"wait":true}`, 200},
 		{"POST /v1/contexts/{context}/resume", "/v1/contexts/f/resume", `{"retry":["1.2"]}`, 202},
@@ -230,6 +233,10 @@ func TestOpenAPI_Answers(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range exchanges(s) {
 		method, path, _ := strings.Cut(e.pattern, " ")
+		if strings.Contains(e.body, "HASH") {
+			name := strings.Split(e.path, "/")[3]
+			e.body = strings.ReplaceAll(e.body, "HASH", s.planHash(name))
+		}
 		status, text := s.ask(method, e.path, e.body)
 		if status != e.status {
 			t.Errorf("%s %s %s: %d %s", method, e.path, e.body, status, text)

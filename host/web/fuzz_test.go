@@ -188,6 +188,8 @@ func FuzzRequests(f *testing.F) {
 		{"POST /v1/contexts/C/messages", "done", "", "", "", `{"type":"data","kind":"state","data":{"double":[5]},"_call":{"_outputPath":"†state.double"},"_outputMethod":"push"}`},
 		{"POST /v1/contexts/C/messages", "done", "", "", "", `{"type":"tool","tool":{"t":{"properties":{"a":{"type":7}}}}}`},
 		{"POST /v1/contexts/C/approve", "lazy", "", "", "", ``},
+		{"POST /v1/contexts/C/approve", "lazy", "", "", "", `{"hash":"0","set":{"1.1.n":5},"without":["1.1"],"preview":true}`},
+		{"POST /v1/contexts/C/reject", "lazy", "", "", "", `{"hash":"0","reason":"no"}`},
 		{"POST /v1/contexts/C/calls/K/approve", "held", "1.1", "", "", `{"set":{"n":5}}`},
 		{"POST /v1/contexts/C/calls/K/approve", "held", "1.1", "", "", `{"set":{"_outputPath":"†x"}}`},
 		{"POST /v1/contexts/C/calls/K/reject", "held", "1.1", "", "", `{"reason":"no receipt"}`},

@@ -45,8 +45,8 @@ func (b *bank) of(context string) map[string][]float64 {
 
 // awaited is a call that is held, or a plan, which is no call.
 type awaited struct {
-	Context, Call string
-	Arguments     map[string]any
+	Context, Call, Hash string
+	Arguments           map[string]any
 }
 
 // inbox returns what a context and its delegates hold.
@@ -88,7 +88,10 @@ func (s *site) decideAll(r *rand.Rand, context string) (approved map[string]bool
 			return approved
 		}
 		for _, h := range all {
-			path, body := "/v1/contexts/"+h.Context+"/approve", `{}`
+			path, body := "/v1/contexts/"+h.Context+"/approve", `{"hash":"`+h.Hash+`"}`
+			if h.Call != "" {
+				body = `{}`
+			}
 			if h.Call != "" {
 				path = "/v1/contexts/" + h.Context + "/calls/" + h.Call + "/approve"
 				switch r.IntN(4) {

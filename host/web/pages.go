@@ -27,7 +27,7 @@ func newPages(s *Server, api http.Handler) *pages {
 	s.access.pages = map[string]bool{"": true, "login": true, "logout": true}
 	views := s.room.forViews()
 	p.page = page.New(page.Config{
-		Title: s.config.Title, Host: s.config.Host, Log: s.log, Runs: s.runs, API: api, Ended: s.supervisor.Done(), Stuck: s.supervisor.Stuck,
+		Title: s.config.Title, Host: s.config.Host, Log: s.log, Runs: s.runs, ShowPlan: s.supervisor.ShowPlan, API: api, Ended: s.supervisor.Done(), Stuck: s.supervisor.Stuck,
 		Author: p.author, Explain: p.explain, Follow: p.follow, Recheck: p.recheck, NewName: newName,
 		Waiting: s.waiting,
 		Reserve: func(ctx context.Context, begun bool, produce func(context.Context) ([]byte, error)) ([]byte, func(), error) {

@@ -242,16 +242,17 @@ func TestDecisions_InDelegates(t *testing.T) {
 			{ _tool = "hand", _delegate = "plans/inner.lua", amount = 2, _outputPath = "†state.b" } } }`,
 	}, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/outer.lua","context":"a","wait":true}`)
-	if status, text := s.ask("GET", "/v1/contexts/a/approvals", ""); status != 200 || !regexp.MustCompile(`^\[{"context":"a.1.1","plan":"plans/inner.lua","tick":1,"since":"20[^"]*Z"}\]$`).MatchString(text) {
+	if status, text := s.ask("GET", "/v1/contexts/a/approvals", ""); status != 200 || !regexp.MustCompile(`^\[{"context":"a.1.1","plan":"plans/inner.lua","tick":1,"since":"20[^"]*Z","hash":"\w{12}","calls":\[{"call":"1.1","tool":"pay","arguments":\[{"name":"amount","value":"†input.amount","now":7}\],"scopes":\[\],"writes":"†state","held":true}\],"output":"†state.paid"}\]$`).MatchString(text) {
 		t.Errorf("what is to be approved: %d %s", status, text)
 	}
-	s.expect("POST", "/v1/contexts/a/approve", "", 200, `{"context":"a.1.1","decision":"approved"}`)
+	hash := s.planHash("a")
+	s.expect("POST", "/v1/contexts/a/approve", `{"hash":"`+hash+`"}`, 200, `{"context":"a.1.1","decision":"approved","hash":"`+hash+`"}`)
 	s.events("a.1.1", "", func(e event) bool { return strings.Contains(e.data, `"held"`) })
 	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":5}}`, 200, `{"call":"1.1","context":"a.1.1","decision":"approved"}`)
 	s.until("a", journal.RunDone)
 	s.expect("GET", "/v1/contexts/a/get?ref=state.paid", "", 200, "5")
 	s.ask("POST", "/v1/runs", `{"plan":"plans/two.lua","context":"b","wait":true}`)
-	s.refused("POST", "/v1/contexts/b/approve", "", 409, "call")
+	s.refused("POST", "/v1/contexts/b/approve", `{"hash":"`+hash+`"}`, 409, "call")
 	s.refused("POST", "/v1/contexts/b/calls/1.3/approve", "", 404, "no-call")
 }
 
@@ -278,10 +279,12 @@ func TestDecisions_SentTwice(t *testing.T) {
 	})
 	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", "", 409, "call")
 	s.ask("POST", "/v1/runs", `{"plan":"plans/b.lua","context":"b","wait":true}`)
-	s.expect("POST", "/v1/contexts/b/approve", "", 200, `{"context":"b","decision":"approved"}`)
+	hash := s.planHash("b")
+	s.expect("POST", "/v1/contexts/b/approve", `{"hash":"`+hash+`"}`, 200, `{"context":"b","decision":"approved","hash":"`+hash+`"}`)
 	s.events("b", "", func(e event) bool { return e.kind == "call" && strings.Contains(e.data, `"waiting"`) })
-	s.refused("POST", "/v1/contexts/b/approve", "", 409, "call")
-	s.expect("POST", "/v1/contexts/b.1.1/approve", "", 200, `{"context":"b.1.1","decision":"approved"}`)
+	s.refused("POST", "/v1/contexts/b/approve", `{"hash":"`+hash+`"}`, 409, "call")
+	inside := s.planHash("b.1.1")
+	s.expect("POST", "/v1/contexts/b.1.1/approve", `{"hash":"`+inside+`"}`, 200, `{"context":"b.1.1","decision":"approved","hash":"`+inside+`"}`)
 }
 
 func TestDecisions_Recorded(t *testing.T) {
@@ -692,10 +695,14 @@ func TestMetrics_Held(t *testing.T) {
 		expect(i+1, true)
 	}
 	for i, path := range []string{"h0/calls/1.1/approve", "h1/approve", "h2/calls/1.1/approve"} {
-		if status, text := s.ask("POST", "/v1/contexts/"+path, ""); status != 200 {
+		name, what, _ := strings.Cut(path, "/")
+		body := ""
+		if what == "approve" {
+			body = `{"hash":"` + s.planHash(name) + `"}`
+		}
+		if status, text := s.ask("POST", "/v1/contexts/"+path, body); status != 200 {
 			t.Fatal(status, text)
 		}
-		name, _, _ := strings.Cut(path, "/")
 		s.outputOf(name)
 		expect(2-i, i < 2)
 	}

@@ -343,7 +343,8 @@ func TestRuns_Outcomes(t *testing.T) {
 	// Both modes of asking for a plan that must be released.
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"e","mode":"lazy","wait":true}`, 200,
 		`{"context":"e","error":null,"output":null,"status":"waiting"}`)
-	s.expect("POST", "/v1/contexts/e/approve", "", 200, `{"context":"e","decision":"approved"}`)
+	hash := s.planHash("e")
+	s.expect("POST", "/v1/contexts/e/approve", `{"hash":"`+hash+`"}`, 200, `{"context":"e","decision":"approved","hash":"`+hash+`"}`)
 	s.until("e", journal.RunDone)
 }
 
@@ -763,4 +764,15 @@ func TestBody_Values(t *testing.T) {
 	}
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b","mode":null,"labels":null,"input":{"n":1},"wait":true}`, 200,
 		`{"context":"b","error":null,"output":2,"status":"done"}`)
+}
+
+// planHash returns the hash of the plan that waits in a context, or in a delegate's there.
+func (s *site) planHash(context string) string {
+	s.t.Helper()
+	status, text := s.ask("GET", "/v1/contexts/"+context+"/approvals", "", bearer(host.MayDecide)...)
+	var waiting []struct{ Hash string }
+	if err := json.Unmarshal([]byte(text), &waiting); err != nil || len(waiting) == 0 || waiting[0].Hash == "" {
+		s.t.Fatal(status, text)
+	}
+	return waiting[0].Hash
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ func equivalentsOf(v *runView, message map[string]any, c caller) (all []equivale
 		add("approve", r.Call, "approve", r.Call)
 		add("reject", r.Call, "reject", r.Call, "--reason", "…")
 	}
-	if v.Acts.Release {
-		add("release", "", "approve")
+	if v.Held != nil {
+		all = append(all, v.Held.Approve, v.Held.Reject)
 	}
 	if v.Acts.Append {
 		all = append(all, equivalent{"append", "echo " + visible.Word(encode(message)) + " | " + commandOf("append", "-c", v.Context), c.curl(act{http.MethodPost, contextPath(v.Context, "messages"), message})})
@@ -213,8 +214,6 @@ func runAct(name, what string, form url.Values) (act, error) {
 		return post(contextPath(name, "calls", call, "approve"), map[string]any{})
 	case "reject":
 		return post(contextPath(name, "calls", call, "reject"), map[string]any{"reason": form.Get("reason")})
-	case "release":
-		return post(contextPath(name, "approve"), map[string]any{})
 	}
 	return act{}, errNoPage
 }
@@ -236,7 +235,7 @@ func (p *Page) postReplay(w http.ResponseWriter, r *http.Request) error {
 	}
 	name, answer := r.PathValue("context"), &replayed{}
 	if err := p.do(r, act{http.MethodPost, contextPath(name, "replay"), nil}, answer); err != nil {
-		return p.sendRefused(w, r, name, err)
+		return p.sendRefused(w, r, name, err, nil)
 	}
 	c, err := p.run(r)
 	if err != nil {
@@ -253,11 +252,15 @@ func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PathValue("context")
 	a, err := p.actOf(r, name)
-	if err == nil {
+	var effects []string
+	if err == nil && r.PathValue("act") == "approve-plan" {
+		effects, err = p.previewPlan(r, a)
+	}
+	if err == nil && len(effects) == 0 {
 		err = p.do(r, a, nil)
 	}
-	if err != nil {
-		return p.sendRefused(w, r, name, err)
+	if err != nil || len(effects) > 0 {
+		return p.sendRefused(w, r, name, err, effects)
 	}
 	p.rememberName(w, r)
 	back := "/runs/" + url.PathEscape(name)
@@ -273,6 +276,8 @@ func (p *Page) actOf(r *http.Request, name string) (act, error) {
 	switch what := r.PathValue("act"); what {
 	case "append":
 		return p.appendAct(r, name)
+	case "approve-plan", "reject-plan":
+		return p.planAct(r.Context(), name, what, r.PostForm)
 	case "approve":
 		a, err := runAct(name, what, r.PostForm)
 		if err == nil {
@@ -284,17 +289,24 @@ func (p *Page) actOf(r *http.Request, name string) (act, error) {
 	}
 }
 
-// sendRefused answers with the run's page, or the inbox, and the error of a form.
-func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, err error) error {
-	status, message := p.explain(r, err)
+// sendRefused answers with the run's page, or the inbox, and the error of a form or, without one, what
+// it would change, for the person to confirm.
+func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, err error, effects []string) error {
+	status, message := http.StatusOK, ""
+	if err != nil {
+		status, message = p.explain(r, err)
+	}
 	if r.PostForm.Get("back") == "inbox" {
-		return p.sendInbox(w, r, status, name, message)
+		return p.sendInbox(w, r, status, name, message, effects)
 	}
 	c, viewErr := p.run(r)
 	if viewErr != nil {
-		return p.Fail(w, r, err)
+		return p.Fail(w, r, cmp.Or(err, viewErr))
 	}
 	v := c.Data.(*runView)
+	if v.Held != nil {
+		v.Held.refill(r.PostForm, effects)
+	}
 	v.Refused, v.Form, v.RefusedAct = message, r.PostForm, r.PathValue("act")
 	if len(r.PostForm["wait"]) > 0 {
 		v.Inputs, v.Acts.Waits = nil, r.PostForm["wait"]

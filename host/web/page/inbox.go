@@ -20,7 +20,7 @@ import (
 // inboxView is all that waits for a person.
 type inboxView struct {
 	Calls   []heldCall
-	Plans   []lazyPlan
+	Plans   []*heldPlan
 	Tools   []string // for the filter
 	Tool    string
 	More    int // decisions that are not shown
@@ -41,13 +41,6 @@ type heldCall struct {
 	Granted []node
 	Approve equivalent
 	Reject  equivalent
-}
-
-// lazyPlan is a plan that is to be released.
-type lazyPlan struct {
-	journal.LazyPlan
-	ID      string
-	Release equivalent
 }
 
 // mostHeld is the number of calls that the inbox shows with their forms.
@@ -103,8 +96,14 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	}
 	slices.Sort(v.Tools)
 	for _, lazy := range in.Plans {
-		release := equivalentOf(p.callerOf(r), lazy.Context, "release", "", "approve")
-		v.Plans = append(v.Plans, lazyPlan{LazyPlan: lazy, ID: "plan-" + lazy.Context, Release: release})
+		held, err := p.heldPlanOf(r, lazy.Context)
+		if err != nil {
+			return nil, err
+		}
+		if held != nil { // it was not decided meanwhile
+			held.Back = "inbox"
+			v.Plans = append(v.Plans, held)
+		}
 	}
 	return v, nil
 }
@@ -207,13 +206,18 @@ func decoded(set map[string]json.RawMessage) (map[string]any, error) {
 }
 
 // sendInbox answers with the inbox, and why a decision was not taken.
-func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, name, message string) error {
+func (p *Page) sendInbox(w http.ResponseWriter, r *http.Request, status int, name, message string, effects []string) error {
 	return p.answer(w, r, func(r *http.Request) (*content, error) {
 		v, err := p.inboxOf(r)
 		if err != nil {
 			return nil, err
 		}
 		v.Refused, v.Of = message, name+" "+r.PostForm.Get("call")
+		for _, held := range v.Plans {
+			if held.Context == name {
+				held.refill(r.PostForm, effects)
+			}
+		}
 		for i := range v.Calls {
 			if c := &v.Calls[i]; c.Context == name && c.Call == r.PostForm.Get("call") {
 				refill(c.Fields, r.PostForm, message)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"net/http"
 
+	"obelus/engine/history"
 	"obelus/host"
 	"obelus/host/web/internal/lookup"
 	"obelus/host/web/internal/mount"
@@ -51,6 +52,10 @@ type Config struct {
 
 	// Runs reads the calls of contexts.
 	Runs *lookup.Runs
+
+	// ShowPlan returns the plan that waits in a context, or in a delegate's there. Its error is a
+	// [*journal.NoSuchCallError] where none does.
+	ShowPlan func(ctx context.Context, name string) (*history.ShownPlan, error)
 
 	// Waiting knows where decisions wait.
 	Waiting *lookup.Waiting

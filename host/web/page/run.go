@@ -28,13 +28,14 @@ type runView struct {
 	Problem  string // why the run failed or is stuck
 	Hint     string // what may be done about it
 	Tabs     []tab
-	Stale    bool   // the scripts have changed since
-	Kin      []kin  // parent, fork, delegates and forks
-	Acts     acts   // that the author may do
-	Panel    *panel // the call that is shown at the side
-	Body     any    // of the tab
-	Template string // that shows it
-	Name     string // that a person has given, for decisions
+	Stale    bool      // the scripts have changed since
+	Kin      []kin     // parent, fork, delegates and forks
+	Acts     acts      // that the author may do
+	Held     *heldPlan // the plan that waits for a decision; nil for none
+	Panel    *panel    // the call that is shown at the side
+	Body     any       // of the tab
+	Template string    // that shows it
+	Name     string    // that a person has given, for decisions
 
 	Inputs      []field      // of values that the run waits for
 	Equivalents []equivalent // of the acts
@@ -90,6 +91,11 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	}
 	if v.Acts, err = p.read.actsOf(ctx, p.config.Author(r), v, lines); err != nil {
 		return nil, err
+	}
+	if v.Acts.DecidesPlan {
+		if v.Held, err = p.heldPlanOf(r, a.Context); err != nil {
+			return nil, err
+		}
 	}
 	if v.Acts.Append && len(v.Acts.Waits) > 0 {
 		if v.Inputs, err = p.read.waitFields(ctx, a.Context, v.Acts.Waits); err != nil {
@@ -331,7 +337,8 @@ const mostUndecided = 10
 
 // acts lists the acts on a run that its author may do.
 type acts struct {
-	Cancel, Resume, Append, Fork, Release, Replay bool
+	Cancel, Resume, Append, Fork, Replay bool
+	DecidesPlan                          bool // a plan waits for a decision
 
 	// Retry and the like are for calls, by their numbers.
 	Undecided []journal.Record // failed or in doubt: they can be retried, skipped or given a result
@@ -383,7 +390,7 @@ func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*
 	if author.Role < host.MayDecide {
 		return all, nil
 	}
-	all.Release = v.Summary.Held > len(held) && status == journal.RunWaiting
+	all.DecidesPlan = v.Summary.Held > len(held) && status == journal.RunWaiting
 	all.Others = max(0, len(undecided)-mostUndecided)
 	if all.Undecided, err = l.Records(ctx, v.Context, undecided[:len(undecided)-all.Others]); err != nil {
 		return all, err
