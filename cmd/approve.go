@@ -141,7 +141,7 @@ compiled anew. What would then wait, or read what is there, is listed first.`,
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another value in the place: `key=text` or key:=json, dots lead inside; of a plan 1.2.key=text")
 	c.Flags().StringSliceVar(&without, "without", nil, "of a plan: drop the `CALL,...`")
-	plan.register(c.Flags(), "release the lazy plan with this `HASH`")
+	plan.register(c, "release the lazy plan with this `HASH`")
 	w.register(c)
 	return c
 }
@@ -181,7 +181,7 @@ plan; a run whose plan is a list of calls fails.`,
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
-	plan.register(c.Flags(), "refuse the lazy plan with this `HASH`")
+	plan.register(c, "refuse the lazy plan with this `HASH`")
 	w.register(c)
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
@@ -18,7 +18,8 @@ import (
 	"obelus/engine/visible"
 )
 
-// planFlag is the flag --plan of approve and reject: without a value it is about the plan that waits.
+// planFlag is the flag --plan of approve and reject: without a value it is about the plan that
+// waits.
 type planFlag struct {
 	hash  string
 	given func() bool
@@ -27,7 +28,8 @@ type planFlag struct {
 // anyPlan is the value of --plan without one.
 const anyPlan = "?"
 
-func (p *planFlag) register(flags *pflag.FlagSet, usage string) {
+func (p *planFlag) register(c *cobra.Command, usage string) {
+	flags := c.Flags()
 	flags.StringVar(&p.hash, "plan", "", usage)
 	flags.Lookup("plan").NoOptDefVal = anyPlan
 	p.given = func() bool { return flags.Changed("plan") }
@@ -76,8 +78,8 @@ func (d *planDecision) command(a *app, context, hash string) string {
 	return strings.Join(append(words, "-c", context), " ")
 }
 
-// decidePlan records a decision about a lazy plan. A plan that the command does not name is shown: a
-// person at the terminal is asked, and anybody else is told the line that names it.
+// decidePlan records a decision about a lazy plan. A plan that the command does not name is shown:
+// a person at the terminal is asked, and anybody else is told the line that names it.
 func decidePlan(ctx context.Context, a *app, typed planDecision) error {
 	by, err := typed.who.decider()
 	if err != nil {
@@ -93,10 +95,11 @@ func decidePlan(ctx context.Context, a *app, typed planDecision) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx, "approve --plan"))
+	command := "approve --plan"
 	if typed.reject {
-		name, err = a.roots().Find(ctx, a.roots().WithLazyPlan(ctx, "reject --plan --reason "+visible.Word(typed.reason)))
+		command = "reject --plan --reason " + visible.Word(typed.reason)
 	}
+	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx, command))
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ func tryAppend(ctx context.Context, c journal.Context, log store.Appender, messa
 	})
 }
 
-// refusePlan refuses a plan message for a run whose own plan waits for a person: it is that plan that
-// is corrected, or rejected.
+// refusePlan refuses a plan message for a run whose own plan waits for a person: it is that plan
+// that is corrected, or rejected.
 func refusePlan(ctx context.Context, c journal.Context, messages []store.Message) error {
 	if !slices.ContainsFunc(messages, func(m store.Message) bool { return m.Type == store.TypePlan }) {
 		return nil

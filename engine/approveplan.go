@@ -64,12 +64,12 @@ func (r *Runner) delegateWithHeldPlan(ctx context.Context, name string, last jou
 	return contexts[0], nil
 }
 
-// DecidePlan records a person's decision about a plan that waits for one: it runs once its context is
-// resumed, as it was given or as the decision corrects it, or, if it is rejected, its planner is asked
-// for another one. It returns the plan's context. A plan that was corrected is checked as any plan
-// is; where it is refused the error is a [*plan.PlanError] or a [*journal.CorrectionError], and
-// nothing is recorded. It is a [*journal.NoSuchCallError] where no plan waits, where that is not the
-// plan that the decision names, or where another decision was first.
+// DecidePlan records a person's decision about a plan that waits for one: it runs once its context
+// is resumed, as it was given or as the decision corrects it, or, if it is rejected, its planner is
+// asked for another one. It returns the plan's context. A plan that was corrected is checked as any
+// plan is; where it is refused the error is a [*plan.PlanError] or a [*journal.CorrectionError],
+// and nothing is recorded. It is a [*journal.NoSuchCallError] where no plan waits, where that is
+// not the plan that the decision names, or where another decision was first.
 func (r *Runner) DecidePlan(ctx context.Context, d journal.PlanDecision) (string, error) {
 	held, err := r.HeldPlan(ctx, d.Context)
 	if err != nil {
@@ -369,8 +369,8 @@ func (r *Runner) ShowPlan(ctx context.Context, name string, permissions func(*pl
 	return shown, err
 }
 
-// reject makes a person's rejection of the plan, whose calls it has skipped, the problem of the tick.
-// A model is told of it as of a plan that was refused.
+// reject makes a person's rejection of the plan, whose calls it has skipped, the problem of the
+// tick. A model is told of it as of a plan that was refused.
 func (t *tickRun) reject(ctx context.Context, d *journal.PlanDecisionEvent) error {
 	t.problem, t.loop.current = &plan.Failure{Fields: map[string]any{"code": journal.Rejected, "message": "the plan was rejected: " + d.Reason}}, t
 	if t.event.Planner {

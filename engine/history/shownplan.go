@@ -11,8 +11,8 @@ import (
 	"obelus/store"
 )
 
-// ShownPlan is a plan that waits for a person's decision, as it is shown to them wherever they decide
-// (cmd/SURFACE.md, approvals).
+// ShownPlan is a plan that waits for a person's decision, as it is shown to them wherever they
+// decide (cmd/SURFACE.md, approvals).
 type ShownPlan struct {
 	journal.LazyPlan
 	Hash      string      `json:"hash"`

@@ -12,7 +12,8 @@ import (
 	"obelus/store"
 )
 
-// PlanDecision is a person's decision about a plan that waits for one (protocol §7, A plan is held).
+// PlanDecision is a person's decision about a plan that waits for one (protocol §7, A plan is
+// held).
 type PlanDecision struct {
 	Context string
 	// Hash of the plan that the person was shown, as [PlanHash] has it; empty for the one that waits.
@@ -105,7 +106,8 @@ func (e *PlanEvent) corrects(position int, member string) bool {
 	return ok
 }
 
-// PlanHash identifies a plan that waits for a person: its tick, its calls as written and its output.
+// PlanHash identifies a plan that waits for a person: its tick, its calls as written and its
+// output.
 func PlanHash(e *PlanEvent, calls []any) string {
 	sum := sha256.Sum256(store.EncodeJSON([]any{e.Tick, calls, string(e.Output)}))
 	return hex.EncodeToString(sum[:])[:hashLength]
@@ -135,9 +137,9 @@ func (c Context) PlanDecision(ctx context.Context, tick int, after, at int64) (*
 	return nil, nil
 }
 
-// decide reads what was decided about the run's newest plan, which is lazy, and reports whether it is
-// held for a person. A plan that was corrected or rejected before the context was forked stays so;
-// whether it may run is decided in the fork.
+// decide reads what was decided about the run's newest plan, which is lazy, and reports whether it
+// is held for a person. A plan that was corrected or rejected before the context was forked stays
+// so; whether it may run is decided in the fork.
 func (r *Run) decide(ctx context.Context, c Context) (held bool, err error) {
 	if r.Event.Decision, err = c.PlanDecision(ctx, r.Tick, r.After, 0); err != nil {
 		return false, err
@@ -160,8 +162,8 @@ func (r *Run) decide(ctx context.Context, c Context) (held bool, err error) {
 	return own == nil, err
 }
 
-// Decide records a decision about the run's newest plan, which waits for one, with the messages that
-// belong to it and the calls that it settles. Its error is a [*NoSuchCallError] where another
+// Decide records a decision about the run's newest plan, which waits for one, with the messages
+// that belong to it and the calls that it settles. Its error is a [*NoSuchCallError] where another
 // decision was first.
 func (r *Run) Decide(ctx context.Context, log store.ReadAppender, name string, decision PlanDecisionEvent, messages []store.Message, settled []Record) error {
 	c, at := In(log, name), int64(0)

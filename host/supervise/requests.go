@@ -178,8 +178,8 @@ func (s *Supervisor) runnerOf(ctx context.Context, name string) (*engine.Runner,
 	return s.newRunner(registry), nil
 }
 
-// DecidePlan records a decision about a plan that waits for one, and goes on with its run. It returns
-// what [engine.Runner.DecidePlan] does.
+// DecidePlan records a decision about a plan that waits for one, and goes on with its run. It
+// returns what [engine.Runner.DecidePlan] does.
 func (s *Supervisor) DecidePlan(ctx context.Context, d journal.PlanDecision) (string, error) {
 	runner, err := s.runnerOf(ctx, d.Context)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Supervisor) PreviewPlan(ctx context.Context, d journal.PlanDecision) ([
 	return runner.PreviewPlan(ctx, d)
 }
 
-// ShowPlan returns the plan that waits in a context, or in a delegate's there, as it is shown to the
-// person who is to decide.
+// ShowPlan returns the plan that waits in a context, or in a delegate's there, as it is shown to
+// the person who is to decide.
 func (s *Supervisor) ShowPlan(ctx context.Context, name string) (*history.ShownPlan, error) {
 	runner, err := s.runnerOf(ctx, name)
 	if err != nil {

@@ -147,8 +147,8 @@ func (s *Server) postRejectPlan(w http.ResponseWriter, r *http.Request) error {
 	return s.decidePlan(w, r, journal.PlanDecision{Hash: asked.Hash, Reject: true, Reason: asked.Reason}, asked.By, false)
 }
 
-// decidePlan records a decision about a plan that waits, and goes on with its run. The plan is the one
-// of the context, or of the delegate in it whose plan waits.
+// decidePlan records a decision about a plan that waits, and goes on with its run. The plan is the
+// one of the context, or of the delegate in it whose plan waits.
 func (s *Server) decidePlan(w http.ResponseWriter, r *http.Request, d journal.PlanDecision, by string, isPreview bool) error {
 	name, err := s.existingContext(r)
 	if err != nil {

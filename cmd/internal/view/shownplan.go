@@ -68,7 +68,8 @@ func ShownPlan(p *history.ShownPlan) (lines []string) {
 	return lines
 }
 
-// shownArgument returns an argument as it is written, with what it comes to as far as that is known.
+// shownArgument returns an argument as it is written, with what it comes to as far as that is
+// known.
 func shownArgument(a history.ShownArgument) string {
 	text := Literal(a.Value)
 	switch {

@@ -289,8 +289,8 @@ func (p *Page) actOf(r *http.Request, name string) (act, error) {
 	}
 }
 
-// sendRefused answers with the run's page, or the inbox, and the error of a form or, without one, what
-// it would change, for the person to confirm.
+// sendRefused answers with the run's page, or the inbox, and the error of a form or, without one,
+// what it would change, for the person to confirm.
 func (p *Page) sendRefused(w http.ResponseWriter, r *http.Request, name string, err error, effects []string) error {
 	status, message := http.StatusOK, ""
 	if err != nil {

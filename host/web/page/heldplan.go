@@ -128,8 +128,8 @@ func (p *Page) planAct(ctx context.Context, name, what string, form url.Values) 
 	return act{http.MethodPost, contextPath(name, "approve"), body}, nil
 }
 
-// correctionOf reads what a person has typed in the place of an argument: a text where that was one,
-// an expression, or else JSON.
+// correctionOf reads what a person has typed in the place of an argument: a text where that was
+// one, an expression, or else JSON.
 func correctionOf(place string, was any, text string) (any, error) {
 	old, wasText := was.(string)
 	if expr.IsExpr(text) || wasText && !expr.IsExpr(old) {
@@ -142,8 +142,8 @@ func correctionOf(place string, was any, text string) (any, error) {
 	return v, nil
 }
 
-// previewPlan returns what the decision of a form would change, for the person to confirm; none for one
-// that is confirmed, or changes nothing for other calls.
+// previewPlan returns what the decision of a form would change, for the person to confirm; none for
+// one that is confirmed, or changes nothing for other calls.
 func (p *Page) previewPlan(r *http.Request, a act) ([]string, error) {
 	body, _ := a.Body.(map[string]any)
 	if r.PostForm.Get("confirmed") != "" || body["without"] == nil {
