@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 		"golang.org/x/text/language", "golang.org/x/text/message"},
 	"obelus/engine/plan": {"obelus/store", "obelus/engine/duration", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/spell",
 		"obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
-	"obelus/engine/journal": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
+	"obelus/engine/journal": {"obelus/store", "obelus/engine/expr", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
 	"obelus/engine/history": {"obelus/store", "obelus/engine/expr", "obelus/engine/journal", "obelus/engine/plan", "obelus/engine/spell",
 		"obelus/engine/internal/jsonvalue"},
 	"obelus/engine/internal/attempt":  {"obelus/engine/plan", "obelus/engine/internal/crash"},

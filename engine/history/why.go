@@ -289,6 +289,11 @@ func (x *explainer) addPlanCorrections(name string, record journal.Record, o *Or
 	return nil
 }
 
+// Correction is [journal.Correction] of a corrected argument.
+func (o *Origin) Correction(name string) string {
+	return journal.Correction(o.Corrected[name], o.Who, o.Was, o.Refs, name)
+}
+
 // unchecked describes an answer of a model's plan in a log of an older version; nil for any other
 // plan.
 func (x *explainer) unchecked(name string, tick int) (*journal.Answered, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/expr"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -79,4 +80,57 @@ func replaceAt(v any, place []string, there any) (any, error) {
 	}
 	inner, err := replaceAt(nil, rest, there)
 	return map[string]any{key: inner}, err
+}
+
+// Correction says what a person made of an argument, with what it was and the reference that had
+// given that, as far as they are known: "4, corrected by ada; was 5 ◂ †input.amount".
+func Correction(now any, who Who, was plan.Values, refs map[string]string, name string) string {
+	text := fmt.Sprintf("%s, corrected by %s", store.EncodeJSON(now), who.Name())
+	old, had := was[name]
+	ref := refs[name]
+	switch {
+	case had:
+		text += fmt.Sprintf("; was %s", store.EncodeJSON(old))
+	case ref != "":
+		text += "; was"
+	}
+	if ref != "" {
+		text += " ◂ " + ref
+	}
+	return text
+}
+
+// Correction is [Correction] of an argument of the call; it is empty for one that nobody corrected.
+func (h *Hold) Correction(name string) string {
+	if !slices.Contains(h.Corrected, name) {
+		return ""
+	}
+	return Correction(h.Arguments[name], h.Who, h.Was, h.Refs, name)
+}
+
+// CorrectionsOf says what a person made of members of a call before its plan ran, by place in the
+// call, as [Correction] does.
+func (e *PlanEvent) CorrectionsOf(call string) map[string]string {
+	if e.Decision == nil {
+		return nil
+	}
+	var all map[string]string
+	for key, value := range e.Decision.Set {
+		place, isOfCall := strings.CutPrefix(key, call+".")
+		if !isOfCall {
+			continue
+		}
+		was, refs := plan.Values{}, map[string]string{}
+		old, had := e.Decision.Shown[key]
+		if text, isText := old.(string); isText && expr.IsExpr(text) {
+			refs[place] = text
+		} else if had {
+			was[place] = old
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[place] = Correction(value, e.Decision.Who, was, refs, place)
+	}
+	return all
 }

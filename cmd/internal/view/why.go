@@ -72,7 +72,7 @@ func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width
 	b.WriteString(human.Cut(first+human.Printable(text), width) + "\n")
 	var parts []part
 	for _, argument := range SortedNames(o.Corrected) {
-		text := argument + " = " + Corrected(o.Corrected[argument], o.Name(), o.Was, o.Refs, argument)
+		text := human.Printable(argument + " = " + o.Correction(argument))
 		parts = append(parts, func(first, _ string) { b.WriteString(human.Cut(first+human.Printable(text), width) + "\n") })
 	}
 	if o.SetAside != nil {

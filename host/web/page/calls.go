@@ -82,6 +82,8 @@ type argument struct {
 	From  string // the reference that gives it, without its dagger; empty for a value of the plan's own
 	Value node
 	Lacks bool // the reference has no value
+	// What a person made of it; empty for an argument that nobody corrected.
+	Corrected string
 }
 
 func (l reader) panelOf(ctx context.Context, v address, lines []*history.Line, ticks []engine.Tick) (*panel, error) {
@@ -152,6 +154,14 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 			out.Granted = append(out.Granted, out.room.treeOf(name, "", value, ""))
 		}
 	}
+	begun, err := l.Begun(ctx, v.Context, 0)
+	if err != nil {
+		return err
+	}
+	var corrected map[string]string
+	if i := slices.IndexFunc(begun, func(e journal.PlanEvent) bool { return e.Tick == r.Tick }); i >= 0 {
+		corrected = begun[i].CorrectionsOf(r.Call)
+	}
 	for _, name := range sortedNames(issued, r.Hold) {
 		if strings.HasPrefix(name, "_") {
 			continue
@@ -174,6 +184,9 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 				}
 				arg.Lacks = true
 			}
+		}
+		if arg.Corrected = corrected[name]; r.Hold != nil && arg.Corrected == "" {
+			arg.Corrected = r.Hold.Correction(name)
 		}
 		arg.Value = out.room.treeOf(name, "", value, "")
 		out.Arguments = append(out.Arguments, arg)
