@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,7 @@ with --json that is "stopped" beside the status.`,
 			return listContexts(c.Context(), a, &o)
 		},
 	}
-	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only runs that stand so: `STATUS,...`")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only runs that stand so: `STATUS,...`; held for those that wait for a person")
 	c.Flags().StringVar(&o.filter.Plan, "plan", "", "only runs of this plan `FILE`")
 	c.Flags().StringVar(&o.since, "since", "", "only contexts appended to since `T`: a time or a span before now (90s, 7d)")
 	c.Flags().StringVar(&o.until, "until", "", "only contexts appended to before `T`")
@@ -97,10 +98,15 @@ func (o *listFlags) read(a *app) (statuses []journal.RunStatus, err error) {
 	if o.limit < 0 {
 		return nil, exit.Usagef("--limit %d: it must be a number of contexts, or 0 for all", o.limit)
 	}
-	for _, word := range o.statuses {
-		statuses = append(statuses, journal.RunStatus(word))
+	statuses, held, wrong := history.ReadStatuses(o.statuses)
+	switch {
+	case wrong != "":
+		return nil, usage.CheckWords("status", o.statuses, append(journal.RunStatuses(), history.StatusHeld)...)
+	case held && len(statuses) > 0:
+		return nil, exit.Usage("--status held picks runs that wait for a person, and goes with no other status")
 	}
-	return statuses, usage.CheckWords("status", o.statuses, journal.RunStatuses()...)
+	o.filter.Held = o.filter.Held || held
+	return statuses, nil
 }
 
 func listContexts(ctx context.Context, a *app, o *listFlags) error {
@@ -127,7 +133,11 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 		}
 		o.filter.After = last.Mark()
 	}
-	const plan = 2
+	_, _, heldBy, err := history.ListHeld(ctx, a.log)
+	if err != nil {
+		return err
+	}
+	const plan, reason = 2, 9
 	var rows [][]string
 	listed := 0
 	for info, err := range history.List(ctx, a.log, o.filter, statuses) {
@@ -136,13 +146,14 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 		}
 		listed++
 		line := history.Summarize(info)
+		line.AddHeld(heldBy)
 		if a.json {
 			if err := a.term.NDJSON(line); err != nil {
 				return err
 			}
 		} else {
 			rows = append(rows, []string{line.Context, human.OrDash(string(line.Status)), human.OrDash(line.Plan), human.OrDash(view.CallCounts(&line)),
-				fmt.Sprint(line.Messages), numeral.Size(line.Bytes), human.Time(info.Updated)})
+				human.OrDash(view.Started(info)), human.OrDash(view.Worked(&line)), fmt.Sprint(line.Messages), numeral.Size(line.Bytes), human.Time(info.Updated), line.Error})
 		}
 		if listed == o.limit {
 			break
@@ -154,9 +165,15 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 	case a.json:
 		return nil
 	}
-	header := []string{"CONTEXT", "STATUS", "PLAN", "CALLS", "MESSAGES", "SIZE", "UPDATED"}
+	header := []string{"CONTEXT", "STATUS", "PLAN", "CALLS", "STARTED", "TIME", "MESSAGES", "SIZE", "UPDATED", "REASON"}
+	if !slices.ContainsFunc(rows, func(row []string) bool { return row[reason] != "" }) {
+		header = header[:reason]
+		for i := range rows {
+			rows[i] = rows[i][:reason]
+		}
+	}
 	// The other columns are of no use when they are cut.
-	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan)
+	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan, reason)
 	if err := a.term.Table(header, rows); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -17,8 +18,9 @@ import (
 func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
-		Short: "compare two moments: paths, old and new values",
-		Long: `Print at which paths the values of two moments differ. A moment is a number, the
+		Short: "compare two moments: values, calls and scripts",
+		Long: `Print at which paths the values of two moments differ, which calls stand otherwise, and
+which scripts they ran with in another version. A moment is a number, the
 seq of a message in a context (the latest unless -c names one), a context as it
 is now, or both: order-7@12. On a terminal a line
 is cut at its width, unless -v is given.`,
@@ -42,16 +44,25 @@ func diffMoments(ctx context.Context, a *app, from, to string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := history.Diff(ctx, a.log, old, now)
+	compared, err := history.Compare(ctx, a.log, old, now)
 	if err != nil {
 		return err
 	}
-	for _, change := range changes {
-		if err := printChange(a, change); err != nil {
+	lines := compared.Lines()
+	for _, line := range lines {
+		if a.json {
+			err = a.term.NDJSON(line)
+		} else {
+			err = printChange(a, line)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if len(changes) == 0 {
+	switch {
+	case compared.TooMany:
+		a.term.Noticef("there are more than %d calls: they are not compared", history.MostCompared)
+	case len(lines) == 0:
 		a.term.Infof("nothing is different")
 	}
 	return nil
@@ -77,25 +88,36 @@ func parseMoment(ctx context.Context, a *app, text string) (m history.Moment, er
 	return m, err
 }
 
-func printChange(a *app, c history.Change) error {
-	if a.json {
-		return a.term.NDJSON(c)
+// printChange prints a change of a comparison on a line.
+func printChange(a *app, change any) error {
+	line := ""
+	switch c := change.(type) {
+	case history.Change:
+		line = changeLine(a, c)
+	case history.CallChange:
+		line = fmt.Sprintf("call %s %s: %s → %s", c.Call, human.Printable(c.Tool), cmp.Or(c.Old, "not there"), cmp.Or(c.New, "not there"))
+	case history.ScriptChange:
+		line = fmt.Sprintf("script %s: %.7s → %.7s", human.Printable(c.Script), c.Old, c.New)
 	}
+	if !a.verbose {
+		line = human.Cut(line, a.term.Width())
+	}
+	return a.term.Line(line)
+}
+
+// changeLine returns the line of a path whose value differs.
+func changeLine(a *app, c history.Change) string {
 	path := c.Path
 	if c.Instance != "" {
 		path += " " + c.Instance
 	}
 	path = human.Printable(path)
 	old, now := human.JSON(c.Old.Value), human.JSON(c.New.Value)
-	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
 	switch {
 	case !c.Old.Set:
-		line = string(a.term.Paint(human.Green, "+")) + fmt.Sprintf(" %s: %s", path, now)
+		return string(a.term.Paint(human.Green, "+")) + fmt.Sprintf(" %s: %s", path, now)
 	case !c.New.Set:
-		line = string(a.term.Paint(human.Red, "-")) + fmt.Sprintf(" %s: %s", path, old)
+		return string(a.term.Paint(human.Red, "-")) + fmt.Sprintf(" %s: %s", path, old)
 	}
-	if !a.verbose {
-		line = human.Cut(line, a.term.Width())
-	}
-	return a.term.Line(line)
+	return fmt.Sprintf("~ %s: %s → %s", path, old, now)
 }

@@ -78,7 +78,7 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		}
 		entries := cancelBackground(records)
 		if !last.Status.Finished() {
-			end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
+			end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Worked: journal.Milliseconds(last.Worked), Who: who}
 			last.Status, entries = end.Status, append(entries, end.Entry())
 		}
 		standing := last.Standing(records)

@@ -217,6 +217,12 @@ func (t *tick) appendEntry(e store.Entry) {
 
 // appendRunEvent places an event of the run.
 func appendRunEvent(t *tick, e journal.RunEvent) {
+	l := t.loop
+	worked := l.workedBefore
+	if e.Status != journal.RunRunning && e.Status != journal.RunContinued {
+		worked += time.Since(l.opened)
+	}
+	e.Worked = journal.Milliseconds(worked)
 	t.newest = e
 	t.appendEntry(e.Entry())
 }

@@ -89,9 +89,13 @@ func standingOf(t *tickRun) store.Standing {
 	}
 	end, counts := now.newest, now.state
 	s := store.Standing{
-		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(end.Error),
+		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(cmp.Or(end.Error, end.Cause)),
+		Started: t.loop.runStarted, Worked: t.loop.workedBefore,
 		Tick: now.event.Tick, Labels: now.event.Labels,
 		Calls: len(counts.Calls), Done: counts.Done, Failed: counts.Failed, Waiting: counts.In(sched.Waiting), Held: counts.In(sched.Held), Retrying: counts.Retrying,
+	}
+	if end.Status != "" {
+		s.Worked = end.WorkedFor()
 	}
 	if end.Status == journal.RunContinued {
 		s.Status = string(journal.RunRunning)
@@ -182,6 +186,8 @@ func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEven
 	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, asked, e.repeated)
 	if end.Status = status; wrong != nil {
 		end.Error = wrong.Error()
+	} else if status == journal.RunFailed {
+		end.Cause = journal.CauseOf(e.all())
 	}
 	if exhausted || spent != nil {
 		e.report(map[string]any{"error": map[string]any{"message": end.Error, "code": "ticks"}})

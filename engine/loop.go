@@ -54,6 +54,9 @@ type loop struct {
 
 	opened time.Time // start of the run; durations count from then
 
+	runStarted   time.Time     // when the run began, maybe in another process; zero before that
+	workedBefore time.Duration // for how long it was at work before this process took it up
+
 	lease lease.Lease
 
 	interrupt  context.Context // ends once the run is to end early
@@ -398,6 +401,9 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	if problem != nil {
 		compiled = plan.Empty()
 	}
+	if number == l.first {
+		l.runStarted = l.runner.date().Truncate(time.Millisecond)
+	}
 	event := l.event(number, start, compiled, request)
 	event.Warnings = warningsOf(compiled, problem)
 	if l.bridged != nil && number == l.first {
@@ -414,7 +420,11 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 	}
 	t := newTick(l, compiled, event)
 	t.problem, t.repeated = problem, !event.ByModel && event.Refused.Repeats(l.refused, start)
-	t.appendEntry(event.Entry())
+	entry := event.Entry()
+	if number == l.first {
+		entry.Date = l.runStarted
+	}
+	t.appendEntry(entry)
 	return t, nil
 }
 
@@ -557,6 +567,10 @@ func (l *loop) event(number int, start int64, compiled *plan.Plan, request *plan
 		if event.ByModel = request.IsModelPlanned(); event.ByModel {
 			event.Model, event.Question = l.planUsage, l.questionOf(number, request)
 		}
+	}
+	event.Worked = journal.Milliseconds(l.workedBefore)
+	if number > l.first {
+		event.Began = l.runStarted.UTC().Format(time.RFC3339Nano)
 	}
 	event.Outcomes, event.Choice = request.Outcomes, request.Choice
 	if request.Schema != nil {

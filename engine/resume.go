@@ -201,6 +201,7 @@ func (l *loop) resumes(s Resume, last journal.Run) {
 	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.Event.First, last.Event.Approve
 	l.refused, l.labels = last.Event.Refused, last.Event.Labels
 	l.halted = last.Status != journal.RunRunning
+	l.runStarted, l.workedBefore = last.Started, last.Worked
 	if s.Request != nil {
 		request := *s.Request
 		request.Outcomes = last.Event.Outcomes

@@ -16,7 +16,12 @@ import (
 type Standing struct {
 	Status string // of the run, a word
 	Plan   string // the plan's file
-	Error  string // why it failed
+	Error  string // why it failed, by itself or by a call
+
+	Started time.Time // when the run began; zero if that is not known
+	// Worked is for how long the run had been at work when it ended or halted last, without the times
+	// in which it had halted. While it is under way it has been at work since Due besides.
+	Worked time.Duration
 	Tick   int
 
 	// Numbers of the calls of its newest tick: all of them, those that are done, have failed or wait
@@ -50,7 +55,7 @@ const MostWaitingOn = 32
 func (s Standing) Equal(other Standing) bool {
 	return s.Status == other.Status && s.Plan == other.Plan && s.Error == other.Error && s.Tick == other.Tick &&
 		s.Calls == other.Calls && s.Done == other.Done && s.Failed == other.Failed && s.Waiting == other.Waiting && s.Held == other.Held &&
-		s.Retrying == other.Retrying && s.Background == other.Background && slices.Equal(s.WaitingOn, other.WaitingOn) && s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
+		s.Retrying == other.Retrying && s.Background == other.Background && s.Started.Equal(other.Started) && s.Worked == other.Worked && slices.Equal(s.WaitingOn, other.WaitingOn) && s.Due.Equal(other.Due) && s.Wakes == other.Wakes && maps.Equal(s.Labels, other.Labels)
 }
 
 // ContextFilter picks contexts. Its zero fields pick all.

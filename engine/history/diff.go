@@ -77,6 +77,111 @@ func holds(ctx context.Context, log store.Reader, m Moment, k store.KindOf) (boo
 	return false, nil
 }
 
+// Comparison is what differs between two moments.
+type Comparison struct {
+	Values  []Change
+	Calls   []CallChange
+	Scripts []ScriptChange
+	// TooMany reports that there are too many calls to compare them and their scripts.
+	TooMany bool
+}
+
+// CallChange is a call that stands otherwise at two moments.
+type CallChange struct {
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	Old  string `json:"old,omitempty"` // its outcome, see [Line.Word]; empty where there is no such call
+	New  string `json:"new,omitempty"`
+}
+
+// ScriptChange is a script with which calls ran in one version at one moment and in another one at
+// the other.
+type ScriptChange struct {
+	Script        string `json:"script"`
+	Old           string `json:"old"` // its SHA-256
+	New           string `json:"new"`
+	OldGeneration string `json:"old_generation,omitempty"`
+	NewGeneration string `json:"new_generation,omitempty"`
+}
+
+// MostCompared is the number of calls up to which calls and scripts are compared.
+const MostCompared = 20_000
+
+// Compare compares two moments of a log: their values, their calls and the scripts with which those
+// ran.
+func Compare(ctx context.Context, log store.Reader, from, to Moment) (*Comparison, error) {
+	values, err := Diff(ctx, log, from, to)
+	if err != nil {
+		return nil, err
+	}
+	c := &Comparison{Values: values}
+	before, err := linesAt(ctx, log, from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := linesAt(ctx, log, to)
+	if err != nil {
+		return nil, err
+	}
+	if c.TooMany = len(before)+len(after) > MostCompared; !c.TooMany {
+		c.compareCalls(before, after)
+	}
+	return c, nil
+}
+
+// linesAt returns the calls of a moment.
+func linesAt(ctx context.Context, log store.Reader, m Moment) ([]*Line, error) {
+	h, err := Read(ctx, log, m.Context)
+	if err != nil {
+		return nil, err
+	}
+	return h.Lines(ctx, m.At)
+}
+
+func (c *Comparison) compareCalls(before, after []*Line) {
+	earlier, later := map[string]*Line{}, map[string]bool{}
+	for _, line := range before {
+		earlier[line.Call] = line
+	}
+	scripts := map[ScriptChange]bool{}
+	for _, now := range after {
+		later[now.Call] = true
+		old, known := earlier[now.Call]
+		switch {
+		case !known:
+			c.Calls = append(c.Calls, CallChange{Call: now.Call, Tool: now.Tool, New: now.Word})
+			continue
+		case old.Word != now.Word:
+			c.Calls = append(c.Calls, CallChange{Call: now.Call, Tool: now.Tool, Old: old.Word, New: now.Word})
+		}
+		isOther := old.Script == now.Script && old.ScriptSHA256 != now.ScriptSHA256
+		change := ScriptChange{Script: now.Script, Old: old.ScriptSHA256, New: now.ScriptSHA256, OldGeneration: old.Generation, NewGeneration: now.Generation}
+		if isOther && change.Old != "" && change.New != "" && !scripts[change] {
+			scripts[change] = true
+			c.Scripts = append(c.Scripts, change)
+		}
+	}
+	for _, old := range before {
+		if !later[old.Call] {
+			c.Calls = append(c.Calls, CallChange{Call: old.Call, Tool: old.Tool, Old: old.Word})
+		}
+	}
+}
+
+// Lines returns the comparison as a list: changes of values, of calls and of scripts.
+func (c *Comparison) Lines() (all []any) {
+	for _, change := range c.Values {
+		all = append(all, change)
+	}
+	for _, change := range c.Calls {
+		all = append(all, change)
+	}
+	for _, change := range c.Scripts {
+		all = append(all, change)
+	}
+	return all
+}
+
 func changes(old, now map[store.KindOf]any) (all []Change) {
 	for key := range old {
 		if _, ok := now[key]; !ok {

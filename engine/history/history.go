@@ -78,6 +78,7 @@ type Line struct {
 	entry *callEntry // nil for a call that has none
 	rests bool
 	tried bool // an attempt has failed
+	timed bool // it waits for a time, perhaps that of its next attempt
 	// The status of the run where that has no holder, and the call is not as its entry has it.
 	cut journal.RunStatus
 }
@@ -117,7 +118,7 @@ func (h *History) Advance(ctx context.Context) error {
 // add adds an entry.
 func (h *History) add(ctx context.Context, entry store.Entry) error {
 	if entry.Call != "" {
-		return h.addAbout(entry)
+		return h.addAbout(ctx, entry)
 	}
 	isDecision := journal.IsPlanDecision(entry)
 	if entry.Event != journal.EventPlan && !isDecision {
@@ -160,10 +161,18 @@ func (h *History) addDecision(entry store.Entry) error {
 }
 
 // addAbout adds an entry about a call.
-func (h *History) addAbout(entry store.Entry) error {
-	status, err := journal.StatusIn(entry)
-	if err != nil {
-		return err
+func (h *History) addAbout(ctx context.Context, entry store.Entry) error {
+	status, known := journal.StatusIn(entry)
+	if !known { // an edited log, of which the record counts
+		whole, err := h.whole(ctx, entry)
+		if err != nil {
+			return err
+		}
+		r, err := journal.ReadRecord(whole)
+		if err != nil {
+			return err
+		}
+		status = r.Status
 	}
 	of := h.find(entry.Call)
 	if of == nil {
@@ -294,7 +303,15 @@ func (h *History) current(ctx context.Context) ([]*Line, error) {
 
 // isOfHolder reports whether how the call stands depends on whether its context has a holder.
 func (l *Line) isOfHolder() bool {
-	return l.Status == journal.Running || l.Status == journal.Waiting || l.Status == journal.Cancelled || l.Status == journal.Blocked && l.tried
+	switch l.Status {
+	case journal.Running, journal.Cancelled:
+		return true
+	case journal.Waiting:
+		return l.timed
+	case journal.Blocked:
+		return l.tried
+	}
+	return false
 }
 
 // withoutHolder returns the line of the call in a context whose run has a status and no holder.
@@ -352,6 +369,7 @@ func (h *History) decode(ctx context.Context, entries []*callEntry) error {
 			Generation    string              `json:"generation"`
 			Error         *struct{ Code any } `json:"error"`
 			Handled       *struct{}           `json:"handled"`
+			Due           string              `json:"due"`
 			Rests         bool                `json:"rests"`
 			Unstored      bool                `json:"unstored"`
 			NotIdempotent bool                `json:"once"`
@@ -363,7 +381,7 @@ func (h *History) decode(ctx context.Context, entries []*callEntry) error {
 		r := journal.Record{
 			Call: e.call.id, Tick: data.Tick, Position: data.Position, Tool: h.name(data.Tool), Status: e.status, Instance: h.name(data.Instance), Attempts: data.Attempts,
 			Started: data.Started, Duration: data.Duration, Script: h.name(data.Script), SHA256: h.name(data.SHA256), Generation: h.name(data.Generation),
-			Rests: data.Rests, Unstored: data.Unstored, NotIdempotent: data.NotIdempotent,
+			Due: data.Due, Rests: data.Rests, Unstored: data.Unstored, NotIdempotent: data.NotIdempotent,
 		}
 		if data.Error != nil {
 			r.Error = map[string]any{"code": data.Error.Code}
@@ -392,7 +410,7 @@ func LineOf(r *journal.Record) *Line {
 	line := &Line{
 		Call: r.Call, Tick: r.Tick, Position: r.Position, Tool: r.Tool, Instance: r.Instance, Status: r.Status, Word: WordOf(r), Attempts: r.Attempts,
 		Duration: time.Duration(r.Duration * float64(time.Millisecond)), Script: r.Script, ScriptSHA256: r.SHA256, Generation: r.Generation,
-		Unstored: r.Unstored, NotIdempotent: r.NotIdempotent, rests: r.Rests, tried: r.Error != nil,
+		Unstored: r.Unstored, NotIdempotent: r.NotIdempotent, rests: r.Rests, tried: r.Error != nil, timed: r.Due != "" || r.Rests,
 	}
 	line.Started, _ = time.Parse(time.RFC3339Nano, r.Started)
 	return line

@@ -180,7 +180,7 @@ type Inbox struct {
 // ReadInbox reads what waits for a person in all contexts, the one that was appended to last first.
 func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
 	in := &Inbox{}
-	waiting, _, err := ListHeld(ctx, log)
+	waiting, _, _, err := ListHeld(ctx, log)
 	for i := 0; i < len(waiting) && err == nil; i++ {
 		err = in.Add(ctx, log, waiting[i])
 	}
@@ -188,13 +188,39 @@ func ReadInbox(ctx context.Context, log store.Reader) (*Inbox, error) {
 }
 
 // ListHeld lists the contexts in which decisions wait for a person, the one that was appended to
-// last first, and counts the decisions.
-func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInfo, n int, err error) {
-	err = eachHeld(ctx, log, func(info store.ContextInfo, _ []string) {
+// last first. It counts the decisions, and by context those that a context waits for, in itself and
+// in its delegates.
+func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInfo, n int, by map[string]int, err error) {
+	by = map[string]int{}
+	err = eachHeld(ctx, log, func(info store.ContextInfo, chain []string) {
 		waiting = append(waiting, info)
 		n += info.Standing.Held
+		for _, name := range chain {
+			by[name] += info.Standing.Held
+		}
 	})
-	return waiting, n, err
+	return waiting, n, by, err
+}
+
+// StatusHeld is the word by which lists are asked for runs that wait for a person: it is not the
+// status of a run.
+const StatusHeld = "held"
+
+// ReadStatuses reads the statuses of runs that a list is asked for; held reports whether those that
+// wait for a person are meant. Its error is the first word that is none.
+func ReadStatuses(words []string) (statuses []journal.RunStatus, held bool, wrong string) {
+	for _, word := range words {
+		status := journal.RunStatus(word)
+		switch {
+		case word == StatusHeld:
+			held = true
+		case !slices.Contains(journal.RunStatuses(), status):
+			return nil, false, word
+		default:
+			statuses = append(statuses, status)
+		}
+	}
+	return statuses, held, ""
 }
 
 // ReadOldest reads the decisions of some contexts that have waited the longest, at least so many if

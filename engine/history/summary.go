@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"time"
 
 	"obelus/engine/journal"
 	"obelus/store"
@@ -23,7 +24,7 @@ type Summary struct {
 	Done    int `json:"done,omitempty"`
 	Failed  int `json:"failed,omitempty"`
 	Waiting int `json:"waiting,omitempty"` // for something from outside
-	Held    int `json:"held,omitempty"`    // decisions that a person is to make
+	Held    int `json:"held,omitempty"`    // decisions that a person is to make, see [Summary.AddHeld]
 
 	Retrying int `json:"retrying,omitempty"` // calls that pause before another attempt
 	// Calls for which the run, which has ended or halted, does not wait, and that have not ended.
@@ -38,7 +39,12 @@ type Summary struct {
 	Bytes    int64  `json:"bytes"` // size of the messages as JSON, without those that a fork shares
 	Created  string `json:"created"`
 	Updated  string `json:"updated"`
-	Error    string `json:"error,omitempty"` // of its newest run; long ones are cut
+	// When its newest run began, and for how long it has been at work, without the times in which it
+	// waited.
+	Started  string  `json:"started,omitempty"`
+	Duration float64 `json:"duration_ms,omitempty"`
+	// Why its newest run failed, by itself or by its calls; long ones are cut.
+	Error string `json:"error,omitempty"`
 }
 
 // Summarize describes a context.
@@ -53,6 +59,10 @@ func Summarize(info store.ContextInfo) Summary {
 	if !slices.Contains(retryStatuses, status) { // its process died in a pause
 		s.Retrying = 0
 	}
+	if !at.Started.IsZero() {
+		s.Started = store.FormatDate(at.Started)
+		s.Duration = journal.Milliseconds(workedFor(at, status))
+	}
 	if status == journal.RunWaiting && !at.Due.IsZero() {
 		s.Due = store.FormatDate(at.Due)
 	}
@@ -63,4 +73,20 @@ func Summarize(info store.ContextInfo) Summary {
 		s.Parent, s.At = o.Fork, o.At
 	}
 	return s
+}
+
+// workedFor returns for how long a run has been at work.
+func workedFor(s *store.Standing, status journal.RunStatus) time.Duration {
+	if status == journal.RunRunning && !s.Due.IsZero() {
+		return s.Worked + max(0, time.Since(s.Due))
+	}
+	return s.Worked
+}
+
+// AddHeld counts the decisions that delegates of the context wait for besides its own. held has
+// both, by context, as [ListHeld] returns them.
+func (s *Summary) AddHeld(held map[string]int) {
+	if n := held[s.Context]; n > s.Held && !s.Status.Finished() {
+		s.Held = n
+	}
 }

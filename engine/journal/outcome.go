@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,33 @@ func Unblamed(why string, event PlanEvent, calls []Record) string {
 		return ""
 	}
 	return why
+}
+
+// CauseOf says in a line why a run failed by its calls: the failure of the first one, and how many
+// there are besides. It is empty where none is to blame.
+func CauseOf(calls []Record) (cause string) {
+	others := 0
+	for i := range calls {
+		switch {
+		case !calls[i].Blamed():
+		case cause == "":
+			cause = fmt.Sprintf("call %s (%s): %s", calls[i].Call, calls[i].Tool, calls[i].FailureText())
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		cause += fmt.Sprintf(", and %d more", others)
+	}
+	return cause
+}
+
+// FailureText returns the message of the call's failure, or all that it says without one.
+func (r *Record) FailureText() string {
+	if text, ok := r.Error["message"].(string); ok {
+		return text
+	}
+	return string(store.EncodeJSON(r.Error))
 }
 
 // Blamed reports whether the call makes its run fail.

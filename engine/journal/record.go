@@ -293,14 +293,15 @@ func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Reco
 	return f.all, nil
 }
 
-// StatusIn returns the status that a call's entry gives it. Its error is a [*DamagedError].
-func StatusIn(entry store.Entry) (Status, error) {
+// StatusIn returns the status that a call's entry gives it, without its data; ok is false for an
+// event that is none.
+func StatusIn(entry store.Entry) (status Status, ok bool) {
 	for _, s := range statuses {
 		if string(s) == entry.Event {
-			return s, nil
+			return s, true
 		}
 	}
-	return "", damaged(entry, "has the status %q, which no call has", entry.Event)
+	return "", false
 }
 
 // ReadRecord decodes the data of a call's entry. Its error is a [*DamagedError].

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -28,8 +29,11 @@ const (
 // PlanEvent describes a tick, beside the plan message.
 type PlanEvent struct {
 	Tick  int    `json:"tick"`
-	Plan  string `json:"plan,omitempty"` // the plan's file
-	First int    `json:"first"`          // the first tick of its run
+	Plan  string `json:"plan,omitempty"`  // the plan's file
+	First int    `json:"first"`           // the first tick of its run
+	Began string `json:"began,omitempty"` // when that began; empty in that tick itself
+	// For how long the run had been at work before, see [RunEvent].
+	Worked float64 `json:"worked_ms,omitempty"`
 	// Of the plan message; 0 for a tick whose planner gave no valid plan.
 	Seq int64 `json:"seq"`
 	// The seq at which references were judged to exist or not.
@@ -107,6 +111,10 @@ type RunEvent struct {
 	Status RunStatus `json:"status"`
 	Output any       `json:"output"`
 	Error  string    `json:"error,omitempty"`
+	// Of a run that failed without an Error: the failures of its calls, see [CauseOf].
+	Cause string `json:"cause,omitempty"`
+	// For how long the run had been at work by then, without the times in which it had halted.
+	Worked float64 `json:"worked_ms,omitempty"`
 	// The tick has ended, and the planner is to be asked again.
 	Over     bool `json:"over,omitempty"`
 	Stopped  bool `json:"stopped,omitempty"` // it was interrupted as its host was stopped
@@ -117,6 +125,17 @@ type RunEvent struct {
 	// cancelled before the plan was recorded.
 	Model *plan.Usage `json:"model,omitempty"`
 	Who               // has cancelled it
+}
+
+// Milliseconds returns a duration as the journal has it, to the microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// WorkedFor returns for how long the run had been at work.
+func (e *RunEvent) WorkedFor() time.Duration { return durationOf(e.Worked) }
+
+// durationOf returns the duration of some [Milliseconds].
+func durationOf(ms float64) time.Duration {
+	return time.Duration(math.Round(ms*1000)) * time.Microsecond
 }
 
 // Entry is the journal's entry of the event.
@@ -173,10 +192,13 @@ type Run struct {
 	Held bool
 
 	Event    PlanEvent
-	began    time.Time // start of its newest tick
-	After    int64     // the journal's position of the plan event
-	Over     bool      // its newest tick has ended, and the planner is to be asked again
-	Detached bool      // fire-and-forget calls went on when its newest tick ended
+	Cause    string        // why it failed, where Error is empty: by its calls
+	Started  time.Time     // start of its first tick; of its newest in older logs
+	Worked   time.Duration // see [RunEvent]
+	began    time.Time     // start of its newest tick
+	After    int64         // the journal's position of the plan event
+	Over     bool          // its newest tick has ended, and the planner is to be asked again
+	Detached bool          // fire-and-forget calls went on when its newest tick ended
 }
 
 // Unwanted reports whether no server goes on with the run by itself: it was cancelled or
@@ -201,7 +223,11 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Tick, run.Plan, run.After = RunRunning, run.Event.Tick, run.Event.Plan, entry.N
-	run.Planner, run.began = run.Event.Planner, entry.Date
+	run.Planner, run.began, run.Started = run.Event.Planner, entry.Date, entry.Date
+	run.Worked = durationOf(run.Event.Worked)
+	if began, err := time.Parse(time.RFC3339Nano, run.Event.Began); err == nil {
+		run.Started = began
+	}
 	if run.Event.IsLazy() {
 		if run.Held, err = run.decide(ctx, c); err != nil {
 			return run, err
@@ -216,6 +242,7 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Error, run.Stopped, run.Detached = end.Status, end.Error, end.Stopped, end.Detached
+	run.Cause, run.Worked = end.Cause, durationOf(end.Worked)
 	run.Over = end.Over || end.Status == RunContinued
 	run.Held = run.Held && !run.Status.Finished() && !run.Over
 	if end.Status == RunContinued {

@@ -32,9 +32,7 @@ func (s lists) listContexts(w http.ResponseWriter, r *http.Request) error {
 				break
 			}
 		}
-		return listOf(infos, func(info store.ContextInfo) (any, error) {
-			return history.Summarize(info), nil
-		})
+		return listOf(infos, func(info store.ContextInfo) (any, error) { return s.waiting.Summarize(ctx, info) })
 	})
 }
 
@@ -62,7 +60,11 @@ func (s lists) listRuns(w http.ResponseWriter, r *http.Request) error {
 				page.Next = cursorOf(last)
 				break
 			}
-			page.Runs, last = append(page.Runs, history.Summarize(info)), info.Mark()
+			line, err := s.waiting.Summarize(ctx, info)
+			if err != nil {
+				return nil, err
+			}
+			page.Runs, last = append(page.Runs, line), info.Mark()
 		}
 		return page, nil
 	})
@@ -149,7 +151,14 @@ func (s *Server) contextDetail(ctx context.Context, name string) (any, error) {
 		return nil, err
 	}
 	outcome, err := engine.ReadOutcome(ctx, s.log, info.Context)
-	body := contextDetail{Summary: history.Summarize(info)}
+	if err != nil && !is[*journal.DamagedError](err) {
+		return nil, err
+	}
+	line, unread := s.waiting.Summarize(ctx, info)
+	if unread != nil {
+		return nil, unread
+	}
+	body := contextDetail{Summary: line}
 	var damaged *journal.DamagedError
 	switch {
 	case errors.As(err, &damaged):

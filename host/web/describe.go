@@ -71,7 +71,8 @@ func promptSchema() api.Schema {
 }
 
 func changeSchema() api.Schema {
-	return api.Object(api.Schema{"path": api.Text(), "instance?": api.Text(), "old?": api.Any(), "new?": api.Any()})
+	value := api.Object(api.Schema{"path": api.Text(), "instance?": api.Text(), "old?": api.Any(), "new?": api.Any()})
+	return api.Schema{"anyOf": []any{value, api.Of[history.CallChange](), api.Of[history.ScriptChange]()}}
 }
 
 func waitingSchema() api.Schema {
@@ -228,7 +229,7 @@ func timelineOperations() map[string]api.Operation {
 		},
 		"GET /v1/diff": {
 			ID: "diff", Tag: "contexts", Summary: "Compare two contexts, or two points of one.", Example: "?a=order-7&a_at=3&b_at=12",
-			Query: map[string]string{"a": "The context to compare; it must be given."}, Answers: api.OK("The paths whose values differ.", api.List(changeSchema())),
+			Query: map[string]string{"a": "The context to compare; it must be given."}, Answers: api.OK("The paths whose values differ, the calls that stand otherwise, and the scripts that they ran with in another version.", api.List(changeSchema())),
 		},
 		"POST /v1/contexts/{context}/replay": {
 			ID: "replay", Tag: "contexts", Summary: "Run the newest run again in memory, answered from the record, and compare.", Detail: "No activity runs and nothing is written.",

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"obelus/engine/history"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -213,7 +213,14 @@ func (f *feed) changes(ctx context.Context) (events []string, after feedState, e
 		if info.Updated.After(after.since) {
 			after.since = info.Updated
 		}
-		text := string(store.EncodeJSON(history.Summarize(info)))
+		line, err := f.server.waiting.Summarize(ctx, info)
+		if err != nil {
+			return nil, after, err
+		}
+		if line.Status == journal.RunRunning { // it grows without an event
+			line.Duration = 0
+		}
+		text := string(store.EncodeJSON(line))
 		if after.contexts[info.Context] = text; f.known.contexts[info.Context] != text {
 			events = append(events, text)
 		}

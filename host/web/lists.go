@@ -1,10 +1,10 @@
 package web
 
 import (
-	"slices"
 	"strings"
 	"time"
 
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -35,17 +35,18 @@ func (q *query) listed() (f store.ContextFilter, statuses []journal.RunStatus) {
 		f.Labels[name] = value
 	}
 	if text := q.text("status"); text != "" {
-		for _, word := range strings.Split(text, ",") {
-			status := journal.RunStatus(word)
-			if !slices.Contains(journal.RunStatuses(), status) {
-				var known []string
-				for _, k := range journal.RunStatuses() {
-					known = append(known, string(k))
-				}
-				q.err = wrong("status=%s: there is no such status%s", word, suggestion(word, known))
+		held, word := false, ""
+		switch statuses, held, word = history.ReadStatuses(strings.Split(text, ",")); {
+		case word != "":
+			known := []string{history.StatusHeld}
+			for _, k := range journal.RunStatuses() {
+				known = append(known, string(k))
 			}
-			statuses = append(statuses, status)
+			q.err = wrong("status=%s: there is no such status%s", word, suggestion(word, known))
+		case held && len(statuses) > 0:
+			q.err = wrong("status=held picks runs that wait for a person, and goes with no other status")
 		}
+		f.Held = f.Held || held
 	}
 	return f, statuses
 }

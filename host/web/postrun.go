@@ -340,8 +340,8 @@ func errorBody(o *journal.Outcome) any {
 	return map[string]any{"code": code, "message": message}
 }
 
-// why returns the error of a run: its own, or the error of its first failed call. A waiting run may
-// have such a call too.
+// why returns the error of a run: its own, or that of its failed calls. A waiting run may have such
+// calls too.
 func why(o *journal.Outcome) (message, code string) {
 	code = string(o.Status)
 	switch {
@@ -355,15 +355,8 @@ func why(o *journal.Outcome) (message, code string) {
 	if o.Error != "" {
 		return o.Error, code
 	}
-	for _, r := range o.Calls {
-		if r.Status != journal.Failed || r.Unstored {
-			continue
-		}
-		text, ok := r.Error["message"].(string)
-		if !ok {
-			text = string(store.EncodeJSON(r.Error))
-		}
-		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), string(journal.RunFailed)
+	if cause := journal.CauseOf(o.Calls); cause != "" {
+		return cause, string(journal.RunFailed)
 	}
 	return "", code
 }

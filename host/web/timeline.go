@@ -227,11 +227,11 @@ func (s timeline) getDiff(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		changes, err := history.Diff(ctx, s.log, a, b)
+		compared, err := history.Compare(ctx, s.log, a, b)
 		if err != nil {
 			return nil, err
 		}
-		return listOf(changes, func(c history.Change) (any, error) { return c, nil })
+		return listOf(compared.Lines(), func(change any) (any, error) { return change, nil })
 	})
 }
 
@@ -248,7 +248,7 @@ func (s timeline) getChildren(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return nil, err
 		}
-		return listOf(children, func(info store.ContextInfo) (any, error) { return history.Summarize(info), nil })
+		return listOf(children, func(info store.ContextInfo) (any, error) { return s.waiting.Summarize(ctx, info) })
 	})
 }
 

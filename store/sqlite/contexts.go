@@ -17,18 +17,18 @@ const milliseconds = "2006-01-02T15:04:05.000Z"
 const (
 	// In the order of [contextInfo].
 	infoColumns = `c.context, c.parent, c.parent_call, c.created, c.updated, c.fork, c.fork_at,
-	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.retrying, c.waiting_on, c.background, c.bytes,
+	c.status, c.plan, c.error, c.tick, c.calls, c.done, c.failed, c.waiting, c.held, c.due, c.wakes, c.labels, c.retrying, c.waiting_on, c.background, c.started, c.worked_ms, c.bytes,
 	COALESCE((SELECT max(seq) FROM messages AS m WHERE m.context = c.context), (SELECT max(upto) FROM lineage AS s WHERE s.context = c.context)),
 	l.epoch, l.host, l.boot, l.namespace, l.pid, l.started, l.until`
 	andLeases     = ` LEFT JOIN leases AS l ON l.context = c.context AND l.until > 0`
 	selectInfo    = `SELECT ` + infoColumns + ` FROM contexts AS c` + andLeases + ` WHERE c.context = ?1`
 	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at, bytes, once,
-	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels, retrying, waiting_on, background)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`
+	status, plan, error, tick, calls, done, failed, waiting, held, due, wakes, labels, retrying, waiting_on, background, started, worked_ms)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)`
 	updateContext  = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3, due = iif(?4 AND wakes, ?5, due) WHERE context = ?1`
 	updateStanding = `UPDATE contexts SET updated = max(updated, ?2), bytes = bytes + ?3,
 	status = ?4, plan = ?5, error = ?6, tick = ?7, calls = ?8, done = ?9, failed = ?10, waiting = ?11, held = ?12, due = ?13, wakes = ?14, labels = ?15,
-	retrying = ?16, waiting_on = ?17, background = ?18
+	retrying = ?16, waiting_on = ?17, background = ?18, started = ?19, worked_ms = ?20
 	WHERE context = ?1`
 	// The bytes that a holder which crashed had not written yet.
 	updateBytes = `UPDATE contexts SET bytes = COALESCE((
@@ -38,7 +38,10 @@ const (
 
 // standingValues appends the columns of a standing, from status on.
 func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
-	var due, labels, waitingOn driver.Value
+	var due, labels, waitingOn, started driver.Value
+	if !s.Started.IsZero() {
+		started = s.Started.UTC().Format(milliseconds)
+	}
 	if !s.Due.IsZero() {
 		due = s.Due.UTC().Format(milliseconds)
 	}
@@ -57,7 +60,7 @@ func standingValues(to []driver.Value, s *store.Standing) []driver.Value {
 		waitingOn = string(store.EncodeJSON(all))
 	}
 	return append(to, s.Status, s.Plan, s.Error, int64(s.Tick), int64(s.Calls), int64(s.Done), int64(s.Failed), int64(s.Waiting), int64(s.Held), due, s.Wakes, labels,
-		int64(s.Retrying), waitingOn, int64(s.Background))
+		int64(s.Retrying), waitingOn, int64(s.Background), started, float64(s.Worked)/float64(time.Millisecond))
 }
 
 // Info implements [store.Log].
@@ -232,7 +235,7 @@ func ceilMicroseconds(t time.Time) string {
 func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
 	info = store.ContextInfo{
 		Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])},
-		Bytes: integer(row[22]), Messages: integer(row[23]),
+		Bytes: integer(row[24]), Messages: integer(row[25]),
 	}
 	damaged := func(what string, err error) error {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of context %s: %v", what, info.Context, err)}
@@ -243,11 +246,11 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	if err != nil {
 		return info, damaged("dates", err)
 	}
-	if info.Standing, err = standing(row[7:22]); err != nil {
+	if info.Standing, err = standing(row[7:24]); err != nil {
 		return info, damaged("the standing", err)
 	}
-	if row[24] != nil {
-		info.Holder = leaseOf(row[24:]).holds(time.Now())
+	if row[26] != nil {
+		info.Holder = leaseOf(row[26:]).holds(time.Now())
 		info.Lapsed = info.Holder == ""
 	}
 	if info.Origin.Fork == "" {
@@ -263,7 +266,7 @@ func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.
 	return info, nil
 }
 
-// standing reads the columns from status to background.
+// standing reads the columns from status to worked_ms.
 func standing(row []driver.Value) (s store.Standing, err error) {
 	number := func(i int) int { return int(integer(row[i])) }
 	s = store.Standing{
@@ -274,6 +277,14 @@ func standing(row []driver.Value) (s store.Standing, err error) {
 		if s.Due, err = date(row[9]); err != nil {
 			return s, err
 		}
+	}
+	if row[15] != nil {
+		if s.Started, err = date(row[15]); err != nil {
+			return s, err
+		}
+	}
+	if ms, ok := row[16].(float64); ok {
+		s.Worked = time.Duration(ms * float64(time.Millisecond))
 	}
 	if row[13] != nil {
 		value, err := store.DecodeJSON([]byte(text(row[13])))

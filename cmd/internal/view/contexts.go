@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"obelus/cmd/internal/human"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/store"
 )
 
 // CallCounts describes the calls of a context's newest tick: "2/5, 1 held".
@@ -42,4 +44,21 @@ func ContextCounts(counts map[journal.RunStatus]int64, asked []journal.RunStatus
 		parts = append(parts, fmt.Sprintf("%d %s", n, word))
 	}
 	return total, human.Count(int(total), "context") + ": " + strings.Join(parts, ", ")
+}
+
+// Started returns when the newest run of a context began; empty where that is not known.
+func Started(info store.ContextInfo) string {
+	if info.Standing.Started.IsZero() {
+		return ""
+	}
+	return human.Time(info.Standing.Started)
+}
+
+// Worked returns for how long the newest run of a context has been at work; empty where that is not
+// known.
+func Worked(s *history.Summary) string {
+	if s.Started == "" {
+		return ""
+	}
+	return human.Duration(time.Duration(s.Duration * float64(time.Millisecond)))
 }

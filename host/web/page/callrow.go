@@ -57,11 +57,11 @@ func resultText(r journal.Record) string {
 	text := strings.Join(r.Writes, " ")
 	switch {
 	case r.Status == journal.Failed && r.Error != nil:
-		return failureText(r)
+		return r.FailureText()
 	case r.Handled != nil:
 		return text + " (its failure was handled: " + fmt.Sprint(r.Handled["message"]) + ")"
 	case r.AwaitsRetry():
-		return fmt.Sprintf("try %d failed: %s", r.Attempts, failureText(r))
+		return fmt.Sprintf("try %d failed: %s", r.Attempts, r.FailureText())
 	case r.Status == journal.Held && r.Hold != nil:
 		return "for a person"
 	case r.Status == journal.InDoubt && r.Reason == "":
@@ -74,13 +74,4 @@ func resultText(r journal.Record) string {
 		return "waits for " + strings.Join(r.WaitingOn, " ")
 	}
 	return text
-}
-
-// failureText is the message of a failed call.
-func failureText(r journal.Record) string {
-	message, ok := r.Error["message"].(string)
-	if !ok {
-		message = encode(r.Error)
-	}
-	return message
 }

@@ -3,7 +3,6 @@ package page
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"obelus/engine/history"
@@ -16,23 +15,11 @@ type diffView struct {
 	AtA, AtB   int64
 	Rows       []changeRow
 	More       int
-	Calls      []callChange
-	Scripts    []scriptChange
+	Calls      []history.CallChange
+	Scripts    []history.ScriptChange
 	Command    string
 	Incomplete bool // there is nothing to compare yet
 	Missing    string
-}
-
-// callChange is a call that stands otherwise in the two.
-type callChange struct {
-	Call, Tool string
-	A, B       string // its outcome; empty where it is not
-}
-
-// scriptChange is a script that calls ran with in two versions.
-type scriptChange struct {
-	Path, A, B string // the versions' digests
-	GenA, GenB string
 }
 
 // mostChanges is the number of differences that are shown.
@@ -66,16 +53,14 @@ func (p *Page) diff(r *http.Request) (*content, error) {
 		}
 		*side.at = max(0, min(*side.at, head))
 	}
-	changes, err := history.Diff(r.Context(), p.config.Log, history.Moment{Context: v.A, At: v.AtA}, history.Moment{Context: v.B, At: v.AtB})
+	compared, err := history.Compare(r.Context(), p.config.Log, history.Moment{Context: v.A, At: v.AtA}, history.Moment{Context: v.B, At: v.AtB})
 	if err != nil {
 		return nil, err
 	}
-	v.More = max(0, len(changes)-mostChanges)
-	v.Rows = rowsOfChanges(changes[:len(changes)-v.More])
+	v.More = max(0, len(compared.Values)-mostChanges)
+	v.Rows = rowsOfChanges(compared.Values[:len(compared.Values)-v.More])
+	v.Calls, v.Scripts = compared.Calls, compared.Scripts
 	v.Command = commandWith([]string{"diff"}, momentWord(v.A, v.AtA), momentWord(v.B, v.AtB))
-	if err := p.addCallChanges(r, &v); err != nil {
-		return nil, err
-	}
 	c.Data = v
 	return c, nil
 }
@@ -87,51 +72,3 @@ func momentWord(name string, at int64) string {
 	}
 	return name + "@" + number(at)
 }
-
-// addCallChanges adds the calls that stand otherwise, and the scripts that they ran with.
-func (p *Page) addCallChanges(r *http.Request, v *diffView) error {
-	before, err := p.read.Lines(r.Context(), v.A, v.AtA)
-	if err != nil {
-		return err
-	}
-	after, err := p.read.Lines(r.Context(), v.B, v.AtB)
-	if err != nil {
-		return err
-	}
-	if len(before)+len(after) > mostCompared {
-		return nil
-	}
-	earlier, later := byCall(before), byCall(after)
-	for _, b := range after {
-		a, known := earlier[b.Call]
-		if !known {
-			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, B: b.Word})
-			continue
-		}
-		if a.Word != b.Word {
-			v.Calls = append(v.Calls, callChange{Call: b.Call, Tool: b.Tool, A: a.Word, B: b.Word})
-		}
-		listed := slices.ContainsFunc(v.Scripts, func(s scriptChange) bool { return s.Path == a.Script && s.A == a.ScriptSHA256 && s.B == b.ScriptSHA256 })
-		if a.Script == b.Script && a.ScriptSHA256 != "" && b.ScriptSHA256 != "" && a.ScriptSHA256 != b.ScriptSHA256 && !listed {
-			v.Scripts = append(v.Scripts, scriptChange{Path: a.Script, A: a.ScriptSHA256, B: b.ScriptSHA256, GenA: a.Generation, GenB: b.Generation})
-		}
-	}
-	for _, a := range before {
-		if _, known := later[a.Call]; !known {
-			v.Calls = append(v.Calls, callChange{Call: a.Call, Tool: a.Tool, A: a.Word})
-		}
-	}
-	return nil
-}
-
-// byCall returns calls by their numbers.
-func byCall(lines []*history.Line) map[string]*history.Line {
-	by := make(map[string]*history.Line, len(lines))
-	for _, line := range lines {
-		by[line.Call] = line
-	}
-	return by
-}
-
-// mostCompared is the number of calls that a comparison looks through.
-const mostCompared = 4000

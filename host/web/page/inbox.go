@@ -23,7 +23,8 @@ type inboxView struct {
 	Plans   []*heldPlan
 	Tools   []string // for the filter
 	Tool    string
-	More    int // decisions that are not shown
+	Run     string // decisions of this run and its delegates alone; empty for all
+	More    int    // decisions that are not shown
 	Damaged string
 	Decides bool   // the author may decide
 	By      string // name of the author, if a token says it
@@ -60,13 +61,26 @@ func (p *Page) inboxOf(r *http.Request) (*inboxView, error) {
 	if err != nil {
 		return nil, err
 	}
-	tool := r.URL.Query().Get("tool")
-	in, rest, err := history.ReadOldest(ctx, p.config.Log, waiting.Contexts, mostHeld, tool)
+	tool, run := r.URL.Query().Get("tool"), r.URL.Query().Get("run")
+	held := waiting.Contexts
+	if run != "" {
+		held = nil
+		for _, info := range waiting.Contexts {
+			within, err := journal.In(p.config.Log, info.Context).IsWithin(ctx, run)
+			if err != nil {
+				return nil, err
+			}
+			if within {
+				held = append(held, info)
+			}
+		}
+	}
+	in, rest, err := history.ReadOldest(ctx, p.config.Log, held, mostHeld, tool)
 	if err != nil {
 		return nil, err
 	}
 	author := p.config.Author(r)
-	v := &inboxView{Tool: tool, More: rest, Decides: author.Role >= host.MayDecide, Name: claimedName(r)}
+	v := &inboxView{Tool: tool, Run: run, More: rest, Decides: author.Role >= host.MayDecide, Name: claimedName(r)}
 	if author.Signed {
 		v.By = author.Name
 	}

@@ -1,9 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -77,7 +77,11 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	if a.At >= info.Messages {
 		a.At = 0
 	}
-	v := &runView{address: a, Summary: history.Summarize(info), Head: info.Messages, Live: a.At == 0, Name: claimedName(r)}
+	summary, err := p.config.Waiting.Summarize(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	v := &runView{address: a, Summary: summary, Head: info.Messages, Live: a.At == 0, Name: claimedName(r)}
 	if err := p.read.fillHead(ctx, v); err != nil {
 		return nil, err
 	}
@@ -166,14 +170,7 @@ func (l reader) fillHead(ctx context.Context, v *runView) error {
 	if v.Word = string(outcome.Status); v.Summary.Held > 0 {
 		v.Word = string(journal.Held)
 	}
-	if v.Problem = outcome.Error; v.Problem == "" {
-		for _, r := range outcome.Calls {
-			if r.Status == journal.Failed && !r.Unstored {
-				v.Problem = fmt.Sprintf("%s %s failed: %s", r.Call, r.Tool, failureText(r))
-				break
-			}
-		}
-	}
+	v.Problem = cmp.Or(outcome.Error, journal.CauseOf(outcome.Calls))
 	if reason, stuck := l.stuck(v.Context); stuck && outcome.Status != journal.RunDone {
 		v.Problem, v.Hint = reason, "The server tries again by itself, and with every change of the scripts."
 	}
@@ -339,6 +336,7 @@ const mostUndecided = 10
 type acts struct {
 	Cancel, Resume, Append, Fork, Replay bool
 	DecidesPlan                          bool // a plan waits for a decision
+	HeldInside                           bool // a delegate waits for one
 
 	// Retry and the like are for calls, by their numbers.
 	Undecided []journal.Record // failed or in doubt: they can be retried, skipped or given a result
@@ -390,7 +388,8 @@ func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*
 	if author.Role < host.MayDecide {
 		return all, nil
 	}
-	all.DecidesPlan = v.Summary.Held > len(held) && status == journal.RunWaiting
+	waitsInside := v.Summary.Held > len(held) && status == journal.RunWaiting
+	all.DecidesPlan, all.HeldInside = waitsInside, waitsInside
 	all.Others = max(0, len(undecided)-mostUndecided)
 	if all.Undecided, err = l.Records(ctx, v.Context, undecided[:len(undecided)-all.Others]); err != nil {
 		return all, err

@@ -72,6 +72,9 @@ func readFilter(q url.Values) runsFilter {
 			f.Only = only
 		}
 	}
+	if f.Status == history.StatusHeld {
+		f.Status, f.Only = "", onlyHeld
+	}
 	return f
 }
 
@@ -130,7 +133,11 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 			v.Older += cond(v.Older == "", "?", "&") + "cursor=" + url.QueryEscape(cursorOf(last))
 			break
 		}
-		v.Runs, last = append(v.Runs, rowOf(info)), info.Mark()
+		line, err := p.config.Waiting.Summarize(r.Context(), info)
+		if err != nil {
+			return nil, err
+		}
+		v.Runs, last = append(v.Runs, rowOf(line)), info.Mark()
 	}
 	var err error
 	if v.Counts, err = countRuns(r.Context(), p.config.Log, &v); err != nil {
@@ -197,9 +204,8 @@ func (f runsFilter) counts(by map[journal.RunStatus]int64, only map[string]int64
 	return all
 }
 
-func rowOf(info store.ContextInfo) runRow {
-	row := runRow{Summary: history.Summarize(info), ID: "run-" + info.Context, Note: info.Standing.Error}
-	return row
+func rowOf(line history.Summary) runRow {
+	return runRow{Summary: line, ID: "run-" + line.Context, Note: line.Error}
 }
 
 // Word is the status as a list shows it: a run that waits for a person alone is held.

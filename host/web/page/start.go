@@ -54,7 +54,7 @@ func (l reader) lastRuns(r *http.Request, file string) (last []lastRun, err erro
 		if len(last) == mostLast {
 			break
 		}
-		row := rowOf(info)
+		row := rowOf(history.Summarize(info))
 		last = append(last, lastRun{row.Context, row.Word(), row.Updated})
 	}
 	return last, nil

@@ -23,3 +23,26 @@ FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n W
     WHERE f.context = s.context AND b.event = 'release' AND b.call IS NULL AND b.n < e.n AND b.data ->> '$.tick' = e.data ->> '$.tick')
 UNION ALL SELECT s.context, NULL, NULL, 'cancelled', e.data ->> '$.by', e.data ->> '$.claimed', e.date, NULL, NULL, NULL
 FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n WHERE e.event = 'run' AND e.call IS NULL AND e.data ->> '$.by' IS NOT NULL;
+
+-- When the newest run began, and how long it was at work when it ended or halted last: without the times
+-- in which it waited. error has also the failure of a call that made it fail.
+ALTER TABLE contexts ADD COLUMN started TEXT;
+ALTER TABLE contexts ADD COLUMN worked_ms REAL NOT NULL DEFAULT 0;
+
+DROP VIEW runs;
+CREATE VIEW runs (context, tick, plan, started, ended, status, output, error) AS
+SELECT context, tick, plan, started, iif(stands = 'running', NULL, ended), CASE
+    WHEN stands = 'running' AND NOT held OR stands = 'cancelled' AND data ->> '$.stopped' THEN 'interrupted'
+    ELSE stands END, data -> '$.output', COALESCE(data ->> '$.error', data ->> '$.cause')
+FROM (
+  SELECT o.context AS context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data AS data,
+    COALESCE(r.data ->> '$.status', 'running') AS stands,
+    EXISTS (SELECT 1 FROM leases WHERE context = o.context AND until > (julianday('now') - 2440587.5) * 86400000) AS held
+  FROM contexts AS o CROSS JOIN json_each((
+      SELECT json_group_array(json_array(began, stands)) FROM (
+        SELECT max(iif(event = 'plan', n, NULL)) AS began, max(iif(event = 'run', n, NULL)) AS stands FROM (
+          SELECT n, event, data ->> '$.tick' AS tick FROM journal WHERE context = o.context AND event IN ('plan', 'run') AND call IS NULL
+          UNION ALL SELECT e.n, e.event, e.data ->> '$.tick' FROM lineage AS l CROSS JOIN journal AS e ON e.context = l.ancestor AND e.n <= l.n
+          WHERE l.context = o.context AND e.event IN ('plan', 'run') AND e.call IS NULL)
+        GROUP BY tick))) AS tick
+    CROSS JOIN journal AS p ON p.n = tick.value ->> '$[0]' LEFT JOIN journal AS r ON r.n = tick.value ->> '$[1]');

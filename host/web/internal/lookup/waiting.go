@@ -27,6 +27,7 @@ type Waiting struct {
 type Held struct {
 	Contexts []store.ContextInfo // the one that was appended to last first
 	Number   int                 // of the decisions
+	By       map[string]int      // by context, see [history.ListHeld]
 	Version  int                 // another one for each change
 }
 
@@ -43,7 +44,7 @@ func (w *Waiting) Look(ctx context.Context) (Held, error) {
 		return w.newest, err
 	}
 	looked := time.Now()
-	contexts, number, err := history.ListHeld(ctx, w.Log)
+	contexts, number, by, err := history.ListHeld(ctx, w.Log)
 	if err != nil {
 		return w.newest, err
 	}
@@ -51,8 +52,19 @@ func (w *Waiting) Look(ctx context.Context) (Held, error) {
 	if version == 0 || !slices.EqualFunc(contexts, w.newest.Contexts, isSame) {
 		version++
 	}
-	w.newest, w.looked, w.position = Held{contexts, number, version}, looked, newest.N
+	w.newest, w.looked, w.position = Held{contexts, number, by, version}, looked, newest.N
 	return w.newest, nil
+}
+
+// Summarize is [history.Summarize], with the decisions that delegates of the context wait for.
+func (w *Waiting) Summarize(ctx context.Context, info store.ContextInfo) (history.Summary, error) {
+	line := history.Summarize(info)
+	if info.Standing.Waiting == 0 { // no delegate of it waits
+		return line, nil
+	}
+	held, err := w.Look(ctx)
+	line.AddHeld(held.By)
+	return line, err
 }
 
 // Oldest is [history.OldestHeld] as of the newest look.
