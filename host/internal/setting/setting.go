@@ -1,17 +1,11 @@
-// Package setting reads values of settings and options: texts, counts, durations, sizes. An error
-// says how the value must be.
 package setting
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"obelus/engine/duration"
-	"obelus/engine/lazyregexp"
-	"obelus/store"
 )
 
 // Text reads a text that is not empty.
@@ -41,16 +35,6 @@ func Texts(v any) ([]string, error) {
 	return texts, nil
 }
 
-// Count reads an integer from 0.
-func Count(v any) (int, error) {
-	if n, ok := v.(json.Number); ok {
-		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
-			return i, nil
-		}
-	}
-	return 0, WrongType("a whole number, not negative", v)
-}
-
 // Positive reads an integer from 1.
 func Positive(v any) (int, error) {
 	if i, err := Count(v); err == nil && i > 0 {
@@ -77,33 +61,6 @@ func PositiveDuration(v any) (time.Duration, error) {
 	return d, err
 }
 
-// WrongType returns the error for a value that must be something else.
-func WrongType(want string, v any) error {
-	got := TypeName(v)
-	switch v := v.(type) {
-	case bool:
-		got = strconv.FormatBool(v)
-	case json.Number:
-		got = string(v)
-	case string:
-		got = strconv.Quote(v)
-	}
-	return fmt.Errorf("must be %s, not %s", want, got)
-}
-
-// TypeName returns the type of a value with its article, in Lua's words.
-func TypeName(v any) string {
-	switch v.(type) {
-	case nil:
-		return "nil"
-	case []any, map[string]any:
-		return "a table"
-	}
-	return "a " + store.TypeName(v)
-}
-
-var sizeText = lazyregexp.New(`^(\d+)\s*([KMG]?)i?B?$`)
-
 // Depth reads a depth of values that a log can hold together with the message around them.
 func Depth(v any) (int, error) {
 	n, err := Positive(v)
@@ -126,16 +83,4 @@ func Size(v any) (int, error) {
 		}
 	}
 	return 0, WrongType(`a size: a number of bytes or text like "64MB"`, v)
-}
-
-// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100". It is false
-// for any other text, and for 0.
-func ParseSize(text string) (n int, ok bool) {
-	m := sizeText().FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
-	if m == nil {
-		return 0, false
-	}
-	n, err := strconv.Atoi(m[1])
-	factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
-	return n * factor, err == nil && n > 0 && n < 1<<40/factor
 }
