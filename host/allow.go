@@ -13,20 +13,18 @@ import (
 	"obelus/luastd"
 )
 
-// permissionNames are the permissions that a table of them may have, sorted.
-var permissionNames = []string{"env", "model", "net", "read", "write"}
-
-// permissionsOf returns the permissions of grants, as permissionNames has them.
-func permissionsOf(g *luastd.Grants) []*luastd.Grant {
-	return []*luastd.Grant{&g.Env, &g.Model, &g.Net, &g.Read, &g.Write}
-}
-
 // readPermissions reads a value of allow: of the settings, of the options of an activity, or of a
 // tool, where field is "_allow". Its error is a [*settingError] that begins with the field.
 func readPermissions(v any, field string) (grants luastd.Grants, err error) {
-	if all, ok := v.(bool); ok { // models are not in it: they cost money
-		g := luastd.Grant{All: all}
-		return luastd.Grants{Net: g, Read: g, Write: g, Env: g}, nil
+	var names []string
+	for _, p := range luastd.Permissions {
+		names = append(names, p.Name)
+	}
+	if all, ok := v.(bool); ok {
+		for _, p := range luastd.Permissions {
+			p.Of(&grants).All = all && !p.Named
+		}
+		return grants, nil
 	}
 	given, ok := v.(map[string]any)
 	if list, isList := v.([]any); isList && len(list) == 0 {
@@ -36,11 +34,12 @@ func readPermissions(v any, field string) (grants luastd.Grants, err error) {
 		return grants, &settingError{nil, field + " " + setting.WrongType("true or a table like { read = {\"data\"} }", v).Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(permissionNames, name)
+		i := slices.Index(names, name)
 		if i < 0 {
-			return grants, &settingError{[]string{name}, field + ": unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, permissionNames)}
+			return grants, &settingError{[]string{name}, field + ": unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, names)}
 		}
-		grant := permissionsOf(&grants)[i]
+		p := luastd.Permissions[i]
+		grant := p.Of(&grants)
 		if all, ok := given[name].(bool); ok {
 			grant.All = all
 			continue
@@ -49,7 +48,7 @@ func readPermissions(v any, field string) (grants luastd.Grants, err error) {
 			return grants, &settingError{[]string{name}, field + "." + name + " " + setting.WrongType("true or a list of strings", given[name]).Error()}
 		}
 		for _, entry := range grant.List {
-			if err := luastd.CheckGrant(name, entry); err != nil {
+			if err := p.Check(entry); err != nil {
 				return grants, &settingError{[]string{name}, field + "." + name + ": " + err.Error()}
 			}
 		}
