@@ -605,9 +605,8 @@ func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error 
 			return p.wrongField("model", "the name of a model", name)
 		}
 	}
-	var err error
 	if offer, ok := fields["offer"]; ok && offer != nil {
-		if planning.Offer, err = setting.Texts(offer); err != nil {
+		if planning.Offer, ok = setting.Texts(offer); !ok {
 			return p.wrongField("offer", "a list of tools by name", offer)
 		}
 	}
@@ -617,7 +616,8 @@ func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error 
 		}
 	}
 	if refusals, ok := fields["refusals"]; ok && refusals != nil {
-		if planning.Refusals, err = setting.Positive(refusals); err != nil {
+		n, err := setting.Positive.Read(refusals)
+		if planning.Refusals, _ = n.(int); err != nil {
 			return p.wrongField("refusals", "a whole number above 0", refusals)
 		}
 	}

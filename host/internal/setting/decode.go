@@ -7,7 +7,7 @@
 //	kind:"name"          a [Kind]; without it, that of the field's type
 //	zero:"-1"            the number to keep where the table says 0, and 0 stands for the default
 //	required:"a plan"    that the table must have it, and what it needs then
-//	short:"true"         that its value may stand in place of the table
+//	short:"true"         that its value, a text, may stand in place of the table
 //
 // A slice of structs with a field Name is a table by name.
 package setting
@@ -32,6 +32,9 @@ type Form struct {
 	Root  string          // for the table as a whole: "the body"; may be empty
 	Kinds map[string]Kind // by the tag kind, beside those that every form has
 
+	// Classes names the classes of some structs for editors.
+	Classes map[reflect.Type]string
+
 	// JSON is set for objects of JSON: errors use the words of JSON, a text may be empty, and a field
 	// that is null is not given.
 	JSON bool
@@ -41,33 +44,43 @@ type Form struct {
 // read. A sentence made by [Errorf] follows the path of the table; any other text, a colon.
 type Checker interface{ CheckTable() error }
 
-// Decode reads a table into the struct that into points to, and returns everything that is wrong.
-func (f *Form) Decode(v, into any) Errors {
-	errs := within(f.table(v, reflect.ValueOf(into).Elem()))
+// Named is a map whose names are not free.
+type Named interface{ Names() []string }
+
+// Decode reads a table, to which keys lead, into the struct that into points to. It returns
+// everything that is wrong.
+func (f *Form) Decode(v, into any, keys ...string) Errors {
+	errs := At(f.table(v, reflect.ValueOf(into).Elem()), keys...)
 	for _, e := range errs {
 		e.root = f.Root
 	}
 	return errs
 }
 
-// Table reads a table whose fields have these names, each by read. A null is not read.
+// Table reads a table with some names, each by read. Without names they are free.
 func (f *Form) Table(v any, names []string, read func(name string, v any) error) error {
-	given, ok := v.(map[string]any)
-	if list, isList := v.([]any); isList && len(list) == 0 && !f.JSON { // an empty table of Lua may be either
-		given, ok = nil, true
-	}
+	given, ok := f.Object(v)
 	if !ok {
 		return f.wrongType(f.word("a table", "an object"), v)
 	}
 	var errs Errors
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !slices.Contains(names, name) {
+		if names != nil && !slices.Contains(names, name) {
 			errs = append(errs, f.unknown(name, names))
 			continue
 		}
-		errs = append(errs, within(read(name, given[name]), name)...)
+		errs = append(errs, At(read(name, given[name]), name)...)
 	}
 	return errs.orNil()
+}
+
+// Object returns the fields of a table. One of Lua that is empty may be a list.
+func (f *Form) Object(v any) (fields map[string]any, ok bool) {
+	if list, isList := v.([]any); isList && len(list) == 0 && !f.JSON {
+		return nil, true
+	}
+	fields, ok = v.(map[string]any)
+	return fields, ok
 }
 
 // word returns the word of Lua or that of JSON.
@@ -80,26 +93,27 @@ func (f *Form) word(lua, json string) string {
 
 // table reads a struct.
 func (f *Form) table(v any, to reflect.Value) error {
+	if short, ok := shortField(to.Type()); ok {
+		if text, ok := v.(string); ok {
+			to.FieldByIndex(short.Index).SetString(text)
+			return check(to)
+		}
+		if _, ok := f.Object(v); !ok {
+			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
+		}
+	}
 	fields, names := map[string]Field{}, []string{}
 	for _, field := range Fields(to.Type()) {
 		fields[field.Name], names = field, append(names, field.Name)
-		if _, isTable := v.(map[string]any); field.short && !isTable {
-			if _, isText := v.(string); !isText {
-				return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
-			}
-			if err := f.value(v, to.FieldByIndex(field.index), field.kind); err != nil {
-				return err
-			}
-			return check(to)
-		}
 	}
 	err := f.Table(v, names, func(name string, v any) error {
 		field := fields[name]
 		if f.JSON && v == nil && field.Type != rawMessage {
 			return nil
 		}
-		err := f.value(v, to.FieldByIndex(field.index), field.kind)
-		if at := to.FieldByIndex(field.index); err == nil && field.zero != 0 && at.IsZero() {
+		at := to.FieldByIndex(field.index)
+		err := f.value(v, at, field)
+		if err == nil && field.zero != 0 && at.IsZero() {
 			at.SetInt(field.zero)
 		}
 		return err
@@ -124,49 +138,43 @@ func check(to reflect.Value) error {
 
 var rawMessage = reflect.TypeFor[json.RawMessage]()
 
-// value reads one value.
-func (f *Form) value(v any, to reflect.Value, kind string) error {
-	if kind = f.kindOf(to.Type(), kind); kind != "" {
+// value reads the value of a field, or one within it.
+func (f *Form) value(v any, to reflect.Value, field Field) error {
+	if kind, ok := f.kindOf(to.Type(), field.kind); ok {
 		return f.read(kind, v, to)
 	}
+	field.kind = "" // it was of a pointer, or a list
 	switch to.Kind() {
 	case reflect.Pointer:
 		made := reflect.New(to.Type().Elem())
-		if err := f.value(v, made.Elem(), ""); err != nil {
-			return err
-		}
 		to.Set(made)
-		return nil
+		return f.value(v, made.Elem(), field)
 	case reflect.Struct:
 		return f.table(v, to)
-	case reflect.Map:
-		return f.byName(v, func(name string, v any) error {
-			element := reflect.New(to.Type().Elem()).Elem()
-			err := f.value(v, element, "")
-			if to.IsNil() {
-				to.Set(reflect.MakeMap(to.Type()))
-			}
-			to.SetMapIndex(reflect.ValueOf(name), element)
-			return err
-		}, f.word("a table", "an object"))
 	case reflect.Slice:
-		if to.Type().Elem().Kind() == reflect.Struct {
-			return f.named(v, to)
+		if to.Type().Elem().Kind() != reflect.Struct {
+			return f.list(v, to, field)
 		}
-		return f.list(v, to)
+		if _, ok := f.Object(v); !ok {
+			return f.wrongType("a table of "+field.Name+" by name", v)
+		}
 	}
-	to.Set(reflect.ValueOf(v))
-	return nil
+	return f.byName(v, to, field)
 }
 
 // read reads a value of a kind.
-func (f *Form) read(name string, v any, to reflect.Value) error {
-	kind := f.kind(name)
+func (f *Form) read(kind Kind, v any, to reflect.Value) error {
+	if kind.Table != nil {
+		table := reflect.New(kind.Table).Elem()
+		err := f.table(v, table)
+		to.Set(table.Convert(to.Type()))
+		return err
+	}
 	read, err := kind.Read(v)
 	switch {
 	case err == errUnfit:
 		return f.wrongType(kind.Want, v)
-	case err != nil:
+	case err != nil || read == nil:
 		return err
 	}
 	if to.Kind() == reflect.Pointer && to.Type() != reflect.TypeOf(read) {
@@ -178,7 +186,7 @@ func (f *Form) read(name string, v any, to reflect.Value) error {
 }
 
 // list reads a list. The places of its values begin with 1 in Lua, and with 0 in JSON.
-func (f *Form) list(v any, to reflect.Value) error {
+func (f *Form) list(v any, to reflect.Value, field Field) error {
 	list, ok := v.([]any)
 	if object, isObject := v.(map[string]any); isObject && len(object) == 0 && !f.JSON {
 		ok = true
@@ -193,44 +201,35 @@ func (f *Form) list(v any, to reflect.Value) error {
 		if f.JSON {
 			place = i
 		}
-		errs = append(errs, within(f.value(e, to.Index(i), ""), fmt.Sprintf("[%d]", place))...)
+		errs = append(errs, At(f.value(e, to.Index(i), field), fmt.Sprintf("[%d]", place))...)
 	}
 	return errs.orNil()
 }
 
-// named reads a table of tables by name into a slice of structs, sorted by name.
-func (f *Form) named(v any, to reflect.Value) error {
-	of := to.Type().Elem()
-	field, _ := of.FieldByName("Name")
-	return f.byName(v, func(name string, v any) error {
-		element := reflect.New(of).Elem()
-		if err := f.value(name, element.FieldByIndex(field.Index), field.Tag.Get("kind")); err != nil {
+// byName reads a table of values by name into a map, or into a slice of structs.
+func (f *Form) byName(v any, to reflect.Value, field Field) error {
+	var names []string
+	if of, ok := to.Interface().(Named); ok {
+		names = of.Names()
+	}
+	return f.Table(v, names, func(name string, v any) error {
+		element := reflect.New(to.Type().Elem()).Elem()
+		if to.Kind() == reflect.Slice {
+			own, _ := element.Type().FieldByName("Name")
+			err := f.value(name, element.FieldByIndex(own.Index), Field{kind: own.Tag.Get("kind")})
+			if err == nil {
+				err = f.table(v, element)
+			}
+			to.Set(reflect.Append(to, element))
 			return err
 		}
-		err := f.table(v, element)
-		to.Set(reflect.Append(to, element))
+		if to.IsNil() {
+			to.Set(reflect.MakeMap(to.Type()))
+		}
+		err := f.value(v, element, field)
+		to.SetMapIndex(reflect.ValueOf(name).Convert(to.Type().Key()), element)
 		return err
-	}, "")
-}
-
-// byName reads a table whose names are free. Without want an error names its values as the table
-// is named.
-func (f *Form) byName(v any, read func(name string, v any) error, want string) error {
-	given, ok := v.(map[string]any)
-	if !ok && want == "" {
-		return &Error{say: func(path string) string {
-			what := path[strings.LastIndex(path, ".")+1:]
-			return path + " " + f.wrongType("a table of "+what+" by name", v).Error()
-		}}
-	}
-	if !ok {
-		return f.wrongType(want, v)
-	}
-	var errs Errors
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		errs = append(errs, within(read(name, given[name]), name)...)
-	}
-	return errs.orNil()
+	})
 }
 
 // Error is something wrong with a table.
@@ -259,6 +258,13 @@ func (e Errors) orNil() error {
 	return e
 }
 
+// Below reports whether one of the errors is about the value to which keys lead, or a part of it.
+func (e Errors) Below(keys ...string) bool {
+	return slices.ContainsFunc(e, func(e *Error) bool {
+		return len(e.Keys) >= len(keys) && slices.Equal(e.Keys[:len(keys)], keys)
+	})
+}
+
 // sentence is an error that follows the path of its value without a colon.
 type sentence string
 
@@ -267,14 +273,17 @@ func (s sentence) Error() string { return string(s) }
 // Errorf returns an error that follows the path of its value as the rest of a sentence.
 func Errorf(format string, args ...any) error { return sentence(fmt.Sprintf(format, args...)) }
 
-// At returns an error as one of the value to which keys lead.
-func At(err error, keys ...string) error {
-	return within(err, keys...).orNil()
+// Complete returns an error that names the value by itself: its path is not put before it.
+func Complete(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{say: func(string) string { return err.Error() }}
 }
 
-// within returns an error about a value as errors of the table in which keys lead to it.
-func within(err error, keys ...string) Errors {
-	var errs Errors
+// At returns an error as one of the value to which keys lead; nil for none.
+func At(err error, keys ...string) Errors {
+	between, errs := ": ", Errors(nil)
 	switch err := err.(type) {
 	case nil:
 		return nil
@@ -283,9 +292,10 @@ func within(err error, keys ...string) Errors {
 	case *Error:
 		errs = Errors{err}
 	case sentence:
-		errs = Errors{{say: func(path string) string { return strings.TrimPrefix(path+" "+string(err), " ") }}}
-	default:
-		errs = Errors{{say: func(path string) string { return strings.TrimPrefix(path+": "+err.Error(), ": ") }}}
+		between = " "
+	}
+	if errs == nil {
+		errs = Errors{{say: func(path string) string { return strings.TrimPrefix(path+between+err.Error(), between) }}}
 	}
 	for _, e := range errs {
 		e.Keys = slices.Concat(keys, e.Keys)
@@ -295,12 +305,11 @@ func within(err error, keys ...string) Errors {
 
 // unknown returns the error about a field that there is not.
 func (f *Form) unknown(name string, names []string) *Error {
-	hint := luaerr.DidYouMean(name, names)
 	return &Error{Keys: []string{name}, say: func(path string) string {
 		if path == name {
 			path = strconv.Quote(name)
 		}
-		return strings.TrimPrefix(f.Root+": unknown "+f.Noun+" "+path+hint, ": ")
+		return strings.TrimPrefix(f.Root+": unknown "+f.Noun+" "+path+luaerr.DidYouMean(name, names), ": ")
 	}}
 }
 

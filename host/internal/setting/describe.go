@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -17,7 +18,6 @@ type Field struct {
 	kind     string
 	zero     int64
 	required string
-	short    bool
 }
 
 // Fields lists the fields of a struct, with those of embedded ones, in their order.
@@ -30,17 +30,27 @@ func Fields(t reflect.Type) (fields []Field) {
 		zero, _ := strconv.ParseInt(field.Tag.Get("zero"), 10, 64) // 0 without the tag
 		fields = append(fields, Field{
 			Name: name, About: field.Tag.Get("jsonschema"), Type: field.Type, index: field.Index,
-			kind: field.Tag.Get("kind"), zero: zero, required: field.Tag.Get("required"), short: field.Tag.Get("short") != "",
+			kind: field.Tag.Get("kind"), zero: zero, required: field.Tag.Get("required"),
 		})
 	}
 	return fields
+}
+
+// shortField returns the field of a struct whose value may stand in place of the table.
+func shortField(t reflect.Type) (reflect.StructField, bool) {
+	for field := range t.Fields() {
+		if field.Tag.Get("short") != "" {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
 }
 
 // IsEmbedded reports whether the field is one of an embedded struct.
 func (f Field) IsEmbedded() bool { return len(f.index) > 1 }
 
 // helpWidth is the width of the lines of help.
-const helpWidth = 80
+const helpWidth = 82
 
 // Help lists fields for people, each with its description beside it.
 func Help(fields []Field) string {
@@ -63,11 +73,14 @@ func Help(fields []Field) string {
 	return b.String()
 }
 
-// Class writes a struct as a class for editors, in LuaCATS, and the classes of its fields behind
-// it.
+// Class writes a struct as a class for editors, in LuaCATS, with a comment that may be empty, and
+// the classes of its fields behind it.
 func (f *Form) Class(name, about string, t reflect.Type) string {
 	var b, others strings.Builder
-	fmt.Fprintf(&b, "---%s\n---@class %s\n", about, name)
+	if about != "" {
+		about = "---" + about + "\n"
+	}
+	fmt.Fprintf(&b, "%s---@class %s\n", about, name)
 	for _, field := range Fields(t) {
 		mark := "?"
 		if field.required != "" {
@@ -83,21 +96,26 @@ func (f *Form) Class(name, about string, t reflect.Type) string {
 // annotation returns the type of a field for editors. The class of a table of its own is written to
 // others.
 func (f *Form) annotation(t reflect.Type, kind, class string, others *strings.Builder) string {
-	if kind = f.kindOf(t, kind); kind != "" {
-		return f.kind(kind).Type
+	if kind, ok := f.kindOf(t, kind); ok {
+		if kind.Table == nil {
+			return kind.Type
+		}
+		t = kind.Table
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		_, name, _ := strings.Cut(class, ".")
-		others.WriteString("\n" + f.Class(class, "The table "+name+".", t))
-		for _, field := range Fields(t) {
-			if field.short {
-				return "string|" + class
-			}
+		class = cmp.Or(f.Classes[t], class)
+		others.WriteString("\n" + f.Class(class, "", t))
+		if _, ok := shortField(t); ok {
+			return "string|" + class
 		}
 		return class
 	case reflect.Map:
-		return "table<string, " + f.annotation(t.Elem(), "", class, others) + ">"
+		element := f.annotation(t.Elem(), "", class, others)
+		if of, ok := reflect.Zero(t).Interface().(Named); ok {
+			return "{ " + strings.Join(of.Names(), "?: "+element+", ") + "?: " + element + " }"
+		}
+		return "table<string, " + element + ">"
 	case reflect.Slice:
 		element := f.annotation(t.Elem(), "", class, others)
 		if t.Elem().Kind() == reflect.Struct {

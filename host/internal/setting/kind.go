@@ -21,8 +21,13 @@ type Kind struct {
 	Want string // what one must be, behind "must be"
 	Type string // in annotations for editors
 
-	// Read returns what is kept of a value; it may be converted to the type of the field.
+	// Read returns what is kept of a value, which is converted to the type of the field; nil leaves it
+	// alone.
 	Read func(v any) (any, error)
+
+	// Table is set in place of the others for a table whose type has no tags: a struct with the same
+	// fields and the tags.
+	Table reflect.Type
 }
 
 // errUnfit is the error of Kind.Read that says what the kind wants.
@@ -31,20 +36,30 @@ var errUnfit = errors.New("it does not fit")
 // Unfit returns the error of a Read whose kind says by itself what it wants.
 func Unfit() (any, error) { return nil, errUnfit }
 
-// Match returns the kind of texts that are not empty and that fits accepts.
-func Match(want string, fits func(text string) bool) Kind {
-	return Kind{want, "string", func(v any) (any, error) {
-		if text, _ := v.(string); text != "" && fits(text) {
-			return text, nil
+// Of returns the kind of values of one type.
+func Of[T any](want, annotation string, read func(v T) (any, error)) Kind {
+	return Kind{Want: want, Type: annotation, Read: func(v any) (any, error) {
+		if of, ok := v.(T); ok {
+			return read(of)
 		}
 		return Unfit()
 	}}
 }
 
-// Words returns the kind of texts that are one of some words.
-func Words(words ...string) Kind {
-	return Choice(words, words...)
+func same[T any](v T) (any, error) { return v, nil }
+
+// Match returns the kind of texts that are not empty and that fits accepts.
+func Match(want string, fits func(text string) bool) Kind {
+	return Of(want, "string", func(text string) (any, error) {
+		if text == "" || !fits(text) {
+			return Unfit()
+		}
+		return text, nil
+	})
 }
+
+// Words returns the kind of texts that are one of some words.
+func Words(words ...string) Kind { return Choice(words, words...) }
 
 // Choice returns the kind of words that stand for values.
 func Choice[T any](values []T, words ...string) Kind {
@@ -54,105 +69,86 @@ func Choice[T any](values []T, words ...string) Kind {
 	}
 	last := len(quoted) - 1
 	want := strings.Join(quoted[:last], ", ") + " or " + quoted[last]
-	return Kind{want, strings.Join(quoted, "|"), func(v any) (any, error) {
-		text, _ := v.(string)
+	return Of(want, strings.Join(quoted, "|"), func(text string) (any, error) {
 		if i := slices.Index(words, text); i >= 0 {
 			return values[i], nil
 		}
-		if near := spell.DidYouMean(text, words); near != "" {
-			return nil, Errorf("%s%s", WrongType(want, v), near)
-		}
-		return Unfit()
-	}}
+		return nil, Errorf("%s%s", WrongType(want, text), spell.DidYouMean(text, words))
+	})
 }
 
-// common are the kinds that every form has.
-var common = map[string]Kind{
-	"bool": {"true or false", "boolean", func(v any) (any, error) {
-		if b, ok := v.(bool); ok {
-			return b, nil
+// Lower returns a kind of texts that may have capital letters too.
+func Lower(kind Kind) Kind {
+	read := kind.Read
+	kind.Read = func(v any) (any, error) {
+		if text, ok := v.(string); ok {
+			v = strings.ToLower(text)
 		}
-		return Unfit()
-	}},
-	"not": {"true or false", "boolean", func(v any) (any, error) { // kept negated
-		if b, ok := v.(bool); ok {
-			return !b, nil
-		}
-		return Unfit()
-	}},
-	"count":    whole("a whole number, not negative", 0),
-	"positive": whole("a whole number above 0", 1),
-	"depth": {"a whole number above 0", "integer", func(v any) (any, error) {
-		n, ok := count(v)
-		switch { // a log holds the value with the message around it
-		case ok && n > 200:
-			return nil, WrongType("at most 200", v)
-		case ok && n > 0:
-			return n, nil
-		}
-		return Unfit()
-	}},
-	"integer": {"a whole number", "integer", func(v any) (any, error) {
-		n, ok := v.(json.Number)
-		if !ok {
-			return Unfit()
-		}
-		i, err := n.Int64()
-		if err != nil {
-			return nil, Errorf("must be a whole number, written in at most 18 digits and nothing else")
-		}
-		return i, nil
-	}},
-	"size":     {`a size: a number of bytes or text like "64MB"`, "integer|string", readSize},
-	"duration": {`a duration: a number of seconds or text like "5s"`, "number|string", readDuration},
-	"time": {`a duration: a number of seconds or text like "5s"`, "number|string", func(v any) (any, error) {
-		d, err := readDuration(v)
-		if d == time.Duration(0) {
-			return nil, WrongType("a duration above 0", v)
-		}
-		return d, err
-	}},
-	"any":    {"", "any", func(v any) (any, error) { return v, nil }},
-	"raw":    {"", "any", func(v any) (any, error) { return json.RawMessage(store.EncodeJSON(v)), nil }},
-	"string": {"a string", "string", func(v any) (any, error) { return as[string](v) }},
-	"text":   Match("a string", func(string) bool { return true }),
-	"table":  {"a table", "table", func(v any) (any, error) { return as[map[string]any](v) }},
-}
-
-// as returns a value of a type, and does not fit any other.
-func as[T any](v any) (any, error) {
-	if t, ok := v.(T); ok {
-		return t, nil
+		return read(v)
 	}
-	return Unfit()
+	return kind
 }
 
-// whole returns the kind of integers from least on.
-func whole(want string, least int) Kind {
-	return Kind{want, "integer", func(v any) (any, error) {
-		if n, ok := count(v); ok && n >= least {
+// Whole returns the kind of integers from least on.
+func Whole(want string, least int) Kind {
+	return Of(want, "integer", func(number json.Number) (any, error) {
+		if n, err := strconv.Atoi(string(number)); err == nil && n >= least {
 			return n, nil
 		}
 		return Unfit()
-	}}
-}
-
-// count reads an integer from 0.
-func count(v any) (n int, ok bool) {
-	number, _ := v.(json.Number)
-	n, err := strconv.Atoi(string(number))
-	return n, err == nil && n >= 0
+	})
 }
 
 // Range returns the kind of numbers between two.
 func Range(least, most float64) Kind {
-	return Kind{fmt.Sprintf("a number from %g to %g", least, most), "number", func(v any) (any, error) {
-		number, _ := v.(json.Number)
+	return Of(fmt.Sprintf("a number from %g to %g", least, most), "number", func(number json.Number) (any, error) {
 		if n, err := number.Float64(); err == nil && n >= least && n <= most {
 			return n, nil
 		}
 		return Unfit()
-	}}
+	})
+}
+
+// Kinds that others are made of.
+var (
+	Positive = Whole("a whole number above 0", 1)
+	Size     = Kind{Want: `a size: a number of bytes or text like "64MB"`, Type: "integer|string", Read: readSize}
+	Duration = Kind{Want: `a duration: a number of seconds or text like "5s"`, Type: "number|string", Read: readDuration}
+)
+
+// common are the kinds that every form has.
+var common = map[string]Kind{
+	"any":      {Type: "any", Read: same[any]},
+	"bool":     Of("true or false", "boolean", same[bool]),
+	"count":    Whole("a whole number, not negative", 0),
+	"depth":    {Want: Positive.Want, Type: "integer", Read: readDepth},
+	"duration": Duration,
+	"integer":  Of("a whole number", "integer", readInteger),
+	"not":      Of("true or false", "boolean", func(b bool) (any, error) { return !b, nil }), // kept negated
+	"positive": Positive,
+	"raw":      {Type: "any", Read: func(v any) (any, error) { return json.RawMessage(store.EncodeJSON(v)), nil }},
+	"size":     Size,
+	"string":   Of("a string", "string", same[string]),
+	"table":    Of("a table", "table", same[map[string]any]),
+	"text":     Match("a string", func(string) bool { return true }),
+	"time":     {Want: Duration.Want, Type: Duration.Type, Read: readTime},
+}
+
+// readDepth reads a depth of values that a log can hold together with the message around them.
+func readDepth(v any) (any, error) {
+	n, err := Positive.Read(v)
+	if err == nil && n.(int) > 200 {
+		return nil, WrongType("at most 200", v)
+	}
+	return n, err
+}
+
+func readInteger(number json.Number) (any, error) {
+	n, err := number.Int64()
+	if err != nil {
+		return nil, Errorf("must be a whole number, written in at most 18 digits and nothing else")
+	}
+	return n, nil
 }
 
 // readDuration reads a number of seconds, or text like "5s", "1m30s" or "3d".
@@ -164,62 +160,70 @@ func readDuration(v any) (any, error) {
 	return d, nil
 }
 
+// readTime reads a duration above 0.
+func readTime(v any) (any, error) {
+	d, err := readDuration(v)
+	if d == time.Duration(0) {
+		return nil, WrongType("a duration above 0", v)
+	}
+	return d, err
+}
+
 // readSize reads a number of bytes, or text like "64MB".
 func readSize(v any) (any, error) {
 	text, isText := v.(string)
-	if n, ok := ParseSize(text); ok && isText {
-		return n, nil
+	if !isText {
+		return Positive.Read(v)
 	}
-	if n, ok := count(v); ok && n > 0 {
+	if n, ok := ParseSize(text); ok {
 		return n, nil
 	}
 	return Unfit()
 }
 
-// kindOf returns the name of the kind of a field: that of its tag or of its type; empty for one
-// that holds other values.
-func (f *Form) kindOf(t reflect.Type, tag string) string {
+// kindOf returns the kind of the values of a Go type, or that of a tag; ok is false for tables and
+// lists that have none.
+func (f *Form) kindOf(t reflect.Type, tag string) (kind Kind, ok bool) {
 	switch {
 	case tag != "":
-		return tag
 	case t == rawMessage:
-		return "raw"
+		tag = "raw"
 	case t == reflect.TypeFor[time.Duration]():
-		return "time"
+		tag = "time"
 	case t == reflect.TypeFor[map[string]any]():
-		return "table"
+		tag = "table"
+	case t.Kind() == reflect.String:
+		tag = f.word("text", "string")
+	case t.Kind() == reflect.Bool:
+		tag = "bool"
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		tag = "positive"
+	case t.Kind() == reflect.Interface:
+		tag = "any"
+	default:
+		return Kind{}, false
 	}
-	switch t.Kind() {
-	case reflect.String:
-		return f.word("text", "string")
-	case reflect.Bool:
-		return "bool"
-	case reflect.Int, reflect.Int64:
-		return "positive"
-	case reflect.Interface:
-		return "any"
+	if kind, ok = f.Kinds[tag]; !ok {
+		kind, ok = common[tag]
 	}
-	return ""
-}
-
-// kind returns the kind of a name. It panics for a tag without a kind, which the first use finds.
-func (f *Form) kind(name string) Kind {
-	if kind, ok := f.Kinds[name]; ok {
-		return kind
-	}
-	kind, ok := common[name]
 	if !ok {
-		panic(fmt.Sprintf("there is no kind %q of values", name))
+		panic(fmt.Sprintf("there is no kind %q of values", tag)) // the first use of the table finds it
 	}
-	return kind
+	return kind, true
 }
 
-// Count reads an integer from 0.
-func Count(v any) (int, error) {
-	if n, ok := count(v); ok {
-		return n, nil
+// Texts reads a list of texts.
+func Texts(v any) (texts []string, ok bool) {
+	list, ok := v.([]any)
+	if object, isObject := v.(map[string]any); isObject && len(object) == 0 {
+		ok = true
 	}
-	return 0, WrongType("a whole number, not negative", v)
+	texts = make([]string, len(list))
+	for i, e := range list {
+		text, isText := e.(string)
+		texts[i], ok = text, ok && isText
+	}
+	return texts, ok
 }
 
 // WrongType returns the error for a value that must be something else, in the words of Lua.
