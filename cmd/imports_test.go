@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 		"obelus/engine/...", "obelus/luastd", "obelus/store", "github.com/peterh/liner", "golang.org/x/sys/unix", "golang.org/x/term"},
 	"obelus/cmd/internal/termtest":   {"golang.org/x/sys/unix"},
 	"obelus/cmd/internal/testreport": {"obelus/cmd/internal/exit", "obelus/cmd/internal/human", "obelus/cmd/internal/term", "obelus/cmd/internal/usage", "obelus/host/luatest", "github.com/aymanbagabas/go-udiff"},
-	"obelus/cmd/internal/topics":     {"obelus/host/web", "obelus/scripts", "github.com/spf13/cobra"},
+	"obelus/cmd/internal/topics":     {"obelus/engine/lazyregexp", "obelus/host", "obelus/host/web", "obelus/scripts", "github.com/spf13/cobra"},
 	"obelus/cmd/internal/triggers":   {"obelus/cmd/internal/human", "obelus/cmd/internal/term", "obelus/engine/...", "obelus/host", "obelus/host/schedule/...", "obelus/store", "obelus/store/memory"},
 	"obelus/cmd/internal/usage":      {"obelus/cmd/internal/exit", "obelus/engine/...", "obelus/store", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"obelus/cmd/internal/view":       {"obelus/cmd/internal/human", "obelus/engine/...", "obelus/store"},
