@@ -63,7 +63,7 @@ func annotated(t *testing.T, class string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, fields, _ := strings.Cut(string(text)+host.SettingTypes(), "---@class "+class+"\n")
+	_, fields, _ := strings.Cut(string(text)+host.TableTypes(), "---@class "+class+"\n")
 	fields, _, _ = strings.Cut(fields, "\n\n")
 	for _, match := range regexp.MustCompile(`(?m)^---@field (\w+)`).FindAllStringSubmatch(fields, -1) {
 		names = append(names, match[1])

@@ -114,7 +114,7 @@ func TestDummy_Permission(t *testing.T) {
 	if help := TableHelp("permissions"); !strings.Contains(help, "\n  clock  clocks of the machine") {
 		t.Errorf("help does not tell of it:\n%s", help)
 	}
-	if types := SettingTypes(); !strings.Contains(types, "clock?: boolean|string[]") {
+	if types := TableTypes(); !strings.Contains(types, "clock?: boolean|string[]") {
 		t.Errorf("editors do not know it:\n%s", types)
 	}
 }

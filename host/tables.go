@@ -34,7 +34,7 @@ func TableHelp(table string) string {
 			fields = append(fields, setting.Field{Name: p.Name, About: p.About})
 		}
 	case "hooks": // scheme has the rest
-		fields = slices.DeleteFunc(setting.Fields(of[table]), setting.Field.IsEmbedded)
+		fields = slices.DeleteFunc(slices.Clone(setting.Fields(of[table])), setting.Field.IsEmbedded)
 	default:
 		if t := of[table]; t != nil {
 			fields = setting.Fields(t)
@@ -43,9 +43,9 @@ func TableHelp(table string) string {
 	return setting.Help(fields)
 }
 
-// SettingTypes returns annotations of the settings and of the options of activities for editors, in
+// TableTypes returns annotations of settings, options of activities and requests for editors, in
 // LuaCATS.
-func SettingTypes() string {
+func TableTypes() string {
 	permissions := make([]string, len(luastd.Permissions))
 	for i, p := range luastd.Permissions {
 		permissions[i] = p.Name + "?: boolean|string[]"
@@ -53,5 +53,6 @@ func SettingTypes() string {
 	return "\n---Permissions. true is all but model, which is named. So are the _allow of a tool, and what\n" +
 		"---an activity asks for.\n---@alias obelus.Allow boolean|{ " + strings.Join(permissions, ", ") + " }\n\n" +
 		settingForm.Class("obelus.Settings", "What obelus.lua returns.", reflect.TypeFor[Settings]()) + "\n" +
-		optionForm.Class("obelus.ActivityOptions", "", reflect.TypeFor[activityOptions]())
+		optionForm.Class("obelus.ActivityOptions", "", reflect.TypeFor[activityOptions]()) + "\n" +
+		requestForm.Class("obelus.Request", "", reflect.TypeFor[requestTable]())
 }

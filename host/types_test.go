@@ -65,9 +65,6 @@ func TestAnnotations_Globals(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.Globals()))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(requestFields, slices.Sorted(slices.Values(a.Fields["obelus.Request"]))); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // TestAnnotations_EditorSettings holds the settings of a new project to the

@@ -34,20 +34,6 @@
 ---What a plan's file may return.
 ---@alias obelus.Plan obelus.Call[]|obelus.Request|(fun(context: obelus.Context): obelus.Request)
 
----@class obelus.Request
----@field calls? obelus.Call[]|fun(context: obelus.Context): obelus.Request
----@field plan? obelus.Call[]|fun(context: obelus.Context): obelus.Request another word for calls
----@field context? table[] messages
----@field mode? "eager"|"lazy"
----@field model? string of a request without calls: the model that plans it
----@field offer? string[] the tools that it may plan with; all
----@field output? any
----@field refusals? integer of its plans, in a row, that end the run; 3
----@field bridge? boolean as a delegate: show it arguments that do not fit its input
----@field schema? table a JSON Schema for the final output
----@field scopes? string[] what a function or a model gets of the context
----@field tools? table<string, table>
-
 ---@class obelus.Activity
 Activity = {}
 

@@ -104,7 +104,7 @@ func wantedTypes(g *host.Generation) (files []TypesFile, err error) {
 			return nil, err
 		}
 		if entry.Name() == "globals.lua" {
-			content = append(content, host.SettingTypes()...)
+			content = append(content, host.TableTypes()...)
 		}
 		files = append(files, TypesFile{Name: entry.Name(), content: content})
 	}

@@ -102,12 +102,13 @@ func (f *Form) table(v any, to reflect.Value) error {
 			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
 		}
 	}
-	fields, names := map[string]Field{}, []string{}
-	for _, field := range Fields(to.Type()) {
-		fields[field.Name], names = field, append(names, field.Name)
+	fields := Fields(to.Type())
+	names := make([]string, len(fields))
+	for i, field := range fields {
+		names[i] = field.Name
 	}
 	err := f.Table(v, names, func(name string, v any) error {
-		field := fields[name]
+		field := fields[slices.Index(names, name)]
 		if f.JSON && v == nil && field.Type != rawMessage {
 			return nil
 		}
@@ -121,8 +122,8 @@ func (f *Form) table(v any, to reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if field := fields[name]; field.required != "" && to.FieldByIndex(field.index).IsZero() {
+	for _, field := range fields {
+		if field.required != "" && to.FieldByIndex(field.index).IsZero() {
 			return Errorf("needs %s", field.required)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Field is a field of a table.
@@ -20,8 +21,14 @@ type Field struct {
 	required string
 }
 
-// Fields lists the fields of a struct, with those of embedded ones, in their order.
+var fieldsOf sync.Map // of structs that were decoded, by reflect.Type
+
+// Fields lists the fields of a struct, with those of embedded ones, in their order. The list is
+// shared.
 func Fields(t reflect.Type) (fields []Field) {
+	if known, ok := fieldsOf.Load(t); ok {
+		return known.([]Field)
+	}
 	for _, field := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
@@ -33,6 +40,7 @@ func Fields(t reflect.Type) (fields []Field) {
 			kind: field.Tag.Get("kind"), zero: zero, required: field.Tag.Get("required"),
 		})
 	}
+	fieldsOf.Store(t, fields)
 	return fields
 }
 
@@ -88,7 +96,7 @@ func (f *Form) Class(name, about string, t reflect.Type) string {
 		}
 		class := name + "." + field.Name
 		kind := f.annotation(field.Type, field.kind, class, &others)
-		fmt.Fprintf(&b, "---@field %s%s %s %s\n", field.Name, mark, kind, field.About)
+		b.WriteString(strings.TrimRight("---@field "+field.Name+mark+" "+kind+" "+field.About, " ") + "\n")
 	}
 	return b.String() + others.String()
 }

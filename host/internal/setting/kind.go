@@ -46,7 +46,8 @@ func Of[T any](want, annotation string, read func(v T) (any, error)) Kind {
 	}}
 }
 
-func same[T any](v T) (any, error) { return v, nil }
+// Same returns the value itself.
+func Same[T any](v T) (any, error) { return v, nil }
 
 // Match returns the kind of texts that are not empty and that fits accepts.
 func Match(want string, fits func(text string) bool) Kind {
@@ -118,8 +119,8 @@ var (
 
 // common are the kinds that every form has.
 var common = map[string]Kind{
-	"any":      {Type: "any", Read: same[any]},
-	"bool":     Of("true or false", "boolean", same[bool]),
+	"any":      {Type: "any", Read: Same[any]},
+	"bool":     Of("true or false", "boolean", Same[bool]),
 	"count":    Whole("a whole number, not negative", 0),
 	"depth":    {Want: Positive.Want, Type: "integer", Read: readDepth},
 	"duration": Duration,
@@ -128,8 +129,8 @@ var common = map[string]Kind{
 	"positive": Positive,
 	"raw":      {Type: "any", Read: func(v any) (any, error) { return json.RawMessage(store.EncodeJSON(v)), nil }},
 	"size":     Size,
-	"string":   Of("a string", "string", same[string]),
-	"table":    Of("a table", "table", same[map[string]any]),
+	"string":   Of("a string", "string", Same[string]),
+	"table":    Of("a table", "table", Same[map[string]any]),
 	"text":     Match("a string", func(string) bool { return true }),
 	"time":     {Want: Duration.Want, Type: Duration.Type, Read: readTime},
 }
@@ -210,6 +211,14 @@ func (f *Form) kindOf(t reflect.Type, tag string) (kind Kind, ok bool) {
 		panic(fmt.Sprintf("there is no kind %q of values", tag)) // the first use of the table finds it
 	}
 	return kind, true
+}
+
+// ReadTexts is the Read of kinds of lists of texts.
+func ReadTexts(v any) (any, error) {
+	if texts, ok := Texts(v); ok {
+		return texts, nil
+	}
+	return Unfit()
 }
 
 // Texts reads a list of texts.
