@@ -39,8 +39,8 @@ func readPermissions(v any) (any, error) {
 			grant.All = all
 			return nil
 		}
-		var ok bool
-		if grant.List, ok = setting.Texts(v); !ok {
+		list, err := setting.Texts.Read(v)
+		if grant.List, _ = list.([]string); err != nil {
 			return setting.WrongType("true or a list of strings", v)
 		}
 		for _, entry := range grant.List {

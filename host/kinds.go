@@ -26,7 +26,7 @@ var kinds = map[string]setting.Kind{
 	"isolate":     {Want: `"process" or false`, Type: `"process"|"none"|false`, Read: readIsolate},
 	"level":       setting.Lower(setting.Choice([]store.LogLevel{store.LevelDebug, store.LevelInfo, store.LevelWarn, store.LevelError}, store.LogLevels...)),
 	"logs":        {Want: `a size, such as "256KB", or 0 to keep nothing`, Type: "integer|string", Read: readKeptLogs},
-	"model":       {Want: `the name of a model, text like "openai/gpt-5-mini", or a table`, Type: "string|obelus.Model", Read: setting.Match("", func(string) bool { return true }).Read},
+	"model":       {Want: `the name of a model, text like "openai/gpt-5-mini", or a table`, Type: "string|obelus.Model", Read: readModel},
 	"synchronous": setting.Lower(setting.Words("full", "normal")),
 
 	"batch":  {Want: `a whole number above 0, or "instances"`, Type: `integer|"instances"`, Read: readBatch},
@@ -42,7 +42,7 @@ var kinds = map[string]setting.Kind{
 
 	"encoding":      setting.Words("hex", "base64"),
 	"header":        setting.Match("the name of a header", isHeaderName),
-	"headers":       {Want: "a list of strings", Type: "string[]", Read: readInputHeaders},
+	"headers":       {Want: setting.Texts.Want, Type: setting.Texts.Type, Read: readInputHeaders},
 	"hook":          nameKind(hook.CheckName),
 	"key encoding":  setting.Words("text", "base64"),
 	"secret":        variableKind("secret", "GITHUB_SECRET"),
@@ -64,17 +64,14 @@ type budgetTable struct {
 
 // readApprove reads words of a policy: one, or a list.
 func readApprove(v any) (any, error) {
-	words, ok := setting.Texts(v)
-	if text, isText := v.(string); isText {
-		words, ok = []string{text}, true
+	if text, ok := v.(string); ok {
+		return plan.ParsePolicy(text)
 	}
-	switch {
-	case !ok:
-		return setting.Unfit()
-	case len(words) == 0:
-		return nil, nil
+	words, err := setting.Texts.Read(v)
+	if texts, _ := words.([]string); len(texts) > 0 {
+		return plan.ParsePolicy(strings.Join(texts, ","))
 	}
-	return plan.ParsePolicy(strings.Join(words, ","))
+	return nil, err
 }
 
 func readCost(v any) (any, error) {
@@ -97,6 +94,14 @@ func readKeptLogs(v any) (any, error) {
 		return 0, nil
 	}
 	return setting.Size.Read(v)
+}
+
+// readModel reads the name of the default model; a table that describes it is read later.
+func readModel(v any) (any, error) {
+	if _, ok := v.(map[string]any); ok {
+		return defaultModel, nil
+	}
+	return setting.NonEmpty.Read(v)
 }
 
 // batchInstances is a batch that joins questions of several instances.
@@ -149,11 +154,11 @@ func isTimeField(text string) bool {
 // readInputHeaders reads the headers that are part of the input. What enters the log stays there,
 // so those with secrets are refused.
 func readInputHeaders(v any) (any, error) {
-	names, ok := setting.Texts(v)
-	if !ok {
-		return setting.Unfit()
+	names, err := setting.Texts.Read(v)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
+	for _, name := range names.([]string) {
 		if !isHeaderName(name) {
 			return nil, setting.Errorf("must be names of headers, not %q", name)
 		}

@@ -52,19 +52,16 @@ func refuseSecrets(v any) setting.Errors {
 // defaultModel is the name of a model that the setting model describes by itself.
 const defaultModel = "default"
 
-// checkModel returns what is wrong with a model whose fields are right: keys lead to its table, and
-// known are the errors so far.
-func checkModel(c *model.Config, table any, known setting.Errors, keys ...string) setting.Errors {
-	if known.Below(keys...) {
-		return nil
-	}
+// checkModel completes a model whose fields are right, and returns what is wrong with it, beside
+// texts in its table that look like keys.
+func checkModel(c *model.Config, table any) error {
 	if c.Batch == batchInstances {
 		c.Batch, c.AcrossInstances = 0, true
 	}
 	if errs := refuseSecrets(table); errs != nil {
-		return setting.At(errs, keys...)
+		return errs
 	}
-	return setting.At(setting.Complete(c.Check()), keys...)
+	return setting.Complete(c.Check())
 }
 
 // checkModels applies the program's choices in place of the settings, and makes sure that the

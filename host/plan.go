@@ -191,7 +191,7 @@ var requestForm = setting.Form{Noun: "field", Kinds: map[string]setting.Kind{
 	"messages": setting.Of("a list of messages", "table[]", setting.Same[[]any]),
 	"mode":     setting.Words("eager", "lazy"),
 	"model":    setting.Match("the name of a model", func(string) bool { return true }),
-	"offer":    {Want: "a list of tools by name", Type: "string[]", Read: setting.ReadTexts},
+	"offer":    {Want: "a list of tools by name", Type: "string[]", Read: setting.Texts.Read},
 	"schema":   setting.Of("", "table", setting.Same[any]),
 	"scopes":   setting.Of("", "string[]", setting.Same[any]),
 	"tools":    setting.Of("an object of schemas by name", "table<string, table>", setting.Same[map[string]any]),

@@ -28,8 +28,8 @@ type Serving struct {
 	Tokens    []Token       `json:"tokens" jsonschema:"that requests bring, each with a role, see TOKENS (default: none)"`
 }
 
-// CheckTable returns an error for a collector that is none, and for tokens in one variable.
-func (s *Serving) CheckTable() error {
+// check returns an error for a collector that is none, and for tokens in one variable.
+func (s *Serving) check() error {
 	if c := s.OTLP; !reflect.DeepEqual(c, trace.Config{}) {
 		if err := c.Check(); err != nil {
 			return setting.At(setting.Errorf("%q %s", c.URL, err), "otlp")

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"maps"
 	"reflect"
 	"time"
 
@@ -76,35 +75,37 @@ func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner 
 }
 
 // settingForm is the form of the settings.
-var settingForm = setting.Form{Noun: "setting", Kinds: kinds, Classes: map[reflect.Type]string{
+var settingForm = setting.Form{Noun: "setting", Kinds: kinds, Check: checkTable, Classes: map[reflect.Type]string{
 	reflect.TypeFor[Hook](): "obelus.Hook", reflect.TypeFor[model.Config](): "obelus.Model", reflect.TypeFor[Schedule](): "obelus.Schedule",
 }}
 
+// checkTable checks a table of the settings whose fields depend on each other.
+func checkTable(table, of any) error {
+	switch of := of.(type) {
+	case *Hook:
+		return of.complete()
+	case *Schedule:
+		return of.complete()
+	case *Serving:
+		return of.check()
+	case *model.Config:
+		return checkModel(of, table)
+	}
+	return nil
+}
+
 // readSettings reads a table of settings and returns every error.
 func readSettings(given map[string]any) (s Settings, errs setting.Errors) {
-	table, isTable := given["model"].(map[string]any)
-	if isTable { // it describes the default model
-		given = maps.Clone(given)
-		given["model"] = defaultModel
-	}
 	errs = settingForm.Decode(given, &s)
-	models, _ := given["models"].(map[string]any)
-	read := s.Models
-	s.Models = nil // but for those without errors
-	add := func(c model.Config, table any, keys ...string) {
-		errs = append(errs, checkModel(&c, table, errs, keys...)...)
-		if !errs.Below(keys...) {
-			s.Models = append(s.Models, c)
-		}
+	table, ok := given["model"].(map[string]any)
+	if !ok {
+		return s, errs
 	}
-	for _, c := range read {
-		add(c, models[c.Name], "models", c.Name)
+	c := model.Config{Name: defaultModel}
+	if wrong := settingForm.Decode(table, &c, "model"); wrong != nil {
+		return s, append(errs, wrong...)
 	}
-	if isTable {
-		c := model.Config{Name: defaultModel}
-		errs = append(errs, settingForm.Decode(table, &c, "model")...)
-		add(c, table, "model")
-	}
+	s.Models = append(s.Models, c)
 	return s, errs
 }
 

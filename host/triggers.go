@@ -24,8 +24,8 @@ type Schedule struct {
 	When *schedule.Schedule // of Cron and Zone
 }
 
-// CheckTable sets When, and the defaults of the policy.
-func (s *Schedule) CheckTable() (err error) {
+// complete sets When, and the defaults of the policy.
+func (s *Schedule) complete() (err error) {
 	s.Overlap = cmp.Or(s.Overlap, schedule.Skip)
 	s.Catchup = max(cmp.Or(s.Catchup, schedule.DefaultCatchup), 0)
 	if s.When, err = schedule.Parse(s.Cron, s.Zone); err == nil {
@@ -78,9 +78,9 @@ func (h *Hook) HasID() bool {
 	return h.Once != "" && (h.Replay || h.Verify == hook.None || h.Scheme.SignsID())
 }
 
-// CheckTable returns an error for fields that do not go together, and makes the scheme of the one
+// complete returns an error for fields that do not go together, and makes the scheme of the one
 // that Verify names and of what is said beside it.
-func (h *Hook) CheckTable() error {
+func (h *Hook) complete() error {
 	known, signed := hook.SchemeOf(h.Verify)
 	switch {
 	case signed && h.Secret == "":

@@ -35,14 +35,14 @@ type Form struct {
 	// Classes names the classes of some structs for editors.
 	Classes map[reflect.Type]string
 
+	// Check, if it is set, is called with a table and a pointer to its struct, once all fields are
+	// right. A sentence made by [Errorf] follows the path of the table; any other text, a colon.
+	Check func(table, of any) error
+
 	// JSON is set for objects of JSON: errors use the words of JSON, a text may be empty, and a field
 	// that is null is not given.
 	JSON bool
 }
-
-// Checker is a struct whose fields depend on each other. CheckTable is called once all of them are
-// read. A sentence made by [Errorf] follows the path of the table; any other text, a colon.
-type Checker interface{ CheckTable() error }
 
 // Named is a map whose names are not free.
 type Named interface{ Names() []string }
@@ -96,7 +96,7 @@ func (f *Form) table(v any, to reflect.Value) error {
 	if short, ok := shortField(to.Type()); ok {
 		if text, ok := v.(string); ok {
 			to.FieldByIndex(short.Index).SetString(text)
-			return check(to)
+			return nil
 		}
 		if _, ok := f.Object(v); !ok {
 			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
@@ -127,14 +127,10 @@ func (f *Form) table(v any, to reflect.Value) error {
 			return Errorf("needs %s", field.required)
 		}
 	}
-	return check(to)
-}
-
-func check(to reflect.Value) error {
-	if checker, ok := to.Addr().Interface().(Checker); ok {
-		return checker.CheckTable()
+	if f.Check == nil {
+		return nil
 	}
-	return nil
+	return f.Check(v, to.Addr().Interface())
 }
 
 var rawMessage = reflect.TypeFor[json.RawMessage]()
@@ -154,7 +150,7 @@ func (f *Form) value(v any, to reflect.Value, field Field) error {
 		return f.table(v, to)
 	case reflect.Slice:
 		if to.Type().Elem().Kind() != reflect.Struct {
-			return f.list(v, to, field)
+			return f.array(v, to, field)
 		}
 		if _, ok := f.Object(v); !ok {
 			return f.wrongType("a table of "+field.Name+" by name", v)
@@ -186,23 +182,16 @@ func (f *Form) read(kind Kind, v any, to reflect.Value) error {
 	return nil
 }
 
-// list reads a list. The places of its values begin with 1 in Lua, and with 0 in JSON.
-func (f *Form) list(v any, to reflect.Value, field Field) error {
+// array reads an array of texts.
+func (f *Form) array(v any, to reflect.Value, field Field) error {
 	list, ok := v.([]any)
-	if object, isObject := v.(map[string]any); isObject && len(object) == 0 && !f.JSON {
-		ok = true
-	}
 	if !ok {
-		return f.wrongType(f.word("a list", "an array")+" of strings", v)
+		return f.wrongType("an array of strings", v)
 	}
 	to.Set(reflect.MakeSlice(to.Type(), len(list), len(list)))
 	var errs Errors
 	for i, e := range list {
-		place := i + 1
-		if f.JSON {
-			place = i
-		}
-		errs = append(errs, At(f.value(e, to.Index(i), field), fmt.Sprintf("[%d]", place))...)
+		errs = append(errs, At(f.value(e, to.Index(i), field), fmt.Sprintf("[%d]", i))...)
 	}
 	return errs.orNil()
 }
@@ -221,7 +210,9 @@ func (f *Form) byName(v any, to reflect.Value, field Field) error {
 			if err == nil {
 				err = f.table(v, element)
 			}
-			to.Set(reflect.Append(to, element))
+			if err == nil {
+				to.Set(reflect.Append(to, element))
+			}
 			return err
 		}
 		if to.IsNil() {
@@ -257,13 +248,6 @@ func (e Errors) orNil() error {
 		return nil
 	}
 	return e
-}
-
-// Below reports whether one of the errors is about the value to which keys lead, or a part of it.
-func (e Errors) Below(keys ...string) bool {
-	return slices.ContainsFunc(e, func(e *Error) bool {
-		return len(e.Keys) >= len(keys) && slices.Equal(e.Keys[:len(keys)], keys)
-	})
 }
 
 // sentence is an error that follows the path of its value without a colon.

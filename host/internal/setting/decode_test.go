@@ -32,7 +32,7 @@ type bed struct {
 	Rows int    `json:"rows"`
 }
 
-func (b *bed) CheckTable() error {
+func (b *bed) check() error {
 	if b.Crop == "beans" && b.Rows > 9 {
 		return At(errors.New("beans need room"), "rows")
 	}
@@ -43,7 +43,12 @@ type weeks map[string]int
 
 func (weeks) Names() []string { return []string{"spring", "summer"} }
 
-var gardens = Form{Noun: "field", Kinds: map[string]Kind{
+var gardens = Form{Noun: "field", Check: func(_, of any) error {
+	if b, ok := of.(*bed); ok {
+		return b.check()
+	}
+	return nil
+}, Kinds: map[string]Kind{
 	"bed": Of("", "string", func(name string) (any, error) {
 		if name == "lawn" {
 			return nil, errors.New("a lawn is no bed")
@@ -95,13 +100,13 @@ func TestDecode_Errors(t *testing.T) {
 		`unknown field my.colour (one of size, rest, open, beds, weeks, tools, depth, clay)`,
 		`my.depth must be a number from 0 to 2, not 3`,
 		`my.size must be a size: a number of bytes or text like "64MB", not 0`,
-		`my.tools[2] must be a string, not true`,
+		`my.tools must be a list of strings, not a table`,
 		`unknown field my.weeks.sumer (did you mean "summer"?)`,
 	}
 	if diff := cmp.Diff(wantLines, lines); diff != "" {
 		t.Error(diff)
 	}
-	if keys[0] != "my beds a rows" || keys[9] != "my tools [2]" || !errs.Below("my", "beds", "d") || errs.Below("my", "rest") {
+	if keys[0] != "my beds a rows" || keys[9] != "my tools" {
 		t.Error(keys)
 	}
 }
@@ -113,6 +118,7 @@ func TestDecode_JSON(t *testing.T) {
 		Name   string            `json:"name"`
 		At     *int64            `json:"at" kind:"integer"`
 		Raw    json.RawMessage   `json:"raw"`
+		Skip   []string          `json:"skip"`
 		Labels map[string]string `json:"labels"`
 	}
 	var got body
@@ -128,6 +134,8 @@ func TestDecode_JSON(t *testing.T) {
 		{map[string]any{"nam": "x"}, `the body: unknown field "nam" (did you mean "name"?)`},
 		{map[string]any{"labels": []any{}}, "labels must be an object, not an array"},
 		{map[string]any{"labels": map[string]any{"a": nil}}, "labels.a must be a string, not null"},
+		{map[string]any{"skip": []any{"a", true}}, "skip[1] must be a string, not a boolean"},
+		{map[string]any{"skip": "a"}, "skip must be an array of strings, not a string"},
 		{map[string]any{"at": json.Number("1e3")}, "at must be a whole number, written in at most 18 digits and nothing else"},
 	} {
 		if errs := form.Decode(test.given, &got); errs == nil || errs.Error() != test.want {

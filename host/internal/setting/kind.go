@@ -90,8 +90,8 @@ func Lower(kind Kind) Kind {
 	return kind
 }
 
-// Whole returns the kind of integers from least on.
-func Whole(want string, least int) Kind {
+// whole returns the kind of integers from least on.
+func whole(want string, least int) Kind {
 	return Of(want, "integer", func(number json.Number) (any, error) {
 		if n, err := strconv.Atoi(string(number)); err == nil && n >= least {
 			return n, nil
@@ -112,18 +112,22 @@ func Range(least, most float64) Kind {
 
 // Kinds that others are made of.
 var (
-	Positive = Whole("a whole number above 0", 1)
+	NonEmpty = Match("a string", func(string) bool { return true })
+	Positive = whole("a whole number above 0", 1)
 	Size     = Kind{Want: `a size: a number of bytes or text like "64MB"`, Type: "integer|string", Read: readSize}
-	Duration = Kind{Want: `a duration: a number of seconds or text like "5s"`, Type: "number|string", Read: readDuration}
+	Texts    = Kind{Want: "a list of strings", Type: "string[]", Read: readTexts}
 )
+
+// wantDuration is what a duration must be.
+const wantDuration = `a duration: a number of seconds or text like "5s"`
 
 // common are the kinds that every form has.
 var common = map[string]Kind{
 	"any":      {Type: "any", Read: Same[any]},
 	"bool":     Of("true or false", "boolean", Same[bool]),
-	"count":    Whole("a whole number, not negative", 0),
+	"count":    whole("a whole number, not negative", 0),
 	"depth":    {Want: Positive.Want, Type: "integer", Read: readDepth},
-	"duration": Duration,
+	"duration": {Want: wantDuration, Type: "number|string", Read: readDuration},
 	"integer":  Of("a whole number", "integer", readInteger),
 	"not":      Of("true or false", "boolean", func(b bool) (any, error) { return !b, nil }), // kept negated
 	"positive": Positive,
@@ -131,8 +135,9 @@ var common = map[string]Kind{
 	"size":     Size,
 	"string":   Of("a string", "string", Same[string]),
 	"table":    Of("a table", "table", Same[map[string]any]),
-	"text":     Match("a string", func(string) bool { return true }),
-	"time":     {Want: Duration.Want, Type: Duration.Type, Read: readTime},
+	"text":     NonEmpty,
+	"texts":    Texts,
+	"time":     {Want: wantDuration, Type: "number|string", Read: readTime},
 }
 
 // readDepth reads a depth of values that a log can hold together with the message around them.
@@ -182,6 +187,23 @@ func readSize(v any) (any, error) {
 	return Unfit()
 }
 
+// readTexts reads a list of texts. One of Lua that is empty may be a table.
+func readTexts(v any) (any, error) {
+	list, ok := v.([]any)
+	if object, isObject := v.(map[string]any); isObject && len(object) == 0 {
+		ok = true
+	}
+	texts := make([]string, len(list))
+	for i, e := range list {
+		text, isText := e.(string)
+		texts[i], ok = text, ok && isText
+	}
+	if !ok {
+		return Unfit()
+	}
+	return texts, nil
+}
+
 // kindOf returns the kind of the values of a Go type, or that of a tag; ok is false for tables and
 // lists that have none.
 func (f *Form) kindOf(t reflect.Type, tag string) (kind Kind, ok bool) {
@@ -193,6 +215,8 @@ func (f *Form) kindOf(t reflect.Type, tag string) (kind Kind, ok bool) {
 		tag = "time"
 	case t == reflect.TypeFor[map[string]any]():
 		tag = "table"
+	case t == reflect.TypeFor[[]string]() && !f.JSON:
+		tag = "texts"
 	case t.Kind() == reflect.String:
 		tag = f.word("text", "string")
 	case t.Kind() == reflect.Bool:
@@ -211,28 +235,6 @@ func (f *Form) kindOf(t reflect.Type, tag string) (kind Kind, ok bool) {
 		panic(fmt.Sprintf("there is no kind %q of values", tag)) // the first use of the table finds it
 	}
 	return kind, true
-}
-
-// ReadTexts is the Read of kinds of lists of texts.
-func ReadTexts(v any) (any, error) {
-	if texts, ok := Texts(v); ok {
-		return texts, nil
-	}
-	return Unfit()
-}
-
-// Texts reads a list of texts.
-func Texts(v any) (texts []string, ok bool) {
-	list, ok := v.([]any)
-	if object, isObject := v.(map[string]any); isObject && len(object) == 0 {
-		ok = true
-	}
-	texts = make([]string, len(list))
-	for i, e := range list {
-		text, isText := e.(string)
-		texts[i], ok = text, ok && isText
-	}
-	return texts, ok
 }
 
 // WrongType returns the error for a value that must be something else, in the words of Lua.
