@@ -28,7 +28,7 @@ type Config struct {
 // Header is a header of each request. Its value is a text, or the environment variable that has it.
 type Header struct {
 	Name  string
-	Value string `short:"true"`
+	Value string `kind:"string" short:"true"`
 	Env   string `json:"env" required:"the name of the environment variable that has it: env = \"NAME\"" jsonschema:"the variable of the environment that has it"`
 }
 

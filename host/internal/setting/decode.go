@@ -94,9 +94,8 @@ func (f *Form) word(lua, json string) string {
 // table reads a struct.
 func (f *Form) table(v any, to reflect.Value) error {
 	if short, ok := shortField(to.Type()); ok {
-		if text, ok := v.(string); ok {
-			to.FieldByIndex(short.Index).SetString(text)
-			return nil
+		if _, ok := v.(string); ok {
+			return f.value(v, to.FieldByIndex(short.Index), Field{kind: short.Tag.Get("kind")})
 		}
 		if _, ok := f.Object(v); !ok {
 			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
@@ -268,24 +267,25 @@ func Complete(err error) error {
 
 // At returns an error as one of the value to which keys lead; nil for none.
 func At(err error, keys ...string) Errors {
-	between, errs := ": ", Errors(nil)
-	switch err := err.(type) {
-	case nil:
-		return nil
-	case Errors:
-		errs = err
-	case *Error:
-		errs = Errors{err}
-	case sentence:
-		between = " "
-	}
-	if errs == nil {
-		errs = Errors{{say: func(path string) string { return strings.TrimPrefix(path+between+err.Error(), between) }}}
+	errs, ok := err.(Errors)
+	if err != nil && !ok {
+		errs = Errors{newError(err)}
 	}
 	for _, e := range errs {
 		e.Keys = slices.Concat(keys, e.Keys)
 	}
 	return errs
+}
+
+func newError(err error) *Error {
+	if one, ok := err.(*Error); ok {
+		return one
+	}
+	between := ": "
+	if _, ok := err.(sentence); ok {
+		between = " "
+	}
+	return &Error{say: func(path string) string { return strings.TrimPrefix(path+between+err.Error(), between) }}
 }
 
 // unknown returns the error about a field that there is not.

@@ -83,7 +83,9 @@ func Lower(kind Kind) Kind {
 	read := kind.Read
 	kind.Read = func(v any) (any, error) {
 		if text, ok := v.(string); ok {
-			v = strings.ToLower(text)
+			if got, err := read(strings.ToLower(text)); err == nil {
+				return got, nil
+			}
 		}
 		return read(v)
 	}
