@@ -11,7 +11,7 @@ import (
 )
 
 // Serving has the settings of a server, under "serve" in obelus.lua. A zero means that the file
-// does not say; the server has the defaults. Lists are sorted by name.
+// does not say; the server has the defaults. Lists are sorted by name, and sizes are in bytes.
 type Serving struct {
 	Addr      string        `json:"addr" jsonschema:"where it listens (default \"127.0.0.1:7331\")"`
 	Answers   int           `json:"answers" kind:"size" jsonschema:"what large answers take together that clients have not read yet, and small ones again; more wait or are refused, 429 (default \"64MB\")"`

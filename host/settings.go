@@ -28,7 +28,7 @@ type Limits = limits.Limits
 
 // Settings is the table that obelus.lua returns. The tags of its fields have their names there, and
 // describe them for help and editors. A zero means that the file does not say; the user of a
-// setting has its default, and a flag of the command wins.
+// setting has its default, and a flag of the command wins. Sizes are in bytes.
 type Settings struct {
 	// Allow has no Root.
 	Allow   luastd.Grants `json:"allow" kind:"allow" jsonschema:"what scripts may do to the world, see ALLOW (default: nothing)"`

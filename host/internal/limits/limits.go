@@ -14,7 +14,7 @@ const SettingsFile = "obelus.lua"
 // Limits bounds the means of scripts, beside the timeout. A zero stands for the default. Some
 // bounds cannot be set: a script is nested at most 200 deep and a pattern recurses as deep, since
 // more would endanger the host's own stack; calls are nested at most 2,000 deep, tail calls among
-// them; an array has at most a million elements, as the interpreter wants it.
+// them; an array has at most a million elements, as the interpreter wants it. Sizes are in bytes.
 type Limits struct {
 	Depth        int `json:"depth" kind:"depth" jsonschema:"of tables within tables that a script gives back (default 128)"`
 	Instructions int `json:"instructions" jsonschema:"that one call runs (default 10000000000)"`
