@@ -8,6 +8,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/topics"
 	"obelus/cmd/internal/usage"
+	"obelus/luastd"
 )
 
 func rootCommand(a *app) *cobra.Command {
@@ -97,7 +98,8 @@ func checkGlobals(a *app, c *cobra.Command) error {
 			return exit.Usage(f.message)
 		}
 	}
-	for _, name := range []string{"allow-env", "allow-model", "allow-net", "allow-read", "allow-write"} {
+	for _, p := range luastd.Permissions {
+		name := "allow-" + p.Name
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "[]" {
 			return exit.Usagef("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)
 		}

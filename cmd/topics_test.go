@@ -56,14 +56,14 @@ func fieldsOf(v any) (names []string) {
 	return names
 }
 
-// annotated are the fields of a class in the annotations of globals, sorted.
+// annotated are the fields of a class in the annotations of globals and settings, sorted.
 func annotated(t *testing.T, class string) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../scripts/types/globals.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, fields, _ := strings.Cut(string(text), "---@class "+class+"\n")
+	_, fields, _ := strings.Cut(string(text)+host.TableTypes(), "---@class "+class+"\n")
 	fields, _, _ = strings.Cut(fields, "\n\n")
 	for _, match := range regexp.MustCompile(`(?m)^---@field (\w+)`).FindAllStringSubmatch(fields, -1) {
 		names = append(names, match[1])
@@ -140,7 +140,10 @@ func TestTopics_ArePrinted(t *testing.T) {
 			t.Errorf("help %s is about a command", match[1])
 		}
 		text, err := os.ReadFile(filepath.Join("internal/topics/texts", match[1]+".txt"))
-		if err == nil && strings.TrimSpace(printed) != strings.TrimSpace(string(text)) {
+		want := regexp.MustCompile(`\{\{(\w+)\}\}\n`).ReplaceAllStringFunc(string(text), func(list string) string {
+			return host.TableHelp(strings.Trim(list, "{}\n"))
+		})
+		if err == nil && strings.TrimSpace(printed) != strings.TrimSpace(want) {
 			t.Errorf("help %s prints another text than texts/%[1]s.txt", match[1])
 		}
 		texts = slices.DeleteFunc(texts, func(file string) bool { return filepath.Base(file) == match[1]+".txt" })

@@ -53,7 +53,7 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 	if g.workers != nil {
 		return isolated{made, g.workers}
 	}
-	if a.options.reuse {
+	if a.options.Reuse {
 		made.warm = make(chan *warmState, maxWarm)
 	}
 	return made
@@ -216,7 +216,7 @@ var _ plan.Speculative = speculative{}
 // maySpeculate reports whether an activity may be speculative.
 func (g *Generation) maySpeculate(o activityOptions) bool {
 	_, system := g.config.Clock.(luastd.SystemClock)
-	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
+	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.Reuse
 }
 
 // Run runs one call. The result is marked as pure if the call had no effect outside.

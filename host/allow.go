@@ -13,78 +13,61 @@ import (
 	"obelus/luastd"
 )
 
-// permissionNames are the permissions that a table of them may have, sorted.
-var permissionNames = []string{"env", "model", "net", "read", "write"}
-
-// permissionsOf returns the permissions of grants, as permissionNames has them.
-func permissionsOf(g *luastd.Grants) []*luastd.Grant {
-	return []*luastd.Grant{&g.Env, &g.Model, &g.Net, &g.Read, &g.Write}
-}
+// permissionForm is the form of tables of permissions.
+var permissionForm = setting.Form{Noun: "permission"}
 
 // readPermissions reads a value of allow: of the settings, of the options of an activity, or of a
-// tool, where field is "_allow". Its error is a [*settingError] that begins with the field.
-func readPermissions(v any, field string) (grants luastd.Grants, err error) {
-	if all, ok := v.(bool); ok { // models are not in it: they cost money
-		g := luastd.Grant{All: all}
-		return luastd.Grants{Net: g, Read: g, Write: g, Env: g}, nil
-	}
-	given, ok := v.(map[string]any)
-	if list, isList := v.([]any); isList && len(list) == 0 {
-		given, ok = nil, true
-	}
-	if !ok {
-		return grants, &settingError{nil, field + " " + setting.WrongType("true or a table like { read = {\"data\"} }", v).Error()}
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(permissionNames, name)
-		if i < 0 {
-			return grants, &settingError{[]string{name}, field + ": unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, permissionNames)}
+// tool.
+func readPermissions(v any) (any, error) {
+	var grants luastd.Grants
+	if all, ok := v.(bool); ok {
+		for _, p := range luastd.Permissions {
+			p.Of(&grants).All = all && !p.Named
 		}
-		grant := permissionsOf(&grants)[i]
-		if all, ok := given[name].(bool); ok {
+		return grants, nil
+	}
+	if _, ok := permissionForm.Object(v); !ok {
+		return setting.Unfit()
+	}
+	permissions := map[string]luastd.Permission{}
+	for _, p := range luastd.Permissions {
+		permissions[p.Name] = p
+	}
+	err := permissionForm.Table(v, slices.Sorted(maps.Keys(permissions)), func(name string, v any) error {
+		grant := permissions[name].Of(&grants)
+		if all, ok := v.(bool); ok {
 			grant.All = all
-			continue
+			return nil
 		}
-		if grant.List, err = setting.Texts(given[name]); err != nil {
-			return grants, &settingError{[]string{name}, field + "." + name + " " + setting.WrongType("true or a list of strings", given[name]).Error()}
+		list, err := setting.Texts.Read(v)
+		if grant.List, _ = list.([]string); err != nil {
+			return setting.WrongType("true or a list of strings", v)
 		}
 		for _, entry := range grant.List {
-			if err := luastd.CheckGrant(name, entry); err != nil {
-				return grants, &settingError{[]string{name}, field + "." + name + ": " + err.Error()}
+			if err := permissions[name].Check(entry); err != nil {
+				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return grants, nil
 }
 
-func readAllow(s *Settings, v any) (err error) {
-	s.Allow, err = readPermissions(v, "allow")
-	return err
-}
-
-func readGrantsSetting(s *Settings, v any) error {
-	switch v {
-	case "asked":
-		s.Asked = true
-	case "allowed":
-	default:
-		return setting.WrongType(`"asked" or "allowed"`, v)
-	}
-	return nil
-}
-
 // checkNames refuses permissions for a variable that has a secret, and for a model that does not
 // exist. field is where they stand: "allow" or "_allow".
-func (s *Settings) checkNames(allow luastd.Grants, field string) *settingError {
+func (s *Settings) checkNames(allow luastd.Grants, field string) error {
 	for _, name := range allow.Model.List {
 		if !s.hasModel(name) && !strings.Contains(name, "/") { // which a flag may name
-			return &settingError{[]string{field, "model"}, fmt.Sprintf("%s.model: there is no model %q%s", field, name, luaerr.DidYouMean(name, s.modelNames()))}
+			return setting.At(fmt.Errorf("there is no model %q%s", name, luaerr.DidYouMean(name, s.modelNames())), field, "model")
 		}
 	}
 	for _, name := range allow.Env.List {
 		for _, secret := range s.secrets() {
 			if (luastd.Grants{Secrets: []string{secret.name}}).IsSecret(name) {
-				return &settingError{[]string{field, "env"}, fmt.Sprintf("%s.env: the variable %s has %s, which no script may read", field, name, secret.what)}
+				return setting.At(fmt.Errorf("the variable %s has %s, which no script may read", name, secret.what), field, "env")
 			}
 		}
 	}
@@ -139,7 +122,7 @@ func (g *Generation) narrowed(by ...luastd.Bound) *luastd.Grants {
 // narrow them.
 func (g *Generation) activityGrants(a registeredActivity) *luastd.Grants {
 	bound := luastd.Bound{By: a.what, Option: "allow", Place: placeText(a.file, a.line)}
-	switch asked := a.options.allow; {
+	switch asked := a.options.Allow; {
 	case asked != nil:
 		bound.Grants = *asked
 	case g.asked:
@@ -181,12 +164,11 @@ func (a *activity) callGrants(in plan.Invocation) (*luastd.Grants, error) {
 
 // readToolAllow reads the _allow of a tool.
 func (g *Generation) readToolAllow(allow any) (luastd.Grants, error) {
-	left, err := readPermissions(allow, "_allow")
-	if err != nil {
-		return left, err
+	var left struct {
+		Allow luastd.Grants `json:"_allow" kind:"allow"`
 	}
-	if wrong := g.settings.checkNames(left, "_allow"); wrong != nil {
-		return left, wrong
+	if errs := settingForm.Decode(map[string]any{"_allow": allow}, &left); errs != nil {
+		return left.Allow, errs
 	}
-	return left, nil
+	return left.Allow, g.settings.checkNames(left.Allow, "_allow")
 }

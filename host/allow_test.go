@@ -90,7 +90,7 @@ func TestAllow_UnreadableNarrowingFails(t *testing.T) {
 	for _, settings := range []string{`{}`, `{ isolate = "process" }`} {
 		g := granted(t, map[string]string{"obelus.lua": "return " + settings, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 		_, err := runA(g, plan.Invocation{Allows: []any{map[string]any{"all": true}}})
-		if err == nil || !strings.Contains(err.Error(), `activity a: _allow: unknown permission "all"`) {
+		if err == nil || !strings.Contains(err.Error(), `activity a: unknown permission _allow.all`) {
 			t.Errorf("%s: got %v", settings, err)
 		}
 	}

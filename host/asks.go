@@ -109,8 +109,8 @@ func askingActivity(registered *plan.Registered) (a *activity, asked *luastd.Bou
 // asksOf returns an Ask for each entry of asked, held to the permissions of the project and of the
 // activity that runs the calls of a tool; nil if that does not ask.
 func asksOf(as Ask, asked luastd.Grants, project *luastd.Grants, activity *luastd.Bound) (all []Ask) {
-	for i, permission := range permissionNames {
-		grant := permissionsOf(&asked)[i]
+	for _, p := range luastd.Permissions {
+		grant := p.Of(&asked)
 		entries := []luastd.Grant{{All: true}}
 		if !grant.All {
 			entries = nil
@@ -120,15 +120,15 @@ func asksOf(as Ask, asked luastd.Grants, project *luastd.Grants, activity *luast
 		}
 		for _, entry := range entries {
 			var one luastd.Grants
-			*permissionsOf(&one)[i] = entry
+			*p.Of(&one) = entry
 			ask := as
-			ask.Permission, ask.Lacking = permission, ""
+			ask.Permission, ask.Lacking = p.Name, ""
 			if !entry.All {
 				ask.Entry = entry.List[0]
 			}
-			ask.hold(project.Within(one), i, "the project")
+			ask.hold(*p.Of(new(project.Within(one))), "the project")
 			if activity != nil && ask.Lacking == "" {
-				ask.hold(project.Within(activity.Grants).Within(one), i, activity.By)
+				ask.hold(*p.Of(new(project.Within(activity.Grants).Within(one))), activity.By)
 			}
 			all = append(all, ask)
 		}
@@ -136,9 +136,8 @@ func asksOf(as Ask, asked luastd.Grants, project *luastd.Grants, activity *luast
 	return all
 }
 
-// hold records the granted parts of the entry: both has the entry as far as it is granted.
-func (a *Ask) hold(both luastd.Grants, permission int, by string) {
-	granted := permissionsOf(&both)[permission]
+// hold records the granted parts of the entry: granted has the entry as far as it is granted.
+func (a *Ask) hold(granted luastd.Grant, by string) {
 	if a.Granted = slices.Clone(granted.List); granted.All {
 		a.Granted = []string{""}
 	}

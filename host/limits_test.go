@@ -66,7 +66,7 @@ func TestLimits(t *testing.T) {
 		"memory = 0":         `limits.memory must be a size: a number of bytes or text like "64MB", not 0`,
 		"instructions = 'x'": `limits.instructions must be a whole number above 0, not "x"`,
 		"depth = 201":        `limits.depth must be at most 200, not 201`,
-		"stings = 1":         `unknown limit "stings" (did you mean "string"?)`,
+		"stings = 1":         `unknown setting limits.stings (did you mean "string"?)`,
 	} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return { limits = { " + setting + " } }"})})
 		if err == nil || err.Error() != "obelus.lua:1: "+want {
@@ -74,7 +74,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{"64MB": 64 << 20, "1 GiB": 1 << 30, "3k": 3 << 10, "12": 12, "7b": 7} {
-		if got, err := setting.Size(text); got != want || err != nil {
+		if got, err := setting.Size.Read(text); got != want || err != nil {
 			t.Errorf("%s is %d, %v", text, got, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
+	"obelus/host/internal/setting"
 	"obelus/host/internal/worker"
 	"obelus/luastd"
 )
@@ -205,18 +206,23 @@ func (l *loader) loadSettings() {
 		l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
 		return
 	}
-	settings, wrong := readSettings(value)
+	given, ok := value.(map[string]any)
+	if !ok && value != nil { // an empty file marks a project too
+		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, nil), Message: "obelus.lua must return a table of settings by name, not " + setting.TypeName(value)})
+		return
+	}
+	settings, wrong := readSettings(given)
 	if len(wrong) == 0 {
 		switch err := settings.checkModels(g.config.UseModel, g.config.Budget).(type) {
 		case nil:
-		case *settingError:
-			wrong = append(wrong, err)
+		case setting.Errors:
+			wrong = append(wrong, err...)
 		default:
 			l.fail(err)
 		}
 	}
 	for _, e := range wrong {
-		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
+		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.Keys), Message: e.Error()})
 	}
 	g.settings, g.project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
@@ -278,23 +284,23 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 		if _, ok := l.g.config.activity(name); ok {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
 		}
-		if a.options.reuse && l.g.workers != nil {
+		if a.options.Reuse && l.g.workers != nil {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
-		if a.options.allow != nil {
-			if err := l.g.settings.checkNames(*a.options.allow, "allow"); err != nil {
-				l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + ": " + err.message})
+		if a.options.Allow != nil {
+			if err := l.g.settings.checkNames(*a.options.Allow, "allow"); err != nil {
+				l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + ": " + err.Error()})
 			}
 		}
-		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
+		timeout := cmp.Or(a.options.Timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &plan.Registered{
 			Name:           name,
 			Activity:       newActivity(l.g, name, a, timeout),
 			Timeout:        timeout,
-			Retries:        a.options.retries,
-			Backoff:        a.options.backoff,
-			NotIdempotent:  a.options.notIdempotent,
-			Concurrency:    a.options.concurrency,
+			Retries:        a.options.Retries,
+			Backoff:        a.options.Backoff,
+			NotIdempotent:  a.options.NotIdempotent,
+			Concurrency:    a.options.Concurrency,
 			ReturnsNothing: a.returnsNothing,
 			Script:         a.script.File,
 			SHA256:         a.script.SHA256,

@@ -51,7 +51,7 @@ func TestSettings_WrongModels(t *testing.T) {
 	for _, test := range []struct{ settings, want string }{
 		{`models = { fast = { provider = "opena", model = "m" } }`, `obelus.lua:2: model "fast": there is no provider "opena" (did you mean "openai"?): it is one of anthropic, azure, gemini, llama, ollama, openai, openrouter, vllm`},
 		{`models = { fast = { url = "http://example.com/v1", model = "m" } }`, "insecure"},
-		{`models = { fast = { provider = "openai", pricee = "m" } }`, `obelus.lua:2: unknown field "pricee" of models.fast (did you mean "price"?)`},
+		{`models = { fast = { provider = "openai", pricee = "m" } }`, `obelus.lua:2: unknown setting models.fast.pricee (did you mean "price"?)`},
 		{"models = {\nfast = { provider = \"openai\",\nmodel = 3 } }", `obelus.lua:4: models.fast.model must be a string, not 3`},
 		{`model = "fast", models = { fats = { provider = "openai", model = "m" } }`, `obelus.lua:2: model: there is no model "fast" (did you mean "fats"?)`},
 		{`model = "openia/m"`, `obelus.lua:2: model "openia/m": there is no provider "openia" (did you mean "openai"?)`},
@@ -60,7 +60,7 @@ func TestSettings_WrongModels(t *testing.T) {
 		{`models = { fast = { provider = "openai", model = "m", extra = { a = { api_key = "x" } } } }`, `models.fast.extra.a.api_key looks like a key`},
 		{`models = { fast = { url = "https://example.com/v1?key=sk-abcdefgh", model = "m" } }`, `models.fast.url looks like a key`},
 		{`model = "openai/m", budget = { cost = 1 }`, `obelus.lua:2: budget.cost bounds the cost, and model "openai/m" has no price`},
-		{`budget = { costs = 1 }`, `obelus.lua:2: unknown budget "costs" (did you mean "cost"?)`},
+		{`budget = { costs = 1 }`, `obelus.lua:2: unknown setting budget.costs (did you mean "cost"?)`},
 		{`model = "openai/m", allow = { env = { "OPENAI_API_KEY" } }`, `obelus.lua:2: allow.env: the variable OPENAI_API_KEY has the key or a header of model "openai/m", which no script may read`},
 		{`models = { fast = { provider = "openai", model = "m", keep = "yes" } }`, `models.fast.keep must be true or false, not "yes"`},
 		{`model = 3`, `obelus.lua:2: model must be the name of a model, text like "openai/gpt-5-mini", or a table, not 3`},

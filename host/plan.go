@@ -10,7 +10,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,8 +169,33 @@ func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.
 	return request, registry, nil
 }
 
-// requestFields are the fields of a request, in Lua and in JSON.
-var requestFields = []string{"bridge", "calls", "context", "mode", "model", "offer", "output", "plan", "refusals", "schema", "scopes", "tools"}
+// requestTable is a request, in Lua and in JSON. Its tags describe it for editors.
+type requestTable struct {
+	Calls    any            `json:"calls" kind:"calls"`
+	Plan     any            `json:"plan" kind:"calls" jsonschema:"another word for calls"`
+	Context  []any          `json:"context" kind:"messages" jsonschema:"messages"`
+	Mode     string         `json:"mode" kind:"mode"`
+	Model    string         `json:"model" kind:"model" jsonschema:"of a request without calls: the model that plans it"`
+	Offer    []string       `json:"offer" kind:"offer" jsonschema:"the tools that it may plan with; all"`
+	Output   any            `json:"output"`
+	Refusals int            `json:"refusals" jsonschema:"of its plans, in a row, that end the run; 3"`
+	Bridge   bool           `json:"bridge" jsonschema:"as a delegate: show it arguments that do not fit its input"`
+	Schema   any            `json:"schema" kind:"schema" jsonschema:"a JSON Schema for the final output"`
+	Scopes   any            `json:"scopes" kind:"scopes" jsonschema:"what a function or a model gets of the context"`
+	Tools    map[string]any `json:"tools" kind:"tools"`
+}
+
+// requestForm is the form of requests.
+var requestForm = setting.Form{Noun: "field", Kinds: map[string]setting.Kind{
+	"calls":    setting.Of("", "obelus.Call[]|fun(context: obelus.Context): obelus.Request", setting.Same[any]),
+	"messages": setting.Of("a list of messages", "table[]", setting.Same[[]any]),
+	"mode":     setting.Words("eager", "lazy"),
+	"model":    setting.Match("the name of a model", func(string) bool { return true }),
+	"offer":    {Want: "a list of tools by name", Type: "string[]", Read: setting.Texts.Read},
+	"schema":   setting.Of("", "table", setting.Same[any]),
+	"scopes":   setting.Of("", "string[]", setting.Same[any]),
+	"tools":    setting.Of("an object of schemas by name", "table<string, table>", setting.Same[map[string]any]),
+}}
 
 // planningFields are those of a request that a model plans.
 var planningFields = []string{"bridge", "model", "offer", "refusals"}
@@ -270,15 +294,6 @@ func (p *planReader) fieldLine(field string) int {
 		return 0
 	}
 	return p.place(field)
-}
-
-// wrongField returns the error for a field that must be something else, in the terms of the file's
-// language.
-func (p *planReader) wrongField(field, want string, v any) error {
-	if _, text := v.(string); p.planner == nil && !text {
-		return p.fail(p.fieldLine(field), "%s must be %s, not %s", field, want, store.Describe(v))
-	}
-	return p.fail(p.fieldLine(field), "%s %s", field, setting.WrongType(want, v))
 }
 
 // readGuarded is lua with errors that are raised while the value is read.
@@ -469,25 +484,27 @@ func (p *planReader) tool(name string) *plan.Tool {
 
 // readRequest reads all fields except the calls.
 func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
-	r := &plan.Request{Name: p.file}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.fieldLine(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
-		}
+	var of requestTable
+	form := requestForm
+	form.JSON = p.planner == nil
+	if errs := form.Decode(fields, &of); errs != nil {
+		return nil, p.fail(p.fieldLine(errs[0].Keys[0]), "%s", errs)
 	}
-	_, calls := fields["calls"]
-	if _, plan := fields["plan"]; calls && plan {
+	r := &plan.Request{Name: p.file, Mode: of.Mode, Schema: of.Schema, Tools: of.Tools, Bridge: of.Bridge}
+	_, hasCalls := fields["calls"]
+	_, hasPlan := fields["plan"]
+	if hasCalls && hasPlan {
 		return nil, p.fail(p.fieldLine("plan"), `"plan" is another word for "calls": give one of them`)
 	}
-	if err := p.readPlanning(r, fields); err != nil {
-		return nil, err
+	if !hasCalls && !hasPlan {
+		r.Planner = &plan.Planning{Model: of.Model, Offer: of.Offer, Refusals: of.Refusals}
 	}
-	if mode, ok := fields["mode"]; ok && mode != nil {
-		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
-			return nil, p.wrongField("mode", `"eager" or "lazy"`, mode)
+	for _, name := range planningFields {
+		if _, ok := fields[name]; ok && (hasCalls || hasPlan) {
+			return nil, p.fail(p.fieldLine(name), "%s is for a request that a model plans, which has neither calls nor a function", name)
 		}
 	}
-	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
+	if r.Schema != nil && p.planner != nil {
 		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine reports its problems
 	}
 	if r.Output.Value, r.Output.Set = fields["output"]; r.Output.Set {
@@ -497,13 +514,8 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 	if err := p.readPlannerFields(r, fields); err != nil {
 		return nil, err
 	}
-	if tools, ok := fields["tools"]; ok && tools != nil {
-		if r.Tools, ok = tools.(map[string]any); !ok {
-			return nil, p.wrongField("tools", "an object of schemas by name", tools)
-		}
-		p.tools = r.Tools
-	}
-	if err := p.addContext(r, fields["context"]); err != nil {
+	p.tools = r.Tools
+	if err := p.addContext(r, of.Context); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -511,8 +523,8 @@ func (p *planReader) readRequest(fields map[string]any) (*plan.Request, error) {
 
 // addContext adds messages to the context of a request, and the tools that they define to those
 // that are known.
-func (p *planReader) addContext(r *plan.Request, v any) error {
-	messages, err := p.readMessages(v)
+func (p *planReader) addContext(r *plan.Request, given []any) error {
+	messages, err := p.readMessages(given)
 	for i := range messages {
 		if definitions, ok := messages[i].Data.Value.(map[string]any); ok && messages[i].Type == store.TypeTool {
 			p.tools = maps.Clone(p.tools)
@@ -550,14 +562,7 @@ func (p *planReader) readPlannerFields(r *plan.Request, fields map[string]any) (
 	return nil
 }
 
-func (p *planReader) readMessages(v any) ([]store.Message, error) {
-	if v == nil {
-		return nil, nil
-	}
-	list, ok := v.([]any)
-	if !ok {
-		return nil, p.wrongField("context", "a list of messages", v)
-	}
+func (p *planReader) readMessages(list []any) ([]store.Message, error) {
 	messages, schemas := make([]store.Message, len(list)), map[string]*schema.Schema{}
 	for i, e := range list {
 		m, err := store.ParseMessage(e)
@@ -585,41 +590,4 @@ func (g *Generation) PlanFiles() (files []string) {
 		return nil // unreadable paths are left out
 	})
 	return files
-}
-
-// readPlanning reads how a model plans a request that has neither calls nor a function.
-func (p *planReader) readPlanning(r *plan.Request, fields map[string]any) error {
-	_, calls := fields["calls"]
-	if _, plan := fields["plan"]; calls || plan {
-		for _, name := range planningFields {
-			if _, ok := fields[name]; ok {
-				return p.fail(p.fieldLine(name), "%s is for a request that a model plans, which has neither calls nor a function", name)
-			}
-		}
-		return nil
-	}
-	planning := &plan.Planning{}
-	r.Planner = planning
-	if name, ok := fields["model"]; ok && name != nil {
-		if planning.Model, ok = name.(string); !ok || planning.Model == "" {
-			return p.wrongField("model", "the name of a model", name)
-		}
-	}
-	var err error
-	if offer, ok := fields["offer"]; ok && offer != nil {
-		if planning.Offer, err = setting.Texts(offer); err != nil {
-			return p.wrongField("offer", "a list of tools by name", offer)
-		}
-	}
-	if bridge, ok := fields["bridge"]; ok && bridge != nil {
-		if r.Bridge, ok = bridge.(bool); !ok {
-			return p.wrongField("bridge", "true or false", bridge)
-		}
-	}
-	if refusals, ok := fields["refusals"]; ok && refusals != nil {
-		if planning.Refusals, err = setting.Positive(refusals); err != nil {
-			return p.wrongField("refusals", "a whole number above 0", refusals)
-		}
-	}
-	return nil
 }

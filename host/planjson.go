@@ -44,7 +44,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error)
 	}
 	list, ok := fields[field].([]any)
 	if !ok {
-		return nil, p.wrongField(field, "a list of calls", fields[field])
+		return nil, p.fail(p.fieldLine(field), "%s must be a list of calls, not %s", field, store.Describe(fields[field]))
 	}
 	var messages []any
 	for i, v := range list {

@@ -2,109 +2,52 @@ package host
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
-	"obelus/host/model"
 	"obelus/host/trace"
 )
 
 // Serving has the settings of a server, under "serve" in obelus.lua. A zero means that the file
-// does not say; the server has the defaults.
+// does not say; the server has the defaults. Lists are sorted by name, and sizes are in bytes.
 type Serving struct {
-	Addr     string        // address that it listens on
-	Answers  int           // bytes of large answers that are being sent, for all clients together
-	Bodies   int           // bytes of request bodies and the values decoded from them, together
-	Body     int           // bytes of one request
-	Queue    int           // runs that wait to start
-	NoResume bool          // runs left by a crash are not resumed
-	OTLP     trace.Config  // the collector that runs are sent to as they end
-	Runs     int           // concurrent runs
-	Timeout  time.Duration // of one run
+	Addr      string        `json:"addr" jsonschema:"where it listens (default \"127.0.0.1:7331\")"`
+	Answers   int           `json:"answers" kind:"size" jsonschema:"what large answers take together that clients have not read yet, and small ones again; more wait or are refused, 429 (default \"64MB\")"`
+	Bodies    int           `json:"bodies" kind:"size" jsonschema:"what requests and all that is made of them take together; more are refused, 429 (default \"512MB\")"`
+	Body      int           `json:"body" kind:"size" jsonschema:"size of a request (default \"8MB\")"`
+	Hooks     []Hook        `json:"hooks" jsonschema:"addresses for requests of other programs, see HOOKS (default: none)"`
+	On        Reactions     `json:"on" jsonschema:"plans for the ends of runs, see ON (default: none)"`
+	OTLP      trace.Config  `json:"otlp" jsonschema:"the collector that runs are sent to as traces when they end or halt: \"http://127.0.0.1:4318\", or { url = \"https://…\", content = true, headers = { [\"api-key\"] = { env = \"NAME\" } } }, where content adds arguments, results and the texts of errors (default: none)"`
+	Queue     int           `json:"queue" jsonschema:"how many runs may wait for their turn (default 256)"`
+	NoResume  bool          `json:"resume" kind:"not" jsonschema:"false leaves alone what a crash left (default true)"`
+	Runs      int           `json:"runs" jsonschema:"how many runs go on at once (default 64)"`
+	Schedules []Schedule    `json:"schedules" jsonschema:"plans that run again and again, see SCHEDULES (default: none)"`
+	Timeout   time.Duration `json:"timeout" jsonschema:"after which a run is cancelled (default \"1h\")"`
+	Tokens    []Token       `json:"tokens" jsonschema:"that requests bring, each with a role, see TOKENS (default: none)"`
+}
 
-	Hooks     []Hook // sorted by name
-	On        Reactions
-	Schedules []Schedule // sorted by name
-	Tokens    []Token    // sorted by name
+// check returns an error for a collector that is none, and for tokens in one variable.
+func (s *Serving) check() error {
+	if c := s.OTLP; !reflect.DeepEqual(c, trace.Config{}) {
+		if err := c.Check(); err != nil {
+			return setting.At(setting.Errorf("%q %s", c.URL, err), "otlp")
+		}
+	}
+	for i, t := range s.Tokens {
+		before := s.Tokens[:i]
+		if j := slices.IndexFunc(before, func(b Token) bool { return b.Env == t.Env }); j >= 0 {
+			return setting.At(fmt.Errorf("%s is the variable of the token %s too: give each its own", t.Env, before[j].Name), "tokens", t.Name, "env")
+		}
+	}
+	return nil
 }
 
 // fixed returns the settings that a running server can't take over.
 func (s Serving) fixed() Serving {
 	s.Hooks, s.On, s.Schedules, s.Tokens = nil, Reactions{}, nil, nil
 	return s
-}
-
-var servingFields = []struct {
-	name string
-	read func(s *Serving, v any) error
-}{
-	{"addr", func(s *Serving, v any) (err error) { s.Addr, err = setting.Text(v); return err }},
-	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = setting.Size(v); return err }},
-	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = setting.Size(v); return err }},
-	{"body", func(s *Serving, v any) (err error) { s.Body, err = setting.Size(v); return err }},
-	{"hooks", readHooks},
-	{"on", readReactions},
-	{"otlp", func(s *Serving, v any) (err error) { s.OTLP, err = readOTLP(v); return err }},
-	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = setting.Positive(v); return err }},
-	{"resume", func(s *Serving, v any) error {
-		resume, ok := v.(bool)
-		if !ok {
-			return setting.WrongType("true or false", v)
-		}
-		s.NoResume = !resume
-		return nil
-	}},
-	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = setting.Positive(v); return err }},
-	{"schedules", readSchedules},
-	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
-	{"tokens", readTokens},
-}
-
-func readServe(s *Settings, v any) error {
-	var names []string
-	for _, f := range servingFields {
-		names = append(names, f.name)
-	}
-	return readTable(v, "serve", names, func(name string) string { return "setting serve." + name }, func(i int, v any) error {
-		return servingFields[i].read(&s.Serve, v)
-	})
-}
-
-// readOTLP reads where traces go: an address, or a table.
-func readOTLP(v any) (c trace.Config, err error) {
-	if text, ok := v.(string); ok {
-		c.URL = text
-	} else if _, ok := v.(map[string]any); !ok {
-		return c, setting.WrongType("the address of a collector, or a table", v)
-	} else {
-		names := []string{"content", "headers", "url"}
-		err = readTable(v, "serve.otlp", names, func(name string) string { return "setting serve.otlp." + name }, func(i int, v any) (err error) {
-			switch names[i] {
-			case "content":
-				c.Content, err = readBool(v)
-			case "headers":
-				var headers []model.Header
-				headers, err = readHeaderTable(v)
-				for _, h := range headers {
-					c.Headers = append(c.Headers, trace.Header(h))
-				}
-			default:
-				c.URL, err = setting.Text(v)
-			}
-			return err
-		})
-	}
-	if err == nil {
-		if wrong := c.Check(); wrong != nil {
-			err = fmt.Errorf("%q %w", c.URL, wrong)
-		}
-	}
-	return c, err
 }
 
 // TraceOptions returns how traces of runs are made, with or without their content.
@@ -114,28 +57,6 @@ func (s Settings) TraceOptions(content bool) trace.Options {
 		models[c.Name] = trace.ModelInfo{Provider: c.Provider, Model: c.Model}
 	}
 	return trace.Options{Models: models, Content: content}
-}
-
-// readTable reads a setting that is a table of named ones, in their order; unknown returns how an
-// error calls an unknown name.
-func readTable(v any, table string, names []string, unknown func(name string) string, read func(i int, v any) error) error {
-	given, ok := v.(map[string]any)
-	if !ok {
-		return setting.WrongType("a table", v)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(names, name)
-		if i < 0 {
-			return &settingError{[]string{name}, "unknown " + unknown(name) + luaerr.DidYouMean(name, names)}
-		}
-		if err := read(i, given[name]); err != nil {
-			if inner, ok := err.(*settingError); ok && strings.Contains(inner.message, table+"."+name) { // of a table in it
-				return &settingError{append([]string{name}, inner.keys...), inner.message}
-			}
-			return &settingError{[]string{name}, table + "." + name + " " + err.Error()}
-		}
-	}
-	return nil
 }
 
 // pending names the settings that a host which runs with s can't take over from next.

@@ -3,11 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
+	"reflect"
 	"time"
 
 	"obelus/engine"
@@ -16,7 +12,6 @@ import (
 	"obelus/host/internal/limits"
 	"obelus/host/internal/logkeeper"
 	"obelus/host/internal/luac"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/host/keep"
@@ -31,75 +26,39 @@ const SettingsFile = limits.SettingsFile
 // Limits bounds the means of scripts. Its fields give the defaults.
 type Limits = limits.Limits
 
-func readLimits(s *Settings, v any) error {
-	var names []string
-	for _, f := range limits.Fields {
-		names = append(names, f.Name)
-	}
-	return readTable(v, "limits", names, func(name string) string { return "limit " + strconv.Quote(name) }, func(i int, v any) error {
-		read := setting.Size
-		switch names[i] {
-		case "depth":
-			read = setting.Depth
-		case "instructions":
-			read = setting.Positive
-		}
-		n, err := read(v)
-		if err == nil {
-			*limits.Fields[i].Of(&s.Limits) = n
-		}
-		return err
-	})
-}
-
-func readKeep(s *Settings, v any) error {
-	var names []string
-	for _, status := range keep.Statuses() {
-		names = append(names, string(status))
-	}
-	return readTable(v, "keep", names, func(name string) string { return "status keep." + name }, func(i int, v any) error {
-		d, err := setting.PositiveDuration(v)
-		if err == nil {
-			if s.Keep == nil {
-				s.Keep = keep.Times{}
-			}
-			s.Keep[keep.Statuses()[i]] = d
-		}
-		return err
-	})
-}
-
-// Settings is the table that obelus.lua returns. A zero means that the file does not say; the user
-// of a setting has its default, and a flag of the command wins.
+// Settings is the table that obelus.lua returns. The tags of its fields have their names there, and
+// describe them for help and editors. A zero means that the file does not say; the user of a
+// setting has its default, and a flag of the command wins. Sizes are in bytes.
 type Settings struct {
-	DB          string        // path of the log, below the project; empty for .obelus/log.db
-	Parallel    int           // concurrent calls; 0 for 8
-	Timeout     time.Duration // of an activity without its own; 0 for 30s
-	Drain       time.Duration // for calls that outlive a run; 0 for 5s, negative for none
-	Ticks       int           // of one run; 0 for 100
-	Limits      Limits        // of scripts
-	Synchronous string        // of SQLite: "full" or "normal"; empty for full
-	Allow       luastd.Grants // without Root
-	Asked       bool          // an activity gets only the permissions that it asks for, other scripts none
-	Approve     plan.Policy   // calls that are held for a person
-	// Long-running expressions that are evaluated at once in the process, as of Open; 0 for one a
-	// processor.
-	Expressions int
-	Isolate     bool    // activities run in processes of their own
-	Serve       Serving // for a server only
-
-	// Keep says for how long a server keeps contexts, by the status of their run; those that it does
-	// not name are kept for ever.
-	Keep keep.Times
-
-	Model  string         // name of the default one of Models; empty for none
-	Models []model.Config // those of the setting models, sorted by name; then one that Model alone describes
-	Budget plan.Budget    // of one run with its delegates, for models
-
-	Log      store.LogLevel // the least level that is shown; 0 for info
-	KeepLogs int64          // bytes that are kept of the lines of a call; 0 for 256 KB, negative for none
-
-	IgnoreFormats bool // format in a schema is only a note
+	// Allow has no Root.
+	Allow   luastd.Grants `json:"allow" kind:"allow" jsonschema:"what scripts may do to the world, see ALLOW (default: nothing)"`
+	Approve plan.Policy   `json:"approve" kind:"approve" jsonschema:"which calls are held for a person: \"never\", \"always\", \"planned\" (those of a plan that a model made, but for its own answers), \"scopes\" (those that request scopes) or names of tools, which hold what an activity of that name runs for another tool too (default \"never\")"`
+	Budget  plan.Budget   `json:"budget" kind:"budget" jsonschema:"what one run, with its delegates, may have models do: { requests = 60, tokens = 400000, cost = 0.50 }, in US dollars (default 200 requests)"`
+	DB      string        `json:"db" jsonschema:"the log, a file below the project (default \".obelus/log.db\")"`
+	// Drain is negative for none.
+	Drain time.Duration `json:"drain" kind:"duration" zero:"-1" jsonschema:"how long running calls may go on once a run is told to stop (default \"5s\")"`
+	// Expressions counts as of Open.
+	Expressions   int  `json:"expressions" jsonschema:"how many that take long are evaluated at once, in all runs together (default: one for each processor)"`
+	IgnoreFormats bool `json:"formats" kind:"not" jsonschema:"false makes format in schemas a note for people. Else a text must be the date, email, uri, uuid … that it says; idn-email, idn-hostname, uri-template and unknown ones are always a note (default true)"`
+	// Asked is set for "asked".
+	Asked   bool           `json:"grants" kind:"grants" jsonschema:"\"asked\" gives an activity what it asks for alone, and nothing to one that does not ask, to functions of plans and as files load (default \"allowed\": what does not ask has all that allow grants)"`
+	Isolate bool           `json:"isolate" kind:"isolate" jsonschema:"\"process\" runs activities in processes of their own, see LIMITS (default \"none\")"`
+	Keep    keep.Times     `json:"keep" jsonschema:"how long a server keeps contexts after the last append to them, by the status of their run: { done = \"30d\", failed = \"90d\", cancelled = \"30d\", none = \"52w\" }; others stay (default: all stay)"`
+	Limits  Limits         `json:"limits" jsonschema:"what a script may use, see LIMITS"`
+	Log     store.LogLevel `json:"log" kind:"level" jsonschema:"the least level of what run and serve show of their log, and of what scripts print (\"info\") and log: \"debug\", \"info\", \"warn\" or \"error\" (default \"info\")"`
+	Logs    struct {
+		// Keep is a number of bytes; 0 for 256 KB, negative for none.
+		Keep int64 `json:"keep" kind:"logs" zero:"-1" jsonschema:"bytes of each call, such as \"256KB\"; 0 for nothing"`
+	} `json:"logs" jsonschema:"how much is kept of what scripts print and log, for each call, the newest lines first: { keep = \"64KB\" }; 0 keeps nothing. See obelus logs (default \"256KB\")"`
+	// Model is the name of one of Models; empty for none.
+	Model string `json:"model" kind:"model" jsonschema:"the default model: a name of models, \"openai/gpt-5-mini\", or a table like one of models (default: none)"`
+	// Models are sorted by name; behind them stands one that Model alone describes.
+	Models      []model.Config `json:"models" jsonschema:"the models by name, see obelus help models"`
+	Parallel    int            `json:"parallel" jsonschema:"how many calls of a run go on at once (default 8)"`
+	Serve       Serving        `json:"serve" jsonschema:"of obelus serve, see SERVE"`
+	Synchronous string         `json:"synchronous" kind:"synchronous" jsonschema:"\"full\": what was acknowledged survives a power cut. \"normal\" does not wait for the disk, and a power cut can take the last commits (default \"full\")"`
+	Ticks       int            `json:"ticks" jsonschema:"how often a plan's function is asked in one run, and how often those of a run and its delegates are asked again in all (default 100)"`
+	Timeout     time.Duration  `json:"timeout" jsonschema:"of one attempt of an activity (default \"30s\")"`
 }
 
 // Runner returns an engine over a log that runs as these settings say.
@@ -109,146 +68,45 @@ func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner 
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve, Budget: s.Budget,
 		Acquire: func(ctx context.Context) (func(), bool) { return budget.Admit(ctx, most) },
 	}
-	if s.KeepLogs >= 0 {
-		r.Logs = logkeeper.New(log, cmp.Or(s.KeepLogs, logkeeper.DefaultKeep))
+	if s.Logs.Keep >= 0 {
+		r.Logs = logkeeper.New(log, cmp.Or(s.Logs.Keep, logkeeper.DefaultKeep))
 	}
 	return r
 }
 
-// settingFuncs reads each setting, in sorted order.
-var settingFuncs = []struct {
-	name string
-	read func(s *Settings, v any) error
-}{
-	{"allow", readAllow},
-	{"approve", readApprove},
-	{"budget", readBudget},
-	{"db", func(s *Settings, v any) (err error) { s.DB, err = setting.Text(v); return err }},
-	{"drain", readDrain},
-	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = setting.Positive(v); return err }},
-	{"formats", readFormats},
-	{"grants", readGrantsSetting},
-	{"isolate", readIsolate},
-	{"keep", readKeep},
-	{"limits", readLimits},
-	{"log", readLog},
-	{"logs", readLogs},
-	{"model", readModel},
-	{"models", readModels},
-	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = setting.Positive(v); return err }},
-	{"serve", readServe},
-	{"synchronous", readSynchronous},
-	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = setting.Positive(v); return err }},
-	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
-}
+// settingForm is the form of the settings.
+var settingForm = setting.Form{Noun: "setting", Kinds: kinds, Check: checkTable, Classes: map[reflect.Type]string{
+	reflect.TypeFor[Hook](): "obelus.Hook", reflect.TypeFor[model.Config](): "obelus.Model", reflect.TypeFor[Schedule](): "obelus.Schedule",
+}}
 
-// settingError is the error of a setting. The keys lead to it in the file.
-type settingError struct {
-	keys    []string
-	message string
-}
-
-func (e *settingError) Error() string { return e.message }
-
-// readSettings reads all settings and returns every error.
-func readSettings(v any) (s Settings, errs []*settingError) {
-	given, ok := v.(map[string]any)
-	if !ok && v != nil { // an empty file marks a project too
-		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + setting.TypeName(v)}}
-	}
-	var names []string
-	for _, f := range settingFuncs {
-		names = append(names, f.name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(names, name)
-		if i < 0 {
-			errs = append(errs, &settingError{[]string{name}, "unknown setting " + strconv.Quote(name) + luaerr.DidYouMean(name, names)})
-			continue
-		}
-		if err := settingFuncs[i].read(&s, given[name]); err != nil {
-			inner, ok := err.(*settingError)
-			if !ok {
-				inner = &settingError{nil, name + " " + err.Error()}
-			}
-			errs = append(errs, &settingError{slices.Concat([]string{name}, inner.keys), inner.message})
-		}
-	}
-	return s, errs
-}
-
-func readApprove(s *Settings, v any) (err error) {
-	words, err := setting.Texts(v)
-	if text, ok := v.(string); ok {
-		words, err = []string{text}, nil
-	}
-	if err == nil && len(words) > 0 {
-		if s.Approve, err = plan.ParsePolicy(strings.Join(words, ",")); err != nil {
-			return &settingError{nil, "approve: " + err.Error()}
-		}
-	}
-	if err != nil {
-		return setting.WrongType(`"never", "always", "planned", "scopes" or a list of tools`, v)
+// checkTable checks a table of the settings whose fields depend on each other.
+func checkTable(table, of any) error {
+	switch of := of.(type) {
+	case *Hook:
+		return of.complete()
+	case *Schedule:
+		return of.complete()
+	case *Serving:
+		return of.check()
+	case *model.Config:
+		return checkModel(of, table)
 	}
 	return nil
 }
 
-func readFormats(s *Settings, v any) error {
-	formats, ok := v.(bool)
+// readSettings reads a table of settings and returns every error.
+func readSettings(given map[string]any) (s Settings, errs setting.Errors) {
+	errs = settingForm.Decode(given, &s)
+	table, ok := given["model"].(map[string]any)
 	if !ok {
-		return setting.WrongType("true or false", v)
+		return s, errs
 	}
-	s.IgnoreFormats = !formats
-	return nil
-}
-
-func readIsolate(s *Settings, v any) error {
-	switch v {
-	case false, "none":
-	case "process":
-		s.Isolate = true
-	default:
-		return setting.WrongType(`"process" or false`, v)
+	c := model.Config{Name: defaultModel}
+	if wrong := settingForm.Decode(table, &c, "model"); wrong != nil {
+		return s, append(errs, wrong...)
 	}
-	return nil
-}
-
-func readLog(s *Settings, v any) error {
-	name, _ := v.(string)
-	var ok bool
-	if s.Log, ok = store.ParseLogLevel(name); !ok {
-		return setting.WrongType(`"debug", "info", "warn" or "error"`, v)
-	}
-	return nil
-}
-
-func readLogs(s *Settings, v any) error {
-	return readTable(v, "logs", []string{"keep"}, func(name string) string { return "setting logs." + name }, func(_ int, v any) error {
-		if v == "0" || v == json.Number("0") {
-			s.KeepLogs = -1
-			return nil
-		}
-		n, err := setting.Size(v)
-		if s.KeepLogs = int64(n); err != nil {
-			return setting.WrongType(`a size, such as "256KB", or 0 to keep nothing`, v)
-		}
-		return nil
-	})
-}
-
-func readDrain(s *Settings, v any) (err error) {
-	if s.Drain, err = setting.Duration(v); err == nil && s.Drain == 0 {
-		s.Drain = -1 // explicitly none
-	}
-	return err
-}
-
-func readSynchronous(s *Settings, v any) error {
-	text, _ := v.(string)
-	if s.Synchronous = strings.ToLower(text); s.Synchronous != "full" && s.Synchronous != "normal" {
-		return setting.WrongType(`"full" or "normal"`, v)
-	}
-	return nil
+	s.Models = append(s.Models, c)
+	return s, errs
 }
 
 // keyLine returns the line to which keys lead in a table of the file, as far as they do, else the

@@ -65,17 +65,6 @@ func TestAnnotations_Globals(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.Globals()))); diff != "" {
 		t.Error(diff)
 	}
-	var settings []string
-	for _, f := range settingFuncs {
-		settings = append(settings, f.name)
-	}
-	for class, want := range map[string][]string{
-		"obelus.Settings": settings, "obelus.ActivityOptions": activityOptionNames, "obelus.Request": requestFields,
-	} {
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.Fields[class]))); diff != "" {
-			t.Error(class, diff)
-		}
-	}
 }
 
 // TestAnnotations_EditorSettings holds the settings of a new project to the

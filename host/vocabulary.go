@@ -1,8 +1,6 @@
 package host
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -11,7 +9,6 @@ import (
 	"obelus/engine/plan"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luacall"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/luastd"
@@ -130,16 +127,18 @@ var activityFuncs = []sandbox.Entry[*session]{
 
 // activityOptions is the options table of Activity.register.
 type activityOptions struct {
-	allow         *luastd.Grants // what it asks for; nil if it does not ask
-	timeout       time.Duration
-	retries       int
-	backoff       time.Duration
-	notIdempotent bool
-	concurrency   int
-	reuse         bool
+	// Allow is nil if the activity does not ask for permissions.
+	Allow         *luastd.Grants `json:"allow" kind:"allow" jsonschema:"the permissions that it asks for: { net = { \"api.example.com\" } }. Its calls get what both this and the setting allow grant, see PERMISSIONS (default: all that the setting allow grants)"`
+	Timeout       time.Duration  `json:"timeout" jsonschema:"of one attempt: seconds or \"5s\" (default: the setting timeout)"`
+	Retries       int            `json:"retries" kind:"count" jsonschema:"how often it is tried again after a failure (default 0)"`
+	Backoff       time.Duration  `json:"backoff" kind:"duration" zero:"1" jsonschema:"the pause before the first of them, doubled each time, and by chance half to one and a half times as long (default 1s); others run meanwhile, and obelus calls tells why it is tried again (but of a call without _outputPath, which keeps its place). Under obelus serve a pause of 10 s or more rests in the log: the call is waiting, a run with nothing else to do takes no memory, and it goes on by itself when the call is due"`
+	NotIdempotent bool           `json:"idempotent" kind:"not" jsonschema:"false if it must never run twice unasked: where the process dies as it runs, a person decides, and after a timeout it is not tried again (default true)"`
+	Concurrency   int            `json:"concurrency" kind:"count" jsonschema:"how many of its calls run at once (default: any number)"`
+	Reuse         bool           `json:"reuse" jsonschema:"true lets it find what an earlier call left in globals, or not (default false: every call begins afresh)"`
 }
 
-var activityOptionNames = []string{"allow", "backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
+// optionForm is the form of the options of an activity.
+var optionForm = setting.Form{Noun: "option", Kinds: kinds}
 
 // Activity.register(name, [options,] fn)
 func activityRegister(s *session, L *lua.LState) int {
@@ -174,45 +173,11 @@ func activityRegister(s *session, L *lua.LState) int {
 
 func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
 	v, err := s.FromLua(t, "options")
+	if errs := optionForm.Decode(v, &o); err == nil && errs != nil {
+		err = errs
+	}
 	if err != nil {
 		L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
-	}
-	given, _ := v.(map[string]any)
-	for _, option := range slices.Sorted(maps.Keys(given)) {
-		var err error
-		switch v := given[option]; option {
-		case "allow":
-			var asked luastd.Grants
-			if asked, err = readPermissions(v, "allow"); err != nil {
-				L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
-			}
-			o.allow = &asked
-		case "backoff":
-			if o.backoff, err = setting.Duration(v); o.backoff == 0 {
-				o.backoff = 1 // explicitly at once
-			}
-		case "concurrency":
-			o.concurrency, err = setting.Count(v)
-		case "idempotent":
-			idempotent, ok := v.(bool)
-			if o.notIdempotent = !idempotent; !ok {
-				err = setting.WrongType("true or false", v)
-			}
-		case "retries":
-			o.retries, err = setting.Count(v)
-		case "reuse":
-			reuse, ok := v.(bool)
-			if o.reuse = reuse; !ok {
-				err = setting.WrongType("true or false", v)
-			}
-		case "timeout":
-			o.timeout, err = setting.PositiveDuration(v)
-		default:
-			L.RaiseError("activity %s: unknown option %s%s", strconv.Quote(name), strconv.Quote(option), luaerr.DidYouMean(option, activityOptionNames))
-		}
-		if err != nil {
-			L.RaiseError("activity %s: option %s %s", strconv.Quote(name), option, err.Error())
-		}
 	}
 	return o
 }

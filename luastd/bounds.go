@@ -113,7 +113,9 @@ func (g Grants) refusal(what string, lacks func(Grants) *missing) string {
 	why := ""
 	for _, b := range g.Bounds.By {
 		own := project
-		own.Net, own.Read, own.Write, own.Env, own.Model = b.Grants.Net, b.Grants.Read, b.Grants.Write, b.Grants.Env, b.Grants.Model
+		for _, p := range Permissions {
+			*p.Of(&own) = *p.Of(&b.Grants)
+		}
 		if m := lacks(own); m != nil {
 			refusing, why = append(refusing, b.remedy(m)), m.because()
 		}

@@ -40,16 +40,52 @@ type Grant struct {
 	List []string
 }
 
-// CheckGrant returns an error for a wrong entry of a permission: env, model, net, read or write.
-func CheckGrant(permission, entry string) error {
-	switch permission {
-	case "env":
-		return checkEnv(entry)
-	case "model":
-		return checkModel(entry)
-	case "net":
-		return checkNet(entry)
-	}
+// Permission is one of those that [Grants] hold.
+type Permission struct {
+	Name  string // in settings, options and flags
+	About string // for help
+	Usage string // of the flag --allow-NAME
+	Named bool   // true for all permissions does not cover it
+
+	Of    func(g *Grants) *Grant
+	Check func(entry string) error // refuses a wrong entry
+
+	// covers reports whether what an entry grants is part of what another grants; nil for entries
+	// that grant just what they name.
+	covers func(g Grants, outer, inner string) bool
+}
+
+// Permissions are all permissions, sorted by name. A further one needs an entry here, and a field
+// of [Grants].
+var Permissions = []Permission{
+	{
+		Name: "env", About: `variables of the environment: "HOME" (--allow-env=NAME,…)`,
+		Usage: "let scripts read variables of the environment, or only `NAME,...`",
+		Of:    func(g *Grants) *Grant { return &g.Env }, Check: checkEnv,
+	}, {
+		Name: "model", About: `models that scripts may ask: "fast" (--allow-model=NAME,…)`,
+		Usage: "let scripts ask models, or only `NAME,...`",
+		Named: true, // they cost money
+		Of:    func(g *Grants) *Grant { return &g.Model }, Check: checkModel,
+	}, {
+		Name: "net", About: `hosts, perhaps with a port: "api.example.com:443" (--allow-net=HOST,…)`,
+		Usage: "let scripts use the network, or only `HOST[:PORT],...`",
+		Of:    func(g *Grants) *Grant { return &g.Net }, Check: checkNet,
+		covers: coversHost,
+	}, {
+		Name: "read", About: "files, and folders with all below (--allow-read=DIR,…)",
+		Usage: "let scripts read files, or only those below `DIR,...`",
+		Of:    func(g *Grants) *Grant { return &g.Read }, Check: checkFolder,
+		covers: Grants.coversFolder,
+	}, {
+		Name: "write", About: "the same, to write them (--allow-write=DIR,…)",
+		Usage: "let scripts write files, or only those below `DIR,...`",
+		Of:    func(g *Grants) *Grant { return &g.Write }, Check: checkFolder,
+		covers: Grants.coversPlace,
+	},
+}
+
+func checkFolder(entry string) error {
 	if entry == "" {
 		return errors.New("an empty name is no folder's: . is the project's")
 	}
@@ -166,30 +202,39 @@ func sameInOtherCase(path string) (same, known bool) {
 // Within gives what both grants allow.
 func (g Grants) Within(bound Grants) Grants {
 	both := g
-	both.Net = intersect(g.Net, bound.Net, func(a, b string) bool {
-		outer, _ := parseEndpoint(a)
-		inner, _ := parseEndpoint(b)
-		return outer.covers(inner)
-	})
-	same := func(a, b string) bool { return a == b }
-	both.Env, both.Model = intersect(g.Env, bound.Env, same), intersect(g.Model, bound.Model, same)
-	folder := func(a, b string) bool {
-		outer, _ := g.resolve(a)
-		inner, _ := g.resolve(b)
-		return within(outer, inner)
+	for _, p := range Permissions {
+		*p.Of(&both) = intersect(*p.Of(&g), *p.Of(&bound), func(outer, inner string) bool {
+			return outer == inner || p.covers != nil && p.covers(g, outer, inner)
+		})
 	}
-	both.Read = intersect(g.Read, bound.Read, folder)
-	// An entry that names a guarded place grants it, which one above it does not.
-	names := func(entry string) bool {
-		return slices.ContainsFunc(g.Guarded, func(place string) bool { return folder(place, entry) })
-	}
-	both.Write = intersect(g.Write, bound.Write, func(a, b string) bool { return folder(a, b) && (names(a) || !names(b)) })
 	if g.Write.All || bound.Write.All { // which names none
 		both.Write.List = slices.DeleteFunc(slices.Clone(both.Write.List), func(entry string) bool {
-			return names(entry) && !(slices.Contains(g.Write.List, entry) && slices.Contains(bound.Write.List, entry))
+			return g.namesGuarded(entry) && !(slices.Contains(g.Write.List, entry) && slices.Contains(bound.Write.List, entry))
 		})
 	}
 	return both
+}
+
+func coversHost(_ Grants, a, b string) bool {
+	outer, _ := parseEndpoint(a)
+	inner, _ := parseEndpoint(b)
+	return outer.covers(inner)
+}
+
+func (g Grants) coversFolder(a, b string) bool {
+	outer, _ := g.resolve(a)
+	inner, _ := g.resolve(b)
+	return within(outer, inner)
+}
+
+// coversPlace is coversFolder of an entry to write. One that names a guarded place grants it, which
+// one above it does not.
+func (g Grants) coversPlace(a, b string) bool {
+	return g.coversFolder(a, b) && (g.namesGuarded(a) || !g.namesGuarded(b))
+}
+
+func (g Grants) namesGuarded(entry string) bool {
+	return slices.ContainsFunc(g.Guarded, func(place string) bool { return g.coversFolder(place, entry) })
 }
 
 // intersect gives the entries of each grant that the other covers.
@@ -215,12 +260,10 @@ func intersect(a, b Grant, covers func(outer, inner string) bool) Grant {
 // Widens reports whether the grants allow anything that others do not.
 func (g Grants) Widens(others Grants) bool {
 	both := g.Within(others)
-	for _, pair := range [][2]Grant{{g.Net, both.Net}, {g.Read, both.Read}, {g.Write, both.Write}, {g.Env, both.Env}, {g.Model, both.Model}} {
-		if pair[0].All != pair[1].All || slices.ContainsFunc(pair[0].List, func(e string) bool { return !pair[1].Has(e) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Permissions, func(p Permission) bool {
+		own, left := p.Of(&g), p.Of(&both)
+		return own.All != left.All || slices.ContainsFunc(own.List, func(e string) bool { return !left.Has(e) })
+	})
 }
 
 // follow gives where a path that lies in an entry of the grant leads, without symbolic

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -19,20 +20,29 @@ import (
 	"obelus/engine/lazyregexp"
 )
 
-// Scheme is a way in which senders show that they know a shared secret.
+// Scheme is a way in which senders show that they know a shared secret. What is empty in the
+// settings of a hook is as its sender has it.
 type Scheme struct {
-	Hash      func() hash.Hash // of the HMAC; nil where the header has the secret itself
-	Header    string           // has the signature, or several
-	Prefix    string           // stands before each signature; a header without it is one signature
-	Base64    bool             // a signature is in base64, and else in hex
-	KeyBase64 bool             // the secret is in base64, perhaps with whsec_ before it
-	Signed    string           // the text that is signed, with {body}, {time} and {id}
-
-	// Time is the header with the time, in seconds or milliseconds since 1970; with = at its end, what
-	// stands before the time in Header. Empty for none.
-	Time      string
-	Tolerance time.Duration // by which the time may differ from the server's
+	Hash   func() hash.Hash // of the HMAC; nil where the header has the secret itself
+	Header string           `json:"header" kind:"header" jsonschema:"has the signature (default of hmac-sha256 \"X-Hub-Signature-256\")"`
+	Prefix string           `json:"prefix" jsonschema:"stands before each signature, as \"v1=\"; a header without it is one"`
+	// Encoding is empty for hex.
+	Encoding string `json:"encoding" kind:"encoding" jsonschema:"of a signature: \"hex\" or \"base64\""`
+	// Key is empty for text.
+	Key    string `json:"key" kind:"key encoding" jsonschema:"\"base64\" if the secret is, perhaps with whsec_ before it"`
+	Signed string `json:"signed" jsonschema:"the text that is signed: \"{body}\", \"v0:{time}:{body}\", \"{id}.{body}\""`
+	// Time is in seconds or milliseconds since 1970; empty for none.
+	Time      string        `json:"time" kind:"time or field" jsonschema:"the header with the time, or \"t=\" for t=… in the signature's header"`
+	Tolerance time.Duration `json:"tolerance" jsonschema:"by which the time may differ from the server's (default \"5m\")"`
 	ID        string        // the header with the id of a delivery; empty for none
+}
+
+// Or returns the scheme with what is empty as another has it. The hash and the id are the other's.
+func (s Scheme) Or(other Scheme) Scheme {
+	other.Header, other.Prefix, other.Signed = cmp.Or(s.Header, other.Header), cmp.Or(s.Prefix, other.Prefix), cmp.Or(s.Signed, other.Signed)
+	other.Encoding, other.Key = cmp.Or(s.Encoding, other.Encoding), cmp.Or(s.Key, other.Key)
+	other.Time, other.Tolerance = cmp.Or(s.Time, other.Time), cmp.Or(s.Tolerance, DefaultTolerance)
+	return other
 }
 
 // Ways to verify a request that are no schemes of one sender.
@@ -44,7 +54,10 @@ const (
 // DefaultTolerance is the Tolerance of a scheme with a time that does not say.
 const DefaultTolerance = 5 * time.Minute
 
-const bodyAlone = "{body}"
+const (
+	bodyAlone = "{body}"
+	inBase64  = "base64" // an encoding
+)
 
 // schemes are the ways of senders by their names.
 var schemes = map[string]Scheme{
@@ -52,9 +65,9 @@ var schemes = map[string]Scheme{
 	"hmac-sha1": {Hash: sha1.New, Header: "X-Hub-Signature", Prefix: "sha1=", Signed: bodyAlone},
 	"gitlab":    {Header: "X-Gitlab-Token"},
 	"pagerduty": {Hash: sha256.New, Header: "X-PagerDuty-Signature", Prefix: "v1=", Signed: bodyAlone},
-	"shopify":   {Hash: sha256.New, Header: "X-Shopify-Hmac-Sha256", Base64: true, Signed: bodyAlone},
+	"shopify":   {Hash: sha256.New, Header: "X-Shopify-Hmac-Sha256", Encoding: inBase64, Signed: bodyAlone},
 	"slack":     {Hash: sha256.New, Header: "X-Slack-Signature", Prefix: "v0=", Signed: "v0:{time}:{body}", Time: "X-Slack-Request-Timestamp"},
-	"standard":  {Hash: sha256.New, Header: "webhook-signature", Prefix: "v1,", Base64: true, KeyBase64: true, Signed: "{id}.{time}.{body}", Time: "webhook-timestamp", ID: "webhook-id"},
+	"standard":  {Hash: sha256.New, Header: "webhook-signature", Prefix: "v1,", Encoding: inBase64, Key: inBase64, Signed: "{id}.{time}.{body}", Time: "webhook-timestamp", ID: "webhook-id"},
 	"stripe":    {Hash: sha256.New, Header: "Stripe-Signature", Prefix: "v1=", Signed: "{time}.{body}", Time: "t="},
 	"telegram":  {Header: "X-Telegram-Bot-Api-Secret-Token"},
 	"token":     {Header: "X-Token"},
@@ -109,7 +122,7 @@ var (
 // secret. It takes as long for a wrong signature. An empty secret signs nothing.
 func (s *Scheme) Verify(body []byte, secret string, header func(name string) string, now time.Time) error {
 	key := []byte(secret)
-	if s.KeyBase64 {
+	if s.Key == inBase64 {
 		var err error
 		if key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); err != nil {
 			return ErrSignature
@@ -180,7 +193,7 @@ func (s *Scheme) signatures(given string) (all [][]byte) {
 		texts = found
 	}
 	decode := hex.DecodeString
-	if s.Base64 {
+	if s.Encoding == inBase64 {
 		decode = base64.StdEncoding.DecodeString
 	}
 	for _, text := range texts {

@@ -16,14 +16,14 @@ import (
 // NoRun is the status of contexts in which nothing has run.
 const NoRun journal.RunStatus = "none"
 
-// Statuses lists the statuses of runs that may be removed.
-func Statuses() []journal.RunStatus {
-	return []journal.RunStatus{journal.RunDone, journal.RunFailed, journal.RunCancelled, NoRun}
-}
-
 // Times says for how long contexts are kept after the last append, by the status of their run.
 // Others are kept for ever.
 type Times map[journal.RunStatus]time.Duration
+
+// Names lists the statuses of runs that may be removed, as the setting keep has them.
+func (Times) Names() []string {
+	return []string{string(journal.RunCancelled), string(journal.RunDone), string(journal.RunFailed), string(NoRun)}
+}
 
 // Remove removes the root contexts whose time was over at a time, with the contexts of their
 // delegates, and returns how many roots are gone. A context stays while it or a delegate's is being

@@ -9,7 +9,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/luaerr"
-	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -74,10 +73,8 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 		}
 	}
 	if status, ok := given["status"]; ok {
-		if answer.Status, err = setting.Count(status); err != nil {
-			return answer, fmt.Errorf("status %w", err)
-		}
-		if answer.Status < 100 || answer.Status > 999 {
+		answer.Status, err = strconv.Atoi(fmt.Sprint(status))
+		if err != nil || answer.Status < 100 || answer.Status > 999 {
 			return answer, errors.New("status is a number of three digits")
 		}
 	}

@@ -44,11 +44,11 @@ type Request struct {
 // Params are the settings of a model that change its answers. A nil field leaves the choice to the
 // provider.
 type Params struct {
-	Temperature *float64 `json:"temperature,omitempty"`
-	TopP        *float64 `json:"top_p,omitempty"`
-	Seed        *int64   `json:"seed,omitempty"`
-	MaxTokens   int      `json:"max_tokens,omitempty"`
-	Effort      string   `json:"effort,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty" kind:"0 to 2" jsonschema:"of its choices"`
+	TopP        *float64 `json:"top_p,omitempty" kind:"0 to 1" jsonschema:"of its choices"`
+	Seed        *int64   `json:"seed,omitempty" kind:"count" jsonschema:"of its choices, where the provider takes one"`
+	MaxTokens   int      `json:"max_tokens,omitempty" jsonschema:"of an answer (8192)"`
+	Effort      string   `json:"effort,omitempty" jsonschema:"of reasoning, as the provider has it"`
 }
 
 // Calls returns the latent calls that the request is about, such as "1.2"; nil for another purpose

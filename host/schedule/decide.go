@@ -25,8 +25,8 @@ const punctual = time.Minute
 
 // Policy decides about runs that can't start when they are due.
 type Policy struct {
-	Overlap Overlap       // empty for Skip
-	Catchup time.Duration // how late the newest missed run may still start
+	Overlap Overlap       `json:"overlap" kind:"overlap" jsonschema:"what happens if the run before has not ended: \"skip\", \"queue\", which waits for it, or \"all\", which starts (default \"skip\")"`
+	Catchup time.Duration `json:"catchup" kind:"duration" zero:"-1" jsonschema:"how late the newest of the runs may start that were missed while no server was there; older ones are skipped (default \"1h\")"`
 }
 
 // Status is the state of a schedule's runs in the log.

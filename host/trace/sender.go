@@ -20,13 +20,17 @@ import (
 
 // Config holds the destination and the content of traces. The zero Config sends nothing.
 type Config struct {
-	URL     string   // of the collector, such as http://127.0.0.1:4318
-	Headers []Header // of each request
-	Content bool     // see [Options]
+	URL     string   `json:"url" short:"true" required:"the address of a collector: url = \"http://127.0.0.1:4318\"" jsonschema:"of the collector, such as \"http://127.0.0.1:4318\""`
+	Headers []Header `json:"headers" jsonschema:"of each request"`
+	Content bool     `json:"content" jsonschema:"true adds arguments, results and the texts of errors"`
 }
 
 // Header is a header of each request. Its value is a text, or the environment variable that has it.
-type Header struct{ Name, Value, Env string }
+type Header struct {
+	Name  string
+	Value string `kind:"string" short:"true"`
+	Env   string `json:"env" required:"the name of the environment variable that has it: env = \"NAME\"" jsonschema:"the variable of the environment that has it"`
+}
 
 // Secrets names the environment variables with values of headers.
 func (c Config) Secrets() (names []string) {

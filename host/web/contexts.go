@@ -203,7 +203,7 @@ func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
 // forkBody is the body of POST …/fork.
 type forkBody struct {
 	Context *string `json:"context" jsonschema:"The name of the fork; a new one unless it is given."`
-	At      *int64  `json:"at" jsonschema:"The seq up to which the log is shared; the newest unless it is given."`
+	At      *int64  `json:"at" kind:"integer" jsonschema:"The seq up to which the log is shared; the newest unless it is given."`
 }
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {

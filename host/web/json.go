@@ -2,15 +2,12 @@ package web
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +15,7 @@ import (
 
 	"obelus/engine/journal"
 	"obelus/engine/spell"
+	"obelus/host/internal/setting"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
@@ -85,91 +83,17 @@ func readHeld(r *http.Request, into any) error {
 	if err != nil {
 		return wrong("the body must be a JSON object: %s", err)
 	}
-	if err := checkFields(v, reflect.TypeOf(into).Elem()); err != nil {
-		return err
+	if v == nil {
+		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
-}
-
-// checkFields returns an error for unknown fields, and for values that their fields do not take. A
-// field that is null is not given. encoding/json would take "Plan" for "plan", and a null within a
-// field for an empty text, and does not say where within a field it found an error.
-func checkFields(v any, body reflect.Type) error {
-	object, ok := v.(map[string]any)
-	if !ok && v != nil {
-		return wrong("the body must be an object, not %s", store.Describe(v))
-	}
-	types := map[string]reflect.Type{}
-	for i := range body.NumField() {
-		name, _, _ := strings.Cut(body.Field(i).Tag.Get("json"), ",")
-		types[name] = body.Field(i).Type
-	}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		want, known := types[name]
-		if !known {
-			return wrong("the body: unknown field %s%s", quoted(name), suggestion(name, slices.Sorted(maps.Keys(types))))
-		}
-		if object[name] == nil {
-			continue
-		}
-		if err := checkValue(name, object[name], want); err != nil {
-			return err
-		}
+	if errs := bodies.Decode(v, into); errs != nil {
+		return wrong("%s", errs)
 	}
 	return nil
 }
 
-// checkValue returns an error for a value that a Go type does not take. place says where it stands.
-func checkValue(place string, v any, want reflect.Type) error {
-	var kind string
-	var fits bool
-	switch want.Kind() {
-	case reflect.Pointer:
-		return checkValue(place, v, want.Elem())
-	case reflect.String:
-		kind = "a string"
-		_, fits = v.(string)
-	case reflect.Bool:
-		kind = "true or false"
-		_, fits = v.(bool)
-	case reflect.Int64:
-		kind = "a whole number"
-		var number json.Number
-		if number, fits = v.(json.Number); fits {
-			if _, err := number.Int64(); err != nil {
-				return wrong("%s must be a whole number, written in at most 18 digits and nothing else", place)
-			}
-		}
-	case reflect.Map:
-		kind = "an object"
-		var object map[string]any
-		object, fits = v.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if err := checkValue(place+": "+quoted(name), object[name], want.Elem()); err != nil {
-				return err
-			}
-		}
-	case reflect.Slice:
-		if want == reflect.TypeFor[json.RawMessage]() { // it is read later
-			return nil
-		}
-		kind = "an array of strings" // bodies have no others
-		var array []any
-		array, fits = v.([]any)
-		for i, element := range array {
-			if err := checkValue(fmt.Sprintf("%s[%d]", place, i), element, want.Elem()); err != nil {
-				return err
-			}
-		}
-	}
-	if !fits {
-		return wrong("%s must be %s, not %s", place, kind, store.Describe(v))
-	}
-	return nil
-}
+// bodies is the form of requests' bodies.
+var bodies = setting.Form{Noun: "field", Root: "the body", JSON: true}
 
 // readBody reads a request's body, without a byte order mark at its beginning.
 func readBody(r *http.Request) ([]byte, error) {

@@ -9,57 +9,50 @@ import (
 	"obelus/luastd"
 )
 
-// Flags holds the permissions that flags grant. Each flag may be given alone, for everything, or
-// with a list.
-type Flags struct{ env, model, net, read, write []string }
+// Flags holds the entries that flags grant, by permission. Each flag may be given alone, for
+// everything, or with a list.
+type Flags map[string]*[]string
 
 // Register adds the flags to a command.
 func (f *Flags) Register(c *cobra.Command) {
-	for _, flag := range []struct {
-		list *[]string
-		name string
-		what string
-	}{
-		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,...`"},
-		{&f.model, "allow-model", "let scripts ask models, or only `NAME,...`"},
-		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],...`"},
-		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,...`"},
-		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,...`"},
-	} {
-		c.Flags().StringSliceVar(flag.list, flag.name, nil, flag.what)
-		c.Flags().Lookup(flag.name).NoOptDefVal = everything
+	if *f == nil { // all commands have the same
+		*f = Flags{}
+	}
+	for _, p := range luastd.Permissions {
+		if (*f)[p.Name] == nil {
+			(*f)[p.Name] = new([]string)
+		}
+		c.Flags().StringSliceVar((*f)[p.Name], "allow-"+p.Name, nil, p.Usage)
+		c.Flags().Lookup("allow-" + p.Name).NoOptDefVal = everything
 	}
 }
 
 // Grants returns the grants that settings returns, with those kinds replaced that flags name. Nil
 // leaves all to the settings, which are not read then.
-func (f *Flags) Grants(settings func() (luastd.Grants, error)) (*luastd.Grants, error) {
-	if len(f.env)+len(f.model)+len(f.net)+len(f.read)+len(f.write) == 0 {
-		return nil, nil
-	}
-	for _, flag := range []struct {
-		name string
-		list []string
-	}{{"env", f.env}, {"model", f.model}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
-		for _, entry := range flag.list {
-			if err := luastd.CheckGrant(flag.name, entry); err != nil && entry != everything {
-				return nil, exit.Usage("--allow-" + flag.name + ": " + err.Error())
+func (f Flags) Grants(settings func() (luastd.Grants, error)) (*luastd.Grants, error) {
+	var given []luastd.Permission
+	for _, p := range luastd.Permissions {
+		if f[p.Name] == nil || len(*f[p.Name]) == 0 { // also of a command without the flags
+			continue
+		}
+		given = append(given, p)
+		for _, entry := range *f[p.Name] {
+			if err := p.Check(entry); err != nil && entry != everything {
+				return nil, exit.Usage("--allow-" + p.Name + ": " + err.Error())
 			}
 		}
+	}
+	if given == nil {
+		return nil, nil
 	}
 	grants, err := settings()
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range []struct {
-		grant *luastd.Grant
-		list  []string
-	}{{&grants.Env, f.env}, {&grants.Model, f.model}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
-		switch {
-		case slices.Contains(g.list, everything):
-			*g.grant = luastd.Grant{All: true}
-		case len(g.list) > 0:
-			*g.grant = luastd.Grant{List: g.list}
+	for _, p := range given {
+		*p.Of(&grants) = luastd.Grant{List: *f[p.Name]}
+		if slices.Contains(*f[p.Name], everything) {
+			*p.Of(&grants) = luastd.Grant{All: true}
 		}
 	}
 	return &grants, nil

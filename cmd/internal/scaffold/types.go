@@ -103,6 +103,9 @@ func wantedTypes(g *host.Generation) (files []TypesFile, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if entry.Name() == "globals.lua" {
+			content = append(content, host.TableTypes()...)
+		}
 		files = append(files, TypesFile{Name: entry.Name(), content: content})
 	}
 	return append(files, TypesFile{Name: projectTypes, content: g.Types()}), nil

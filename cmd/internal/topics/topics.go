@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/engine/lazyregexp"
+	"obelus/host"
 	"obelus/host/web"
 	"obelus/scripts"
 )
@@ -55,24 +57,38 @@ func AddTo(help *cobra.Command) {
 	}
 }
 
-// topicCommands returns the topics, sorted. They do not run.
-func topicCommands() []*cobra.Command {
-	modules := &cobra.Command{Use: "modules", Short: "what scripts can require"}
-	server := &cobra.Command{Use: "server", Short: "what obelus serve can be asked over HTTP, and answers"}
-	for c, text := range map[*cobra.Command]func() string{modules: modulesTopic, server: web.Doc} {
-		c.SetHelpFunc(func(c *cobra.Command, _ []string) { // the text is made only when it is asked for
-			_, _ = io.WriteString(c.OutOrStdout(), text())
-		})
+// topicCommands returns the topics, sorted. They do not run. Their texts are made only when they
+// are asked for.
+func topicCommands() (all []*cobra.Command) {
+	for _, t := range []struct {
+		name, short string
+		text        func() string
+	}{
+		{"activities", "how to write activities and tools", withLists(activities)},
+		{"expressions", "how to write expressions: every operator and function, with examples", withLists(expressions)},
+		{"models", "how models answer calls and make plans", withLists(models)},
+		{"modules", "what scripts can require", modulesTopic},
+		{"page", "the page of obelus serve, with a tour", withLists(page)},
+		{"plans", "how to write plans: calls, paths, what waits for what", withLists(plans)},
+		{"server", "what obelus serve can be asked over HTTP, and answers", web.Doc},
+		{"settings", "what obelus.lua can say, permissions and limits too", withLists(settings)},
+	} {
+		c := &cobra.Command{Use: t.name, Short: t.short}
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) { _, _ = io.WriteString(c.OutOrStdout(), t.text()) })
+		all = append(all, c)
 	}
-	return []*cobra.Command{
-		{Use: "activities", Short: "how to write activities and tools", Long: activities},
-		{Use: "expressions", Short: "how to write expressions: every operator and function, with examples", Long: expressions},
-		{Use: "models", Short: "how models answer calls and make plans", Long: models},
-		modules,
-		{Use: "page", Short: "the page of obelus serve, with a tour", Long: page},
-		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: plans},
-		server,
-		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: settings},
+	return all
+}
+
+// list stands for the list of the fields of a table.
+var list = lazyregexp.New(`\{\{(\w+)\}\}\n`)
+
+// withLists returns a text with the lists of what settings and options can say.
+func withLists(text string) func() string {
+	return func() string {
+		return list().ReplaceAllStringFunc(text, func(found string) string {
+			return host.TableHelp(list().FindStringSubmatch(found)[1])
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ package limits
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 )
 
@@ -13,19 +14,17 @@ const SettingsFile = "obelus.lua"
 // Limits bounds the means of scripts, beside the timeout. A zero stands for the default. Some
 // bounds cannot be set: a script is nested at most 200 deep and a pattern recurses as deep, since
 // more would endanger the host's own stack; calls are nested at most 2,000 deep, tail calls among
-// them; an array has at most a million elements, as the interpreter wants it.
+// them; an array has at most a million elements, as the interpreter wants it. Sizes are in bytes.
 type Limits struct {
-	Depth int // depth of tables in a value that a script returns; 0 for 128, at most 200
-	// Instructions of one call, native work counted by its size; 0 for 10,000,000,000.
-	Instructions int
-	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
-	Pattern      int // bytes of one of Lua's patterns; 0 for 64 KiB
-	// Bytes that the process holds before calls wait for others to end, see host.KeepHeap; 0 for 1
-	// GiB.
-	Process int
-	Result  int // bytes of the result of an activity or a planner; 0 for 16 MiB
-	Source  int // bytes of one script; 0 for 256 KiB
-	String  int // bytes of one string; 0 for 16 MiB
+	Depth        int `json:"depth" kind:"depth" jsonschema:"of tables within tables that a script gives back (default 128)"`
+	Instructions int `json:"instructions" jsonschema:"that one call runs (default 10000000000)"`
+	Memory       int `json:"memory" kind:"size" jsonschema:"by which the process grows as one call runs (default \"512MB\")"`
+	Pattern      int `json:"pattern" kind:"size" jsonschema:"size of one of Lua's patterns (default \"64KB\")"`
+	// Process is looked at before a call, see host.KeepHeap.
+	Process int `json:"process" kind:"size" jsonschema:"memory that the process holds before further calls wait until others have ended and the log has what they gave (default \"1GB\")"`
+	Result  int `json:"result" kind:"size" jsonschema:"JSON of what an activity or a planner gives back (default \"16MB\")"`
+	Source  int `json:"source" kind:"size" jsonschema:"size of one script (default \"256KB\")"`
+	String  int `json:"string" kind:"size" jsonschema:"size of one string (default \"16MB\")"`
 }
 
 // MaxDepth is the default depth of tables in a value.
@@ -40,27 +39,13 @@ var Defaults = Limits{Depth: MaxDepth, Pattern: 64 << 10, Instructions: 10_000_0
 
 // WithDefaults returns l with its zeros filled in.
 func WithDefaults(l Limits) Limits {
-	for _, f := range Fields {
-		if *f.Of(&l) == 0 {
-			*f.Of(&l) = *f.Of(&Defaults)
+	defaults := reflect.ValueOf(Defaults)
+	for i, limit := range reflect.ValueOf(&l).Elem().Fields() {
+		if limit.IsZero() {
+			limit.Set(defaults.FieldByIndex(i.Index))
 		}
 	}
 	return l
-}
-
-// Fields are the limits by name, in sorted order.
-var Fields = []struct {
-	Name string
-	Of   func(l *Limits) *int
-}{
-	{"depth", func(l *Limits) *int { return &l.Depth }},
-	{"instructions", func(l *Limits) *int { return &l.Instructions }},
-	{"memory", func(l *Limits) *int { return &l.Memory }},
-	{"pattern", func(l *Limits) *int { return &l.Pattern }},
-	{"process", func(l *Limits) *int { return &l.Process }},
-	{"result", func(l *Limits) *int { return &l.Result }},
-	{"source", func(l *Limits) *int { return &l.Source }},
-	{"string", func(l *Limits) *int { return &l.String }},
 }
 
 // Over returns the text of an error for a limit that is exceeded. It names the limit and says how
