@@ -73,14 +73,14 @@ func (g *Generation) PermissionsOf(call *plan.Call) (all []string) {
 		}
 		granted = granted.Within(left)
 	}
-	for i, permission := range permissionNames {
-		switch grant := permissionsOf(&granted)[i]; {
-		case grant.All:
-			all = append(all, permission)
-		default:
-			for _, entry := range grant.List {
-				all = append(all, permission+" "+entry)
-			}
+	for _, p := range luastd.Permissions {
+		grant := p.Of(&granted)
+		if grant.All {
+			all = append(all, p.Name)
+			continue
+		}
+		for _, entry := range grant.List {
+			all = append(all, p.Name+" "+entry)
 		}
 	}
 	return all
