@@ -224,7 +224,9 @@ type replayed struct {
 	Calls       int
 	Same        bool
 	Differences []struct {
-		Call, What         string
+		Context, Call      string
+		Tick               int
+		What               string
 		Recorded, Replayed any
 	}
 }
