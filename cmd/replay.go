@@ -21,17 +21,22 @@ func replayCommand(a *app) *cobra.Command {
 	ask := false
 	c := &cobra.Command{
 		Use:   "replay [CONTEXT]",
-		Short: "run a plan again with every call answered from the record, and compare",
-		Long: `Run the newest run of a context again, the latest unless one is named, in memory
-and with every activity answered from the record. What the log says must come
-out: which calls were issued, ran and were skipped, where they wrote, every value
-and the output. A plan that is a function is asked again, by its file as it is now
-and without permissions, so that it does nothing to the world a second time.
-Nothing is written, and no activity runs; but the tools of the plan must be there,
-and take what it gives them.
+		Short: "check that a run comes out as it is recorded",
+		Long: `Check the newest run of a context, the latest unless one is named, against its
+record. With the results of activities as they are in the log, everything else must
+come out as recorded: which calls were ready, ran and were skipped, with which
+arguments, where they wrote, and how each tick and the run ended. Nothing is written,
+and no activity runs; but the tools of the plan must be there, and take what it gives
+them.
 
-The plans of a model are taken from the record. --ask asks the model again, which
-costs what it costs, and shows where it plans otherwise by now.
+A plan that is a function is asked again for each tick, by its file as it is now and
+without permissions, so that it does nothing to the world a second time. It is shown
+the context as it was when the tick began, and must give the calls and the output of
+then. A tick that differs is reported, and the ticks after it are compared as they are
+in the log, not with what the difference would have led to.
+
+The plans of a model are taken from the record. --ask asks the model again, once for
+each tick, which costs what it costs, and shows where it plans otherwise by now.
 
 Exit status: 0 if all is the same, 1 if something is different, 2 if the plan is
 refused now.`,
@@ -105,8 +110,14 @@ func printDifference(a *app, d replay.Difference) error {
 		return a.term.NDJSON(d)
 	}
 	what := d.What
-	if d.Call != "" {
+	switch {
+	case d.Call != "":
 		what = "call " + d.Call + " " + what
+	case d.Tick != 0:
+		what = fmt.Sprintf("tick %d %s", d.Tick, what)
+	}
+	if d.Context != "" {
+		what = "context " + d.Context + ", " + what
 	}
 	return a.term.Line(fmt.Sprintf("%s: %s in the log, %s now", what, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed)))
 }

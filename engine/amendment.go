@@ -88,12 +88,7 @@ func (a *amendment) restoreCall(record journal.Record, twice bool) {
 		c.Record.Status = journal.InDoubt
 		a.recordCall(i)
 	case record.Status.Settled() || record.Status == journal.InDoubt || record.Status == journal.Held || record.Status == journal.Ready:
-		c.Record = record
-		for _, text := range record.Writes {
-			if path, err := store.ParsePath(text); err == nil {
-				c.Written = append(c.Written, path)
-			}
-		}
+		a.state.Load(i, record)
 		if record.Status == journal.Held {
 			a.observed = append(a.observed, record)
 		}
@@ -309,7 +304,7 @@ func (a *amendment) checkGiven(ctx context.Context, known map[string]any) (given
 	before := a.view.Seq()
 	defer func() {
 		a.view.Unstage(before)
-		a.writers.dropAfter(before)
+		a.writers.DropAfter(before)
 	}()
 	for _, res := range given {
 		v, err := store.FromGo(res.value.Value, "result")

@@ -17,7 +17,7 @@ import (
 // reach, and its scopes. A path is true if there is a value that the call takes.
 func (t *tick) readsOf(ctx context.Context, i int) (map[store.Path]bool, error) {
 	call, all := t.plan.Calls[i], map[store.Path]bool{}
-	lookup := t.state.Lookup(i, &reading{values: &t.values, ctx: ctx}, map[string]int64{})
+	lookup := t.state.Lookup(i, &evaluating{values: &t.values, ctx: ctx}, map[string]int64{})
 	err := call.Reach(ctx, func(path store.Path) (v any, exists, open bool, err error) {
 		v, exists, open, err = lookup(path)
 		all[path] = exists
@@ -67,17 +67,10 @@ func (t *tick) takeAnswer(ctx context.Context, c *sched.Call) (taken bool, err e
 	return true, t.complete(ctx, res)
 }
 
-// judgeAnswer compares what a call reads with what the question for its plan showed. For a recorded
-// plan the record says what came of that.
+// judgeAnswer compares what a call reads with what the question for its plan showed.
 func (t *tick) judgeAnswer(ctx context.Context, c *sched.Call) (*journal.SetAside, error) {
 	i, call := c.Index(), t.plan.Calls[c.Index()]
 	aside := &journal.SetAside{Value: store.EncodeJSON(call.Answer.Given), Never: call.Answer.NeverCounts}
-	if t.event.Question == nil {
-		if record := t.recorded.record(c.Record.Call); record.SetAside != nil {
-			aside = record.SetAside
-		}
-		return aside, nil
-	}
 	if aside.Never != "" {
 		return aside, nil
 	}

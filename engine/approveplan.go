@@ -83,7 +83,7 @@ func (r *Runner) DecidePlan(ctx context.Context, d journal.PlanDecision) (string
 		event.Decision, event.Reason = journal.Rejected, cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 		var skipped []journal.Record
 		for i := range held.Calls {
-			skipped = append(skipped, held.skipped(i, "its plan was rejected"))
+			skipped = append(skipped, held.skipped(i, journal.ReasonPlanRejected))
 		}
 		return held.Context, held.Run.Decide(ctx, r.Log, held.Context, event, nil, skipped)
 	}
@@ -176,7 +176,7 @@ func (c *planChange) drop(held *HeldPlan, before *journal.PlanDecisionEvent, who
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is dropped already", call)}
 	}
 	c.shown[call], c.set[call] = held.Calls[i], nil
-	c.dropped = append(c.dropped, held.skipped(i, "dropped from the plan by "+who.Name()))
+	c.dropped = append(c.dropped, held.skipped(i, journal.ReasonDropped+who.Name()))
 	return nil
 }
 
@@ -372,7 +372,8 @@ func (r *Runner) ShowPlan(ctx context.Context, name string, permissions func(*pl
 // reject makes a person's rejection of the plan, whose calls it has skipped, the problem of the
 // tick. A model is told of it as of a plan that was refused.
 func (t *tickRun) reject(ctx context.Context, d *journal.PlanDecisionEvent) error {
-	t.problem, t.loop.current = &plan.Failure{Fields: map[string]any{"code": journal.Rejected, "message": "the plan was rejected: " + d.Reason}}, t
+	t.event.Decision = d
+	t.problem, t.loop.current = t.event.Rejection(), t
 	if t.event.Planner {
 		earlier, err := journal.In(t.runner.Log, t.context).Plans(ctx, t.event.First)
 		if err != nil {

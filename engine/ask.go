@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -62,37 +61,6 @@ func (l *loop) registryNow(ctx context.Context) (*plan.Registry, error) {
 // solver gets the calls of a tick from the planner of a run's request.
 type solver struct{ *loop }
 
-// buildAsk builds the question to a planner from the view.
-func (l solver) buildAsk(ctx context.Context, tick int) (plan.Ask, error) {
-	ask := plan.Ask{Context: l.context, Tick: tick, Rehearsal: l.runner.Rehearsal, Kinds: map[string]any{}}
-	l.plannerSaw = map[string]int64{}
-	held, err := l.view.Kinds(ctx)
-	if err != nil {
-		return ask, err
-	}
-	instances := map[string]any{}
-	kinds := plan.KindPaths(held)
-	for _, instance := range plan.Instances(held) {
-		scopes := l.request.Scopes
-		if scopes == nil {
-			scopes = slices.Concat(kinds[""], kinds[instance])
-		}
-		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, l.plannerSaw)
-		switch {
-		case err != nil:
-			return ask, err
-		case instance == "":
-			ask.Kinds = granted
-		default:
-			instances[instance] = granted
-		}
-	}
-	if len(instances) > 0 {
-		ask.Kinds[plan.InstancesKey] = instances
-	}
-	return ask, nil
-}
-
 // nextSolution gives the request with the calls and the output of the next tick. A
 // problem is one of the planner's that the run ends with.
 func (l solver) nextSolution(ctx context.Context, number int) (request *plan.Request, problem, err error) {
@@ -122,12 +90,6 @@ func (l solver) nextSolution(ctx context.Context, number int) (request *plan.Req
 	solved.Calls, solved.Shown = solution.Calls, l.proposed.shown
 	solved.Choice = solution.Choice
 	solved.Output = store.Optional{Value: solution.Output, Set: solution.Output != nil}
-	if l.runner.script != nil { // it was accepted once, maybe by an older version
-		solved.Calls = slices.Clone(solved.Calls)
-		for i := range solved.Calls {
-			solved.Calls[i].Accepted = true
-		}
-	}
 	return solved, nil, nil
 }
 
@@ -137,11 +99,15 @@ func (l solver) askPlanner(ctx context.Context, number int, request *plan.Reques
 	if planning, ok := request.Planner.(*plan.Planning); ok {
 		return l.askForPlan(ctx, number, request, planning)
 	}
-	ask, err := l.buildAsk(ctx, number)
-	if err != nil {
-		return nil, logerr.Wrap(err)
-	}
-	return plan.Consult(ctx, request.Planner, ask)
+	from := l.source(number, request)
+	solution, saw, err := from.Consult(ctx, l.runner.Rehearsal)
+	l.plannerSaw = saw
+	return solution, err
+}
+
+// source returns the parts that a question to a planner is made from.
+func (l solver) source(number int, request *plan.Request) proposal.Source {
+	return proposal.Source{Context: journal.In(l.runner.Log, l.context), View: l.view, Request: request, Tick: number}
 }
 
 // awaitEnd waits for the end of a context whose time is over: a script looks at the clock
@@ -214,54 +180,25 @@ func (l solver) askForPlan(ctx context.Context, number int, request *plan.Reques
 	if err != nil {
 		return nil, logerr.Wrap(err)
 	}
-	registry = registry.WithRequest(request)
-	model, err := planning.ModelFor(registry)
-	if err != nil { // the run is refused, and has not failed
-		return nil, logerr.Wrap(request.Refuse(plan.CodeUnknownTool, err))
-	}
-	from := proposal.Source{Context: journal.In(l.runner.Log, l.context), View: l.view, Request: request, Tick: number}
+	from := l.source(number, request)
 	if l.begun && l.tick >= l.first {
 		if from.Plans, err = from.Context.Plans(ctx, l.first); err != nil {
 			return nil, logerr.Wrap(err)
 		}
 	}
 	asked := l.view.Seq()
-	p, err := from.Build(ctx)
-	if repeated, ok := errors.AsType[*proposal.RepeatedError](err); ok {
-		return nil, repeated
+	answer, err := from.Propose(ctx, planning, registry.WithRequest(request), l.runner.meter(l.context, strconv.Itoa(number)))
+	if !answer.Asked {
+		return nil, err
 	}
-	if err != nil {
-		return nil, logerr.Wrap(err)
-	}
-	l.plannerSaw, p.Tools = from.Saw(p.Kinds), planning.Offers(registry)
-	p.Meter = l.runner.meter(l.context, strconv.Itoa(number))
-	p.CheckOutput = func(s *plan.Solution) (problem, err error) {
-		if problem, err = l.checkOutput(ctx, *request, s); err != nil {
-			err = logerr.Wrap(err)
-		}
-		return problem, err
-	}
-	limit := plan.TimeoutOf(model)
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	solution, err := plan.Consult(limited, plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
-		return model.Propose(ctx, p)
-	}), plan.Ask{})
-	if l.planUsage = p.Meter.Used(); l.planUsage != nil {
+	l.plannerSaw = answer.Saw
+	if l.planUsage = answer.Used; l.planUsage != nil {
 		l.planUsage.Context = l.context
 	}
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the model gave no plan within %s: %w", limit, err)
-	}
-	if solution != nil {
-		for i := range solution.Calls {
-			solution.Calls[i].ByModel = &plan.ByModel{Model: planning.Model, Lazy: request.Mode == plan.ModeLazy}
-		}
-	}
 	if ctx.Err() == nil {
-		l.proposed = proposed{number, asked, p.Kinds, solution, err}
+		l.proposed = proposed{number, asked, answer.Shown, answer.Solution, err}
 	}
-	return solution, err
+	return answer.Solution, err
 }
 
 // proposed is the answer of a model to the question for a tick.

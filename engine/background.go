@@ -94,7 +94,7 @@ func (l *loop) concluded(o *journal.Outcome) {
 // isLingering reports whether the run has halted, and its background calls keep it in this process:
 // it goes on here if something comes.
 func (t *tickRun) isLingering() bool {
-	return t.recorded == nil && t.newest.Status == journal.RunWaiting && t.hasBackground()
+	return t.newest.Status == journal.RunWaiting && t.hasBackground()
 }
 
 // linger has a tick that has halted wait on for its background calls.

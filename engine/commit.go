@@ -84,25 +84,21 @@ func (t *tickRun) advanceFurther(ctx context.Context, until time.Time) error {
 	return t.concludeTick(ctx)
 }
 
-// committed gives the calls of a step in the log that have begun, to be launched; not those
-// of a recorded run. Of a run that was stopped meanwhile none has begun.
+// committed gives the calls of a step in the log that have begun, to be launched. Of a run that was
+// stopped meanwhile none has begun.
 func (t *tickRun) committed(m *made) (tasks []task, unbegun []*result) {
 	if m.pauses {
 		t.setTimer()
 	}
 	starts := m.starts
 	m.pauses, m.starts = false, nil
-	switch {
-	case t.recorded != nil:
-		t.recordedStarts = append(t.recordedStarts, starts...)
-	case t.loop.isInterrupted():
-		for _, s := range starts {
-			unbegun = append(unbegun, &result{tick: t, index: s.index, err: errUnbegun})
-		}
-	default:
-		tasks = t.tasksOf(starts)
+	if !t.loop.isInterrupted() {
+		return t.tasksOf(starts), nil
 	}
-	return tasks, unbegun
+	for _, s := range starts {
+		unbegun = append(unbegun, &result{tick: t, index: s.index, err: errUnbegun})
+	}
+	return nil, unbegun
 }
 
 // tasksOf asks for slots in the order in which calls start: which worker runs first is left
@@ -204,7 +200,7 @@ func (t *tickRun) undo() {
 	t.observed, t.starts, t.pauses = t.observed[:t.observedBefore], nil, false
 	t.newest, t.ended = t.newestBefore, t.endedBefore
 	t.view.Drop()
-	t.writers.dropAfter(t.view.Committed())
+	t.writers.DropAfter(t.view.Committed())
 	t.state.Revert(steps...)
 }
 
@@ -284,7 +280,7 @@ func (t *tickRun) batch() store.Batch {
 	if t.over { // only outcomes of fire-and-forget calls are left
 		b.ExpectSeq = store.AnySeq
 	}
-	if t.ended != nil && t.recorded == nil && t.state.In(sched.Held) > 0 {
+	if t.ended != nil && t.state.In(sched.Held) > 0 {
 		b.ExpectN = t.journalled // decisions up to here have been read
 	}
 	if standing := standingOf(t); !standing.Equal(t.loop.standing) {

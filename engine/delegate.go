@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/bounds"
@@ -201,14 +200,8 @@ func childOf(context, call string, attempt int) string {
 	return name
 }
 
-// newChild names the context of a call's delegate: one that is not there yet, or
-// the one in the record of the run.
+// newChild names the context of a call's delegate: one that is not there yet.
 func (vs *values) newChild(ctx context.Context, r *journal.Record) (string, error) {
-	if vs.recorded != nil {
-		if child, err := vs.recorded.script.Child(ctx, vs.context, r.Call); child != "" || err != nil {
-			return child, err
-		}
-	}
 	for attempt := r.Attempts; ; attempt++ {
 		name := childOf(vs.context, r.Call, attempt)
 		switch _, err := vs.log.Head(ctx, name); {
@@ -236,38 +229,11 @@ func (t *tick) prepareChild(i int, in plan.Invocation) *childRun {
 		wanted: call.Output != nil, retry: t.state.Calls[i].Record.Retry,
 	}
 	request := call.Request(in)
-	request.Context = slices.Concat(request.Context, scopeMessages(call, in.Context))
-	if t.recorded != nil {
-		request = t.recorded.script.Request(t.state.Calls[i].Record.Child, request)
-	}
-	r.opening = Start{Context: t.state.Calls[i].Record.Child, Request: request}
+	granted, input := call.Opening(in)
+	request.Context = slices.Concat(request.Context, granted)
+	r.opening = Start{Context: t.state.Calls[i].Record.Child, Request: request, Input: input}
 	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
 		r.opening.Approve = t.event.Approve
 	}
-	params := map[string]any{}
-	for name, v := range in.Call {
-		if !strings.HasPrefix(name, "_") {
-			params[name] = v
-		}
-	}
-	if len(params) > 0 {
-		r.opening.Input = store.Some(params)
-	}
 	return r
-}
-
-// scopeMessages makes messages of the values that a call's scopes grant, in their order.
-func scopeMessages(call *plan.Call, granted map[string]any) []store.Message {
-	var messages []store.Message
-	var seen []string
-	for _, scope := range call.ScopePaths {
-		kind := scope.Kind()
-		v, ok := granted[kind]
-		if !ok || slices.Contains(seen, kind) {
-			continue
-		}
-		seen = append(seen, kind)
-		messages = append(messages, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(v)})
-	}
-	return messages
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/failure"
+	"obelus/engine/internal/output"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -16,10 +17,8 @@ import (
 // endTick ends a tick that its last step has not ended. After a conflicting append there may be
 // more to do, and the tick does not end.
 func (t *tickRun) endTick(ctx context.Context) error {
-	if t.recorded == nil {
-		if err := t.readDecisions(ctx); err != nil || t.state.HasQueued() {
-			return err
-		}
+	if err := t.readDecisions(ctx); err != nil || t.state.HasQueued() {
+		return err
 	}
 	t.save()
 	if err := t.concludeTick(ctx); err != nil {
@@ -50,11 +49,7 @@ func (t *tickRun) outcome(ctx context.Context) (*journal.Outcome, error) {
 		return nil, nil
 	}
 	var err error
-	switch {
-	case t.endsRun():
-	case t.recorded != nil:
-		err = t.loop.drain(ctx, t)
-	default:
+	if !t.endsRun() {
 		t.loop.concluded(t.outcomeNow())
 		err = t.awaitBackground(ctx)
 	}
@@ -132,13 +127,13 @@ func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
 	if end.Status == journal.RunWaiting {
 		return end, nil
 	}
-	if err := e.reportFailures(ctx); err != nil {
-		return end, err
+	for _, r := range e.state.Unreported() {
+		e.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 	}
 	problem := e.problem
 	if problem == nil {
 		var err error
-		if end.Output, problem, err = e.output(ctx); err != nil {
+		if end.Output, problem, err = e.tickOutput(ctx).Value(ctx); err != nil {
 			return end, err
 		}
 	}
@@ -146,22 +141,18 @@ func (e *ending) verdict(ctx context.Context) (journal.RunEvent, error) {
 	return e.nextStatus(end, problem), nil
 }
 
-// reportFailures stages the error messages of calls: in the order of the plan, or, in a recorded
-// run, as they came among foreign messages.
-func (e *ending) reportFailures(ctx context.Context) error {
-	failed := e.state.Unreported()
-	if e.recorded != nil {
-		return e.recorded.reportFailures(ctx, failed, e.reportFailure)
+// tickOutput returns the parts that the output is computed from.
+func (e *ending) tickOutput(ctx context.Context) *output.Tick {
+	return &output.Tick{
+		Plan: e.plan, Event: &e.event, State: e.state, Resolver: e.view.Resolver(),
+		MessageAt: func(seq int64) (*store.Message, error) {
+			if at := seq - e.view.Committed(); at > 0 {
+				return &e.view.Staged()[at-1], nil
+			}
+			return journal.In(e.log, e.context).MessageAt(ctx, seq)
+		},
+		Explain: func(err error) error { return e.hintEmpty(ctx, -1, e.plan.Output, err) },
 	}
-	for _, r := range failed {
-		e.reportFailure(r)
-	}
-	return nil
-}
-
-// reportFailure stages the error message of a call that failed.
-func (e *ending) reportFailure(r *journal.Record) {
-	e.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 }
 
 // nextStatus decides whether the planner is asked again: not if there is an output, nor if it broke

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"obelus/engine/internal/listen"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/engine/replay"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -421,75 +419,6 @@ func TestRun_NewContextExistsMeanwhile(t *testing.T) {
 	}}, map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
 	expect(t, outcome, err, journal.RunDone, "2.1 value done → †state.a")
-}
-
-// TestForeign_ReplayedInPlace: what came while a call was at work
-// stands before what that wrote, and an error of a person's is there too.
-func TestForeign_ReplayedInPlace(t *testing.T) {
-	log := memory.New()
-	r := newRunner(log, map[string]activity{"value": value})
-	r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-		_, err := engine.Append(ctx, log, "c", messages(t, `[{"type": "state", "x": 5}, {"type": "data", "kind": "error", "data": {"message": "by hand"}}]`))
-		if err != nil {
-			t.Error(err)
-		}
-		return value(ctx, in)
-	})}
-	outcome, err := r.Run(t.Context(), start(t, `{"calls": [
-		{"_tool": "slow", "value": 1, "_outputPath": "†state.x"},
-		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"}], "output": "†state"}`))
-	expect(t, outcome, err, journal.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
-	replayed, err := replay.Run(t.Context(), r, "c", nil)
-	if err != nil || len(replayed.Differences) > 0 {
-		t.Errorf("%+v, %v", replayed, err)
-	}
-}
-
-// TestReplay_RetryThatFailsAgain: of the errors of one call the last comes out
-// where it came; those before it stand where they stood.
-func TestReplay_RetryThatFailsAgain(t *testing.T) {
-	for _, retry := range [][]string{{"1.1"}, {"1.2"}, {"1.2", "1.1"}} {
-		r := newRunner(memory.New(), map[string]activity{"refuse": func(context.Context, plan.Invocation) (plan.Result, error) {
-			return plan.Result{}, plan.NewFailure("no")
-		}})
-		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "refuse", "_outputPath": "†state.x"}, {"_tool": "refuse", "_outputPath": "†state.y"}]`))
-		for range 3 {
-			expect(t, outcome, err, journal.RunFailed, "1.1 refuse failed ! no", "1.2 refuse failed ! no")
-			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
-				t.Errorf("retried %v: %+v, %v", retry, replayed, err)
-			}
-			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: retry})
-		}
-	}
-}
-
-// firstLog is a log as the first version wrote it: its plans don't say which tick
-// their run began with.
-type firstLog struct{ store.Log }
-
-func (l firstLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		for entry, err := range l.Log.Journal(ctx, f) {
-			if entry.Event == "plan" {
-				entry.Data = regexp.MustCompile(`"first":\d+,`).ReplaceAllString(entry.Data, "")
-			}
-			if !yield(entry, err) {
-				return
-			}
-		}
-	}
-}
-
-// TestReplay_RunOfTheFirstLogs: the newest alone, whatever ran in its context before.
-func TestReplay_RunOfTheFirstLogs(t *testing.T) {
-	r := newRunner(firstLog{memory.New()}, map[string]activity{"value": value})
-	for i := range 3 {
-		outcome, err := r.Run(t.Context(), start(t, fmt.Sprintf(`{"calls": [{"_tool": "value", "value": %d, "_outputPath": "†state.a"}], "output": "†state.a"}`, i)))
-		expect(t, outcome, err, journal.RunDone, fmt.Sprintf("%d.1 value done → †state.a", i+1))
-	}
-	if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
-		t.Errorf("%+v, %v", replayed, err)
-	}
 }
 
 // TestAppend_BeforeDelegateBegins: what is appended to the context that a call has named

@@ -8,7 +8,6 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/engine/replay"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -163,44 +162,4 @@ func TestGiven_Together(t *testing.T) {
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": 6}})
 	expect(t, outcome, err, journal.RunFailed, "1.1 fail failed ! no", "1.2 fail done → †state.y … its result was given by a person")
-}
-
-// What a held call writes comes out, when it is replayed, where it was decided, and not where
-// it was held.
-func TestReplay_HeldCalls(t *testing.T) {
-	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
-		for _, method := range []string{"push", "set"} {
-			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Approve: plan.Policy{Tools: []string{"held"}}}
-			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
-			held := map[string]any{"_tool": "held", "_outputPath": "†fine || †out.list", "_outputMethod": method}
-			if reject {
-				r.Registry.Activities["held"] = &plan.Registered{Name: "held", Activity: able{run: addX}}
-				held["value"] = "held"
-			} else { // it brings its own result
-				tool, err := plan.NewTool("held", map[string]any{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Registry.Tools["held"], held["_output"], held["_outputPath"] = tool, "held", "†out.list"
-			}
-			request := &plan.Request{Output: store.Some("†out"), Calls: []plan.Source{
-				{Call: held},
-				{Call: map[string]any{"_tool": "x", "value": "other", "_outputPath": "†out.list", "_outputMethod": method}},
-			}}
-			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-			if err == nil {
-				err = r.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1", Reject: reject, Reason: "no"})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-			if err != nil || !outcome.Status.Finished() {
-				t.Fatal(err, outcome)
-			}
-			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
-				t.Errorf("%s, %s: %v, %+v", name, method, err, replayed)
-			}
-		}
-	}
 }

@@ -365,11 +365,6 @@ func (l *loop) beginTick(ctx context.Context) (*tickRun, error) {
 		}
 	}
 	l.fresh = false
-	if l.begun && l.runner.script != nil {
-		if err := l.runner.script.BeginTick(ctx, l.view, l.context, l.tick+1); err != nil {
-			return nil, err
-		}
-	}
 	l.halted = false // a plan's event says so too
 	if !l.begun {
 		if err := l.stageStart(ctx); err != nil {
@@ -436,11 +431,7 @@ func (l *loop) stageStart(ctx context.Context) error {
 		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
-		log := store.Reader(l.runner.Log)
-		if l.runner.script != nil {
-			log = l.runner.script.Log()
-		}
-		superseded, err := journal.In(log, l.context).Superseded(ctx)
+		superseded, err := journal.In(l.runner.Log, l.context).Superseded(ctx)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type pendingCommit struct {
 // staged messages. A single call is better speculated on within the step.
 func (t *tickRun) canPipeline() bool {
 	switch {
-	case len(t.entries)+len(t.view.Staged()) == 0, t.loop.isInterrupted(), t.recorded != nil:
+	case len(t.entries)+len(t.view.Staged()) == 0, t.loop.isInterrupted():
 		return false
 	case t.state.AwaitsOutside(), t.loop.halted, t.loop.hasDetached():
 		return false

@@ -148,14 +148,14 @@ func (a *amendment) forget(i int) {
 // applyCorrections applies a person's corrections to the arguments of a call that runs again.
 func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]any, who journal.Who) error {
 	call, reads := a.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &reading{values: &a.values, ctx: ctx}, reads), set)
+	resolved, lacking, err := call.Evaluate(ctx, a.state.Lookup(i, &evaluating{values: &a.values, ctx: ctx}, reads), set)
 	if err != nil {
 		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
 	if lacking != nil {
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", a.state.Calls[i].Record.Call, lacking)}
 	}
-	granted, err := grant(ctx, a.resolver(i), call.ScopePaths, call.Instance, reads)
+	granted, err := a.reads().Grant(ctx, i, reads)
 	if err != nil {
 		return err
 	}

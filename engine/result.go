@@ -23,11 +23,6 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 	if cause, ok := logerr.Cause(res.err); ok {
 		return cause
 	}
-	if t.recorded != nil && res.waitsFor == nil {
-		if err := t.recorded.settle(ctx, res.index); err != nil {
-			return err
-		}
-	}
 	c.Record.Attempts += res.attempts
 	if c.Record.Reason != journal.ReasonGiven { // else its duration is known
 		c.Record.Duration = t.since(c)
@@ -47,10 +42,7 @@ func (t *tick) complete(ctx context.Context, res *result) error {
 		t.conclude(c, t.discard(c, res))
 		return nil
 	}
-	paths, value, err := res.paths, res.value.Value, error(nil)
-	if paths == nil {
-		paths, value, err = call.Place(&res.value, res.err)
-	}
+	paths, value, err := call.Place(&res.value, res.err)
 	if err == nil {
 		err = t.write(ctx, c, paths, value, res.value.Loose)
 		switch {
@@ -103,8 +95,8 @@ func (t *tick) discard(c *sched.Call, res *result) error {
 		c.Record.Thought = plan.Values{"call": c.Record.Thought["call"], "output": res.value.Value}
 	case res.value.To != "":
 		return plan.Faultf("output", "the result was sent to %s, and the call has no _outputPath", res.value.To)
-	case res.value.Message != nil || res.paths != nil:
-		return nil // it has no value, or is of a recorded run
+	case res.value.Message != nil:
+		return nil // it has no value
 	}
 	_, err := call.CheckResult(res.value.Value, res.value.Loose)
 	return err
@@ -151,7 +143,7 @@ func (t *tick) record(c *sched.Call, e sched.Event) {
 // other result.
 func handledFailure(c *plan.Call, res *result) plan.Values {
 	err, failed := errors.AsType[*plan.Failure](res.err)
-	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
+	if !failed || len(c.Output.Alternatives) < 2 {
 		return nil
 	}
 	return failure.Handled(err)
@@ -181,7 +173,7 @@ func (t *tick) write(ctx context.Context, c *sched.Call, paths []store.Path, val
 	}()
 	if err != nil {
 		t.view.Unstage(before)
-		t.writers.dropAfter(before)
+		t.writers.DropAfter(before)
 		return err
 	}
 	c.Written, c.Record.Writes = paths, make([]string, len(paths))
@@ -204,13 +196,13 @@ func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose
 	}
 	m = store.Message{
 		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Some(store.Wrap(path, v)),
-		Producer: t.issuedCall(i), Call: t.state.Calls[i].Record.Call, Path: path, Method: call.Method,
+		Producer: t.state.Calls[i].Record.Hold.Correct(call.Issued), Call: t.state.Calls[i].Record.Call, Path: path, Method: call.Method,
 	}
 	if err := store.CheckDepth(m.Data.Value); err != nil {
 		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
 	}
 	op, _ := m.Op()
-	err = t.checkJoin(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	err = t.reads().CheckJoin(i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
 	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
 		err = logerr.Wrap(err)
 	}

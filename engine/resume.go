@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -335,11 +334,9 @@ func (r *Runner) ticks(ctx context.Context, h *history.History) (ticks []Tick, e
 	return ticks, nil
 }
 
-type compiler = func(*plan.Request, *plan.Registry, plan.Exists) (*plan.Plan, error)
-
 // compileRecorded compiles a plan from the log, as of the start of its tick; superseded messages of
 // calls do not count.
-func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, superseded journal.Superseded, compile compiler) (*plan.Plan, error) {
+func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, superseded journal.Superseded, compile journal.Compiler) (*plan.Plan, error) {
 	log := l.runner.Log
 	registry, err := event.ContextTools(ctx, journal.In(log, l.context), l.runner.Registry)
 	if err != nil {
@@ -349,21 +346,9 @@ func (l *loop) compileRecorded(ctx context.Context, event journal.PlanEvent, sup
 	if err != nil {
 		return nil, err
 	}
-	if registry, err = registry.WithoutFormats(calls); err != nil {
-		return nil, err
-	}
-	request := &plan.Request{Name: event.Plan, Calls: event.Sources(calls)}
-	request.Output.Set = event.Output != nil
-	var wrong [3]error
-	request.Tools, wrong[0] = event.DecodeTools()
-	request.Schema, wrong[1] = journal.DecodeJSON(event.Schema)
-	request.Output.Value, wrong[2] = journal.DecodeJSON(event.Output)
-	if err := errors.Join(wrong[:]...); err != nil {
-		return nil, err
-	}
-	there := exists(ctx, store.Resolver{Log: superseded.Without(log, math.MaxInt64), Context: l.context, At: event.Start})
+	there := exists(ctx, store.Resolver{Log: superseded.Without(log), Context: l.context, At: event.Start})
 	if event.Start == 0 {
 		there = plan.NothingExists
 	}
-	return compile(request, registry, there)
+	return event.Compile(calls, registry, there, compile)
 }

@@ -177,30 +177,6 @@ func TestRetry_FailureMayBeFinal(t *testing.T) {
 	})
 }
 
-// Who rests gives its place among those of its activity to others, also as it is replayed.
-func TestReplay_OrderDuringPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
-			if in.Call["fails"] == true && in.Attempt == 1 {
-				return plan.Result{}, plan.NewFailure("down")
-			}
-			return value(ctx, in)
-		}})
-		flaky := r.Registry.Activities["flaky"]
-		flaky.Retries, flaky.Backoff, flaky.Concurrency = 1, 10*time.Second, 1
-		outcome, err := r.Run(t.Context(), start(t, `{"calls": [
-			{"_tool": "flaky", "fails": true, "value": 1, "_outputPath": "†state.all", "_outputMethod": "push"},
-			{"_tool": "flaky", "value": 2, "_outputPath": "†state.all", "_outputMethod": "push"}], "output": "†state.all"}`))
-		if err != nil || fmt.Sprint(outcome.Output) != "[2 1]" {
-			t.Fatal(err, outcome)
-		}
-		replayed, err := replay.Run(t.Context(), r, "c", nil)
-		if err != nil || len(replayed.Differences) > 0 {
-			t.Errorf("replayed: %v, %+v", err, replayed)
-		}
-	})
-}
-
 // TestRetry_StopWhileActivityIsFull: a call that is due again, and for which its activity has no
 // room, is left to the next resume if the run is stopped.
 func TestRetry_StopWhileActivityIsFull(t *testing.T) {

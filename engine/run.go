@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
-	"obelus/engine/internal/script"
-	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -126,27 +123,4 @@ func (r *Runner) check(ctx context.Context, s Start, show bool) (*plan.Plan, err
 		return nil, err
 	}
 	return l.compile(ctx, request, show)
-}
-
-// RunRecorded runs the newest run of a context once more, in another log, driven by a script; it is
-// for package replay. choose receives the request of the context's run, which is the given one
-// unless the context is a delegate's, and returns the one to run.
-func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Request, log store.Log, s script.Script, choose func(own *plan.Request) (*plan.Request, error)) (*journal.Outcome, error) {
-	at, err := r.scopeOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	request, err := choose(at.requestOr(given))
-	if err != nil {
-		return nil, at.explain(err)
-	}
-	runner := *at.runner
-	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
-	runner.Rehearsal = true
-	// The log tells which calls were held.
-	runner.Approve = plan.Policy{}
-	// Calls settle one by one, in the recorded order.
-	runner.Parallel, runner.pool = math.MaxInt32, slots.New(ctx, 1)
-	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
-	return outcome, at.explain(err)
 }

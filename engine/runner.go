@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"obelus/engine/internal/lease"
-	"obelus/engine/internal/script"
 	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -95,9 +94,8 @@ type Runner struct {
 
 	// Chooses below a duration, for the pauses between attempts; nil for a random one.
 	jitter func(time.Duration) time.Duration
-	script script.Script // answers the calls of a recorded run; nil for a live one
-	depth  int           // how many delegates it runs within
-	alone  bool          // it runs a delegate's context by itself, and another run waits for the end
+	depth  int  // how many delegates it runs within
+	alone  bool // it runs a delegate's context by itself, and another run waits for the end
 	// Ends when the calls around it are cut off; nil at the top.
 	cut  context.Context
 	pool *slots.Pool // slots for activities of the whole run, at any depth

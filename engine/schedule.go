@@ -19,7 +19,7 @@ import (
 func (t *tick) advance(ctx context.Context) error {
 	for {
 		i, ok := t.state.Next()
-		if !ok || t.recorded != nil && t.mustWait(i) {
+		if !ok {
 			return nil
 		}
 		t.state.Dequeue(i)
@@ -35,7 +35,7 @@ func (t *tick) advance(ctx context.Context) error {
 // startGroup evaluates the calls that one request answers together with a call that has begun. They
 // begin in the same step, whether or not there is room for so many: the group takes one slot.
 func (t *tick) startGroup(ctx context.Context, i int) error {
-	if t.recorded != nil || t.state.Calls[i].Phase != sched.Running {
+	if t.state.Calls[i].Phase != sched.Running {
 		return nil
 	}
 	for _, k := range t.plan.Group(i) {
@@ -53,13 +53,8 @@ func (t *tick) startGroup(ctx context.Context, i int) error {
 
 // evaluate takes a call's next action: to start, to wait, to be held, skipped or failed.
 func (t *tick) evaluate(ctx context.Context, i int) error {
-	if t.recorded != nil {
-		if settled, err := t.beginRecorded(ctx, i); settled || err != nil {
-			return err
-		}
-	}
-	t.reading = reading{&t.values, ctx, t.runner}
-	d, err := t.state.Evaluate(ctx, i, &t.reading)
+	t.evaluating = evaluating{&t.values, ctx, t.runner}
+	d, err := t.state.Evaluate(ctx, i, &t.evaluating)
 	if err != nil {
 		return err
 	}
@@ -235,25 +230,6 @@ func (t *tick) preview(i int, resolved, granted map[string]any) *journal.Hold {
 		h.Scopes = append(h.Scopes, strings.TrimPrefix(scope.String(), store.Dagger))
 	}
 	return h
-}
-
-// issuedCall is call i as issued, with the corrections that a person made.
-func (vs *values) issuedCall(i int) map[string]any {
-	call, h := vs.plan.Calls[i], vs.state.Calls[i].Record.Hold
-	if h == nil || len(h.Corrected) == 0 {
-		return call.Issued
-	}
-	corrected := make(map[string]any, len(call.Issued))
-	for name, v := range call.Issued {
-		corrected[name] = v
-	}
-	for _, name := range h.Corrected {
-		delete(corrected, name)
-		if v, ok := h.Arguments[name]; ok {
-			corrected[name] = plan.Literal(v)
-		}
-	}
-	return corrected
 }
 
 // startRetry starts a call once more, with the arguments of its first start.

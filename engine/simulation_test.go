@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -783,6 +784,46 @@ func (w *world) hold() {
 	replayed, err := replay.Run(context.Background(), &engine.Runner{Log: w.log, Registry: w.registry()}, "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		w.t.Errorf("replayed: %v, %+v", err, replayed)
+	}
+	w.holdEdited()
+}
+
+// holdEdited holds that a replay finds where the log of a run was edited: that a call with a result
+// has failed, or has written elsewhere, or that the run came to something else.
+func (w *world) holdEdited() {
+	edits := map[string][2]string{"": {`"output":`, `"output":"edited","was":`}}
+	for _, r := range w.records("c") {
+		if r.Status == journal.Done && len(r.Writes) > 0 {
+			edits[r.Call] = [][2]string{{`"status":"done"`, `"status":"failed"`}, {`"writes":["`, `"writes":["†edited","`}}[r.Position%2]
+		}
+	}
+	for call, edit := range edits {
+		log := &editedLog{w.log, call, edit}
+		replayed, err := replay.Run(context.Background(), &engine.Runner{Log: log, Registry: w.registry()}, "c", nil)
+		if err != nil || !slices.ContainsFunc(replayed.Differences, func(d replay.Difference) bool { return d.Call == call }) {
+			w.t.Errorf("with %s edited to %s, the replay of call %q gives %+v, %v", edit[0], edit[1], call, replayed, err)
+		}
+	}
+}
+
+// editedLog is a log in which the outcomes of a call, or for no call the ends of runs, were edited.
+type editedLog struct {
+	store.Log
+	call string
+	edit [2]string
+}
+
+func (l *editedLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		for e, err := range l.Log.Journal(ctx, f) {
+			isOutcome := e.Call == l.call && (e.Event == string(journal.Done) || e.Event == journal.EventRun)
+			if e.Context == "c" && isOutcome {
+				e.Data = strings.Replace(e.Data, l.edit[0], l.edit[1], 1)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
 	}
 }
 

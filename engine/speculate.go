@@ -71,7 +71,7 @@ func (t *tick) speculativeOf(s start) plan.Speculative {
 		return e.Kind == plan.ReadEdge && !slices.ContainsFunc(edges, waits)
 	}
 	switch {
-	case !can, t.recorded != nil, call.Delegate != nil, call.AsksModel, record.Hold != nil:
+	case !can, call.Delegate != nil, call.AsksModel, record.Hold != nil:
 	case call.FireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.AttemptsOf(call).Timeout, plan.DefaultTimeout) <= speculateFor:
 	case record.At != t.view.Seq(), slices.ContainsFunc(edges, awaited):
 	case s.activity.SkipsSpeculation():

@@ -217,13 +217,8 @@ func (l *loop) collect(ctx context.Context, limit time.Duration, left func() boo
 	return nil
 }
 
-// isAtWork reports whether calls of the tick are at work. Those of a recorded run end meanwhile.
-func (t *tickRun) isAtWork() bool {
-	if t.recorded != nil && t.state.In(sched.Running) > 0 {
-		t.deliverRecorded()
-	}
-	return t.state.In(sched.Running) > 0
-}
+// isAtWork reports whether calls of the tick are at work.
+func (t *tickRun) isAtWork() bool { return t.state.In(sched.Running) > 0 }
 
 // cutOffAll records that the calls that are left were stopped.
 func (t *tickRun) cutOffAll(ctx context.Context) error {

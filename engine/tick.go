@@ -19,20 +19,19 @@ type tick struct {
 	repeated bool // the planner repeated the solution that had just been refused
 
 	// Starts of calls that pause between attempts, by their places.
-	attempts       map[int]start
-	recordedStarts []start           // of a recorded run, to be answered one by one
-	stopping       bool              // the run is to end early
-	over           bool              // only its background calls are left
-	joining        bool              // calls that begin take no room, see startGroup
-	ended          *journal.RunEvent // its end, once that is staged
-	newest         journal.RunEvent  // the newest event of the run in the tick; zero for none
-	before         journal.RunStatus // of the run, before it was resumed in this tick
-	stale          []string          // see [journal.Outcome.Stale]
-	givenResults   []*result         // results that a person gives, see [Resume.Result]
+	attempts     map[int]start
+	stopping     bool              // the run is to end early
+	over         bool              // only its background calls are left
+	joining      bool              // calls that begin take no room, see startGroup
+	ended        *journal.RunEvent // its end, once that is staged
+	newest       journal.RunEvent  // the newest event of the run in the tick; zero for none
+	before       journal.RunStatus // of the run, before it was resumed in this tick
+	stale        []string          // see [journal.Outcome.Stale]
+	givenResults []*result         // results that a person gives, see [Resume.Result]
 
-	made            // by the step
-	reading reading // what its calls read, while one is evaluated
-	text    []byte  // to write records to, again and again
+	made                  // by the step
+	evaluating evaluating // what its calls read, while one is evaluated
+	text       []byte     // to write records to, again and again
 }
 
 // made is the content of a step, to be committed.
@@ -66,11 +65,7 @@ type start struct {
 }
 
 func (vs *values) newRecord(i int) journal.Record {
-	c := vs.plan.Calls[i]
-	return journal.Record{
-		Call: journal.CallID(vs.event.Tick, c.Position), Tick: vs.event.Tick, Position: c.Position,
-		Tool: c.Tool, Instance: c.Instance, Status: journal.Blocked, Unstored: c.FireAndForget(),
-	}
+	return journal.NewRecord(vs.event.Tick, vs.plan.Calls[i])
 }
 
 // all gives the calls as they stand.

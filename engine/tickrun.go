@@ -47,14 +47,7 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
 		loop: l, runner: l.runner,
 	}
 	config := sched.Config{Plan: compiled, Approve: event.Approve.For(event.ByModel), Parallel: l.runner.parallel()}
-	if l.runner.script != nil {
-		t.recorded, t.writers = &recordedTick{values: &t.values, script: l.runner.script}, writers{}
-		config.Order = t.recorded
-	}
 	t.state = sched.New(config, t.newRecord)
-	if t.recorded != nil {
-		t.recorded.takeDecisions()
-	}
 	return t
 }
 
@@ -126,9 +119,6 @@ func (t *tickRun) isActive() bool {
 
 // await waits for something to happen, and goes on from there.
 func (t *tickRun) await(ctx context.Context) error {
-	if t.recorded != nil {
-		t.deliverRecorded()
-	}
 	t.listen(ctx)
 	var res *result
 	news := false

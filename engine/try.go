@@ -8,6 +8,7 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/internal/attempt"
 	"obelus/engine/plan"
+	"obelus/store"
 )
 
 // Try runs a call's activity once, outside of any log, as tests of activities do: the call is
@@ -51,7 +52,7 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 		granted = map[string]any{}
 		for _, scope := range c.ScopePaths {
 			if v, ok, _, _ := lookup(scope); ok {
-				put(granted, append([]string{scope.Kind()}, scope.Segments()...), v)
+				granted[scope.Kind()] = store.Joined(granted[scope.Kind()], scope.Segments(), store.Set, v)
 			}
 		}
 	}

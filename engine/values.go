@@ -2,10 +2,10 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"obelus/engine/internal/declared"
+	"obelus/engine/internal/reading"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -25,72 +25,30 @@ type values struct {
 
 	declared *declared.Schemas // of the context
 	// Of the tick's messages, if the reads of calls depend on them; else nil.
-	writers  writers
-	recorded *recordedTick // nil in a live run
+	writers reading.Writers
 }
 
-// reading is what calls read while one is evaluated (see [sched.Values]).
-type reading struct {
+// evaluating is what calls read while one is evaluated (see [sched.Values]).
+type evaluating struct {
 	*values
 	ctx    context.Context
 	runner *Runner // for the time
 }
 
-func (r *reading) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
+func (r *evaluating) Resolve(call int, path store.Path, instance string) (store.Resolved, error) {
 	return r.resolver(call).Resolve(r.ctx, path, instance)
 }
 
-func (r *reading) Grant(call int, reads map[string]int64) (map[string]any, error) {
-	c := r.plan.Calls[call]
-	return grant(r.ctx, r.resolver(call), c.ScopePaths, c.Instance, reads)
+func (r *evaluating) Grant(call int, reads map[string]int64) (map[string]any, error) {
+	return r.reads().Grant(r.ctx, call, reads)
 }
 
-func (r *reading) CheckMethod(call int, path store.Path) error {
-	c := r.plan.Calls[call]
-	return r.checkJoin(r.ctx, call, func(resolver store.Resolver) error {
-		return resolver.CheckMethod(r.ctx, path, c.Instance, c.JoinMethod())
-	})
+func (r *evaluating) CheckMethod(call int, path store.Path) error {
+	return r.reads().CheckMethod(r.ctx, call, path)
 }
 
-func (r *reading) Now() time.Time { return r.runner.now() }
+func (r *evaluating) Now() time.Time { return r.runner.now() }
 
-func (r *reading) Explain(call int, err error) error {
+func (r *evaluating) Explain(call int, err error) error {
 	return r.hintEmpty(r.ctx, call, r.plan.Calls[call].Template(), err)
-}
-
-// grant builds what scopes let an instance see, by kind, and notes in reads, if
-// it is not nil, where each value came from.
-func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
-	granted := map[string]any{}
-	scopes = slices.Clone(scopes)
-	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
-	for n, scope := range scopes {
-		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
-			continue
-		}
-		resolved, err := resolver.Resolve(ctx, scope, instance)
-		if err != nil {
-			return nil, err
-		}
-		if resolved.Exists {
-			if reads != nil {
-				reads[scope.String()] = journal.NewestSeq(resolved.From)
-			}
-			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
-		}
-	}
-	return granted, nil
-}
-
-// put lays a value below objects that it makes on the way.
-func put(object map[string]any, segments []string, v any) {
-	for _, segment := range segments[:len(segments)-1] {
-		child, ok := object[segment].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			object[segment] = child
-		}
-		object = child
-	}
-	object[segments[len(segments)-1]] = v
 }

@@ -10,7 +10,6 @@ import (
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
-	"obelus/store"
 )
 
 // result is the outcome of one attempt of a call.
@@ -21,18 +20,17 @@ type result struct {
 	value      plan.Result
 	err        error
 	attempts   int
-	retry      *retry       // it failed, and is tried again
-	pure       bool         // the log does not have that it ran
-	unstarted  *start       // no result: the call is to run once the log has its start
-	retryDue   bool         // no result: it is time for that
-	paths      []store.Path // paths of the value in a recorded run; not nil then
-	waitsFor   []string     // references that a delegate waits for; not nil if it waits
-	waitsSince int64        // the journal's position when it began to wait
-	reply      *plan.Reply  // of a model that answered several calls, as it came; nil for any other
-	due        time.Time    // the earliest time for which it waits; zero for none
-	usage      *plan.Usage  // of the model that was asked; nil where none was
-	others     []*result    // results of the calls that the same request answered
-	release    func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
+	retry      *retry      // it failed, and is tried again
+	pure       bool        // the log does not have that it ran
+	unstarted  *start      // no result: the call is to run once the log has its start
+	retryDue   bool        // no result: it is time for that
+	waitsFor   []string    // references that a delegate waits for; not nil if it waits
+	waitsSince int64       // the journal's position when it began to wait
+	reply      *plan.Reply // of a model that answered several calls, as it came; nil for any other
+	due        time.Time   // the earliest time for which it waits; zero for none
+	usage      *plan.Usage // of the model that was asked; nil where none was
+	others     []*result   // results of the calls that the same request answered
+	release    func()      // to be called once the log has it, see [Runner.Acquire]; may be nil
 }
 
 // retry is a call that is tried again after a while.

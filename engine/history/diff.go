@@ -27,26 +27,18 @@ type Change struct {
 // Diff lists the differences between two moments: the paths whose values are not equal, as deep as
 // both sides have objects, sorted. Arrays are compared whole.
 func Diff(ctx context.Context, log store.Reader, from, to Moment) ([]Change, error) {
-	return Differences(ctx, log, from, log, to)
-}
-
-// Differences is Diff of moments in two logs. Both are read at the paths of either: an instance
-// sees the global value where it has none of its own.
-func Differences(ctx context.Context, log store.Reader, from Moment, other store.Reader, to Moment) ([]Change, error) {
+	// Both are read at the paths of either: an instance sees the global value where it has none.
 	kinds := map[store.KindOf]bool{}
-	for _, of := range []struct {
-		log store.Reader
-		Moment
-	}{{log, from}, {other, to}} {
-		if _, err := of.log.Head(ctx, of.Context); err != nil {
+	for _, of := range []Moment{from, to} {
+		if _, err := log.Head(ctx, of.Context); err != nil {
 			return nil, err
 		}
-		held, err := of.log.Kinds(ctx, of.Context)
+		held, err := log.Kinds(ctx, of.Context)
 		if err != nil {
 			return nil, err
 		}
 		for _, k := range held {
-			there, err := holds(ctx, of.log, of.Moment, k)
+			there, err := holds(ctx, log, of, k)
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +51,7 @@ func Differences(ctx context.Context, log store.Reader, from Moment, other store
 	if err != nil {
 		return nil, err
 	}
-	now, err := valuesAt(ctx, other, to, kinds)
+	now, err := valuesAt(ctx, log, to, kinds)
 	if err != nil {
 		return nil, err
 	}

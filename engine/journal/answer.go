@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,27 @@ func (e *PlanEvent) Sources(calls []any) (all []plan.Source) {
 		all = append(all, src)
 	}
 	return all
+}
+
+// Compiler is a function that makes a plan of a request.
+type Compiler = func(*plan.Request, *plan.Registry, plan.Exists) (*plan.Plan, error)
+
+// Compile makes a plan of the calls of the event's plan message, as accepted.
+func (e *PlanEvent) Compile(calls []any, registry *plan.Registry, exists plan.Exists, compile Compiler) (*plan.Plan, error) {
+	registry, err := registry.WithoutFormats(calls)
+	if err != nil {
+		return nil, err
+	}
+	request := &plan.Request{Name: e.Plan, Calls: e.Sources(calls)}
+	request.Output.Set = e.Output != nil
+	var wrong [3]error
+	request.Tools, wrong[0] = e.DecodeTools()
+	request.Schema, wrong[1] = DecodeJSON(e.Schema)
+	request.Output.Value, wrong[2] = DecodeJSON(e.Output)
+	if err := errors.Join(wrong[:]...); err != nil {
+		return nil, err
+	}
+	return compile(request, registry, exists)
 }
 
 // Answered says how a model answered a latent call.

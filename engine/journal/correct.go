@@ -39,6 +39,21 @@ func (h *Hold) With(set map[string]any) (map[string]any, error) {
 	return arguments.(map[string]any), nil
 }
 
+// Correct returns a call as issued with the corrections that a person made. The hold may be nil.
+func (h *Hold) Correct(issued map[string]any) map[string]any {
+	if h == nil || len(h.Corrected) == 0 {
+		return issued
+	}
+	corrected := maps.Clone(issued)
+	for _, name := range h.Corrected {
+		delete(corrected, name)
+		if v, ok := h.Arguments[name]; ok {
+			corrected[name] = plan.Literal(v)
+		}
+	}
+	return corrected
+}
+
 // correction is a value and the place where it is to stand, from the argument inwards.
 type correction struct {
 	place []string

@@ -125,8 +125,21 @@ const ReasonOfOrigin = "it goes on in the context that this one was forked from"
 
 // IsLeftOut reports whether the call was skipped by a decision, and not for what it depends on.
 func (r Record) IsLeftOut() bool {
-	return r.Status == Skipped && (r.Reason == ReasonSkipped || r.Reason == ReasonOfOrigin)
+	if r.Status != Skipped {
+		return false
+	}
+	switch r.Reason {
+	case ReasonSkipped, ReasonOfOrigin, ReasonPlanRejected:
+		return true
+	}
+	return strings.HasPrefix(r.Reason, ReasonDropped)
 }
+
+// Reasons of calls that a decision about their plan skips. The second is followed by who decided.
+const (
+	ReasonPlanRejected = "its plan was rejected"
+	ReasonDropped      = "dropped from the plan by "
+)
 
 // ReasonGiven is the reason of a call whose result a person gave.
 const ReasonGiven = "its result was given by a person"

@@ -108,12 +108,20 @@ func NewestSeq(from []int64) int64 {
 // IndexInTick returns the index in a tick, from 0, of a call such as "1.2"; ok is false if the call
 // is not one of the tick.
 func IndexInTick(tick int, call string) (i int, ok bool) {
-	position, ok := strings.CutPrefix(call, strconv.Itoa(tick)+".")
-	if !ok {
-		return 0, false
+	of, i := PlaceOf(call)
+	return i, of == tick
+}
+
+// PlaceOf returns the tick of a call such as "1.2", and its index there, from 0; the tick is 0
+// where that is the name of no call.
+func PlaceOf(call string) (tick, i int) {
+	before, after, _ := strings.Cut(call, ".")
+	tick, wrong := strconv.Atoi(before)
+	position, err := strconv.Atoi(after)
+	if wrong != nil || err != nil || tick < 1 || position < 1 {
+		return 0, 0
 	}
-	n, err := strconv.Atoi(position)
-	return n - 1, err == nil && n > 0
+	return tick, position - 1
 }
 
 // TickOf names a tick.
@@ -121,10 +129,6 @@ type TickOf struct {
 	Context string
 	Tick    int
 }
-
-// Span is the time from a call's start to its settling. For a call that was refused or skipped both
-// are the same; the zero Span is for one that did not settle.
-type Span struct{ Began, Settled Position }
 
 // CountCut counts the attempt in which the process of a call ended that is running by its record. A
 // delegate's was counted when it began.

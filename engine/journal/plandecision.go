@@ -72,6 +72,11 @@ func (e *PlanDecisionEvent) Word() string {
 // IsRejected reports whether a person has rejected the plan.
 func (e *PlanEvent) IsRejected() bool { return e.Decision != nil && e.Decision.Decision == Rejected }
 
+// Rejection returns the error of a tick whose plan a person has rejected.
+func (e *PlanEvent) Rejection() error {
+	return &plan.Failure{Fields: map[string]any{"code": Rejected, "message": "the plan was rejected: " + e.Decision.Reason}}
+}
+
 // RefusedInARow counts the newest plans that were refused or rejected, one after the other.
 func RefusedInARow(plans []PlanEvent) (n int) {
 	for _, e := range slices.Backward(plans) {

@@ -318,6 +318,14 @@ func ReadRecord(entry store.Entry) (r Record, err error) {
 	return r, nil
 }
 
+// NewRecord returns the record of a call as its tick begins.
+func NewRecord(tick int, c *plan.Call) Record {
+	return Record{
+		Call: CallID(tick, c.Position), Tick: tick, Position: c.Position,
+		Tool: c.Tool, Instance: c.Instance, Status: Blocked, Unstored: c.FireAndForget(),
+	}
+}
+
 // CallID returns the name of a call, as in "1.2": the second call of tick 1.
 func CallID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
 

@@ -287,11 +287,8 @@ func (c Context) WithTools(ctx context.Context, at int64, registry *plan.Registr
 		if err != nil {
 			return nil, err
 		}
-		definitions, _ := m.Data.Value.(map[string]any)
-		for tool, schema := range definitions {
-			if tools[tool], err = plan.NewBroughtTool(tool, schema, registry.Schemas...); err != nil {
-				return nil, err
-			}
+		if err := registry.ReadTools(m, tools); err != nil {
+			return nil, err
 		}
 	}
 	return registry.With(tools), nil

@@ -10,25 +10,16 @@ import (
 	"obelus/store"
 )
 
-// Superseded is the set of a context's messages that count no more, since their calls have run
-// again or are retried: by seq, the position in the journal since which each is superseded. They
-// stay in the log, and a [store.Resolver] over it reads them. A nil Superseded is empty.
-type Superseded map[int64]int64
+// Superseded is the set of a context's messages that count no more, by seq, since their calls have
+// run again or are retried. They stay in the log, and a [store.Resolver] over it reads them. A nil
+// Superseded is empty.
+type Superseded map[int64]bool
 
 // Has reports whether a message is superseded.
-func (s Superseded) Has(seq int64) bool {
-	_, ok := s[seq]
-	return ok
-}
+func (s Superseded) Has(seq int64) bool { return s[seq] }
 
-// Without returns a log of the context without the messages that are superseded at a position in
-// the journal.
-func (s Superseded) Without(log store.OpReader, n int64) store.OpReader {
-	return store.Hiding(log, func(seq int64) bool {
-		since, ok := s[seq]
-		return ok && since <= n
-	})
-}
+// Without returns a log of the context without the messages.
+func (s Superseded) Without(log store.OpReader) store.OpReader { return store.Hiding(log, s.Has) }
 
 // HideFrom hides the messages from a view of the context, as far as that has them.
 func (s Superseded) HideFrom(view *store.View) {
@@ -51,19 +42,32 @@ func (t *Timeline) SupersededIn(ctx context.Context, c Context) (Superseded, err
 		if err != nil {
 			return nil, err
 		}
-		whose := m.Call
-		if whose == "" && m.Kind == store.KindError {
-			if tick := t.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
-				call, _ := ReportedFailure(m)
-				whose = cmp.Or(call, strconv.Itoa(tick))
-			}
-		}
-		again := t.Reruns[whose]
-		if first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq }); first >= 0 {
-			all[m.Seq] = again[first].N
+		if _, ok := t.SupersededSince(m); ok {
+			all[m.Seq] = true
 		}
 	}
 	return all, nil
+}
+
+// SupersededSince returns the position in the journal since which a message is superseded; ok is
+// false for one that counts.
+func (t *Timeline) SupersededSince(m *store.Message) (n int64, ok bool) {
+	if len(t.Reruns) == 0 {
+		return 0, false
+	}
+	whose := m.Call
+	if whose == "" && m.Kind == store.KindError {
+		if tick := t.TickEndingWith(m.Seq); tick > 0 { // it is not foreign
+			call, _ := ReportedFailure(m)
+			whose = cmp.Or(call, strconv.Itoa(tick))
+		}
+	}
+	again := t.Reruns[whose]
+	first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq })
+	if first < 0 {
+		return 0, false
+	}
+	return again[first].N, true
 }
 
 // SupersededFor is [Timeline.SupersededIn] for a run whose first tick is first. Some of its calls

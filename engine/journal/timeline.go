@@ -12,9 +12,8 @@ import (
 
 // Timeline gives the times of the events of a context's journal.
 type Timeline struct {
-	Events []Arrival        // in their order
-	Starts map[int]Position // starts of ticks
-	Ends   map[int]Position // ends of ticks
+	Events []Arrival     // in their order
+	Starts map[int]int64 // the seqs at which ticks began
 	// By call ("1.2") and by tick ("1"): where each decision to run it again stands, in order. N is
 	// the position of the decision, and the messages of the call or tick up to Seq are superseded
 	// from there on.
@@ -24,11 +23,6 @@ type Timeline struct {
 // Position is a place in a context's history: the seq of the newest message there, and a position
 // in the journal.
 type Position struct{ Seq, N int64 }
-
-// Before reports whether a position is earlier than another one.
-func (p Position) Before(other Position) bool {
-	return p.Seq < other.Seq || p.Seq == other.Seq && p.N < other.N
-}
 
 // Arrival is an event that adds messages to a context: the end of a tick, or an append of foreign
 // messages.
@@ -41,12 +35,12 @@ type Arrival struct {
 // ReadTimeline reads the timeline of a context for a run that began with a tick: retries count from
 // that run on.
 func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
-	t := newTimeline()
+	t := NewTimeline()
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
 		if err != nil {
 			return t, err
 		}
-		if err := t.add(entry, first); err != nil {
+		if err := t.Add(entry, first); err != nil {
 			return t, err
 		}
 	}
@@ -55,13 +49,13 @@ func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) 
 
 // RecordsAndTimeline is [Context.Records] and [Context.ReadTimeline] in one pass over the journal.
 func (c Context) RecordsAndTimeline(ctx context.Context, first int) ([]Record, Timeline, error) {
-	t, f := newTimeline(), newFold(0)
+	t, f := NewTimeline(), newFold(0)
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
 		if err == nil {
 			err = c.eachRecord(ctx, entry, func(r Record) error { return f.put(entry, r) })
 		}
 		if err == nil {
-			err = t.add(entry, first)
+			err = t.Add(entry, first)
 		}
 		if err != nil {
 			return nil, t, err
@@ -70,12 +64,13 @@ func (c Context) RecordsAndTimeline(ctx context.Context, first int) ([]Record, T
 	return f.all, t, nil
 }
 
-func newTimeline() Timeline {
-	return Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
+// NewTimeline returns a timeline without events.
+func NewTimeline() Timeline {
+	return Timeline{Starts: map[int]int64{}, Reruns: map[string][]Position{}}
 }
 
-// add adds an entry of the journal.
-func (t *Timeline) add(entry store.Entry, first int) error {
+// Add adds the next entry of a context's journal, for a run that began with a tick.
+func (t *Timeline) Add(entry store.Entry, first int) error {
 	switch entry.Event {
 	case EventAppend:
 		var data struct {
@@ -88,14 +83,13 @@ func (t *Timeline) add(entry store.Entry, first int) error {
 		if err != nil {
 			return err
 		}
-		t.Starts[plan.Tick] = Position{plan.Start, entry.N}
+		t.Starts[plan.Tick] = plan.Start
 	case EventRun:
 		end, _, err := ReadRunEvent(entry)
 		if err != nil {
 			return err
 		}
 		t.Events = append(t.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
-		t.Ends[end.Tick] = Position{entry.Seq, entry.N}
 	case string(Blocked):
 		r, err := ReadRecord(entry)
 		if err != nil {
@@ -124,7 +118,7 @@ func (t *Timeline) TickEndingWith(seq int64) int {
 		switch {
 		case e.Tick == 0 && seq <= e.Seq-e.Messages:
 			continue
-		case e.Tick != 0 && seq > t.Starts[e.Tick].Seq:
+		case e.Tick != 0 && seq > t.Starts[e.Tick]:
 			return e.Tick
 		}
 		return 0

@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/spell"
+	"obelus/store"
 )
 
 // Delegate is a request that a call can be handed to (protocol §8); it runs in a child context.
@@ -191,6 +192,32 @@ func (c *Call) Request(in Invocation) *Request {
 	}
 	request.Outcomes = c.Alternatives()
 	return &request
+}
+
+// Opening returns the messages with which the context of the call's delegate begins, behind those
+// of the delegate itself: the values that the call's scopes grant, in the order of the scopes, and
+// as input its parameters, which is not set where there are none.
+func (c *Call) Opening(in Invocation) (granted []store.Message, input store.Optional) {
+	var seen []string
+	for _, scope := range c.ScopePaths {
+		kind := scope.Kind()
+		v, ok := in.Context[kind]
+		if !ok || slices.Contains(seen, kind) {
+			continue
+		}
+		seen = append(seen, kind)
+		granted = append(granted, store.Message{Type: store.TypeData, Kind: kind, Data: store.Some(v)})
+	}
+	params := map[string]any{}
+	for name, v := range in.Call {
+		if !strings.HasPrefix(name, "_") {
+			params[name] = v
+		}
+	}
+	if len(params) > 0 {
+		input = store.Some(params)
+	}
+	return granted, input
 }
 
 // outerMeta are the meta-properties that are for the parent's call alone.

@@ -311,6 +311,17 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 	return &joined
 }
 
+// ReadTools adds the tools that a message defines to those that earlier ones have defined.
+func (r *Registry) ReadTools(m *store.Message, tools map[string]*Tool) (err error) {
+	definitions, _ := m.Data.Value.(map[string]any)
+	for name, schema := range definitions {
+		if tools[name], err = NewBroughtTool(name, schema, r.Schemas...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WithoutFormats is a registry for calls that were accepted, maybe by an older version, which
 // looked at no formats: their tools do not either.
 func (r *Registry) WithoutFormats(calls []any) (*Registry, error) {

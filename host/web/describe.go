@@ -232,7 +232,7 @@ func timelineOperations() map[string]api.Operation {
 			Query: map[string]string{"a": "The context to compare; it must be given."}, Answers: api.OK("The paths whose values differ, the calls that stand otherwise, and the scripts that they ran with in another version.", api.List(changeSchema())),
 		},
 		"POST /v1/contexts/{context}/replay": {
-			ID: "replay", Tag: "contexts", Summary: "Run the newest run again in memory, answered from the record, and compare.", Detail: "No activity runs and nothing is written.",
+			ID: "replay", Tag: "contexts", Summary: "Check that the newest run comes out as it is recorded.", Detail: "A function that planned it is asked again for each tick. No activity runs and nothing is written.",
 			Body: api.Body[struct{}](), Answers: api.OK("The differences.", api.Of[replayAnswer]()),
 		},
 	}

@@ -58,7 +58,7 @@
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
 //	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
 //	POST   /v1/contexts/{context}/fork             {"context","at"}
-//	POST   /v1/contexts/{context}/replay           {} run again from the record, and compare
+//	POST   /v1/contexts/{context}/replay           {} check that the run comes out as it is recorded
 //	GET    /v1/plans                               the files below plans/
 //	GET    /v1/plans/{file...}                     a plan: schemas, problems, graph
 //	POST   /v1/check                               {"plan","calls","output","context","input",

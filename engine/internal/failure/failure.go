@@ -8,8 +8,8 @@ import (
 	"obelus/store"
 )
 
-// Inside is the failure of an anonymous delegate, or one as it is recorded: a fault, which goes to
-// no alternative of its call.
+// Inside is the failure of an anonymous delegate: a fault, which goes to no alternative of its
+// call.
 type Inside struct{ Fields map[string]any }
 
 func (e *Inside) Error() string { return (&plan.Failure{Fields: e.Fields}).Error() }

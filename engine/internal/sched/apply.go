@@ -71,7 +71,7 @@ func (s *State) Parents() map[string]int { return s.parents }
 // ApplyTime applies [Due] to the calls whose pauses are over at a time since the run was opened,
 // and [Arrived] to calls whose time has come.
 func (s *State) ApplyTime(now time.Duration) {
-	for len(s.paused) > 0 && s.paused[0].rank.N <= int64(now) {
+	for len(s.paused) > 0 && s.paused[0].due <= now {
 		i := s.paused.pop()
 		switch c := &s.Calls[i]; { // in no other phase is it due any more
 		case c.Phase == Paused && c.Due <= now:
@@ -153,7 +153,7 @@ func (s *State) enter(i int) {
 	}
 	switch c.Phase {
 	case Queued:
-		s.queueOf(i).push(queuedCall{s.span(i).Began, i})
+		s.queueOf(i).push(queuedCall{call: i})
 	case Parked:
 		if s.parked == nil {
 			s.parked = map[lot][]int{}
@@ -170,10 +170,10 @@ func (s *State) enter(i int) {
 			s.Failed++
 		}
 	case Paused:
-		s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
+		s.paused.push(queuedCall{c.Due, i})
 	case Waiting:
 		if c.Due != 0 {
-			s.paused.push(queuedCall{journal.Position{N: int64(c.Due)}, i})
+			s.paused.push(queuedCall{c.Due, i})
 		}
 		if c.Record.Child != "" {
 			if s.parents == nil {
@@ -216,9 +216,9 @@ func (s *State) occupy(i, n int) {
 	}
 }
 
-// isFull reports whether an activity is at its limit. None ever is in a recorded run.
+// isFull reports whether an activity is at its limit.
 func (s *State) isFull(a *plan.Registered) bool {
-	return s.Order == nil && a != nil && a.Concurrency > 0 && s.busy[a] >= a.Concurrency
+	return a != nil && a.Concurrency > 0 && s.busy[a] >= a.Concurrency
 }
 
 // unpark queues the first calls that are parked for an activity, one of either kind, if it has
@@ -240,7 +240,7 @@ func (s *State) release(i int, settled bool) {
 	c := s.Change(i)
 	for _, e := range s.Plan.Graph.OutOf[i] {
 		removed := e.Kind == plan.ReadEdge && !c.read || e.Kind != plan.ReadEdge && settled && !c.settled
-		if !removed || s.overtook(e) {
+		if !removed {
 			continue
 		}
 		next := s.Change(e.To)
@@ -260,7 +260,7 @@ func (s *State) release(i int, settled bool) {
 
 // Next returns the call that is to be evaluated next, and leaves it in its queue; ok is false if no
 // call can run. Calls of activities that are at their limit are parked. Conditions and times come
-// first and fire-and-forget calls last, except in a recorded run, where the record gives the order.
+// first and fire-and-forget calls last.
 func (s *State) Next() (call int, ok bool) {
 	for {
 		q := s.nextQueue()
@@ -278,19 +278,15 @@ func (s *State) Next() (call int, ok bool) {
 
 // nextQueue returns the queue whose first call is next, nil if no call can run.
 func (s *State) nextQueue() *queue {
-	ready := len(s.ready) > 0 && s.Running()-s.joined < s.Parallel
-	detached := len(s.detached) > 0 && s.detachedRunning < s.Parallel
-	var next *queue
 	switch {
-	case detached && (!ready || s.detached[0].rank.Before(s.ready[0].rank)):
-		next = &s.detached
-	case ready:
-		next = &s.ready
-	}
-	if len(s.asking) > 0 && (next == nil || !(*next)[0].rank.Before(s.asking[0].rank)) {
+	case len(s.asking) > 0:
 		return &s.asking
+	case len(s.ready) > 0 && s.Running()-s.joined < s.Parallel:
+		return &s.ready
+	case len(s.detached) > 0 && s.detachedRunning < s.Parallel:
+		return &s.detached
 	}
-	return next
+	return nil
 }
 
 // Dequeue removes a call from its queue, if it is queued. An event must follow.
@@ -300,24 +296,6 @@ func (s *State) Dequeue(call int) (queued bool) {
 	}
 	s.queueOf(call).remove(call)
 	return true
-}
-
-// overtook reports whether e.To did not wait for e.From in a recorded run, since e.From ran again
-// after e.To had begun.
-func (s *State) overtook(e plan.Edge) bool {
-	if s.Order == nil {
-		return false
-	}
-	began := s.span(e.To).Began.N
-	return began != 0 && began < s.span(e.From).Began.N
-}
-
-// span returns when a recorded call began and settled; zero in a live run.
-func (s *State) span(i int) (none journal.Span) {
-	if s.Order == nil {
-		return none
-	}
-	return s.Order.Span(s.Calls[i].Record.Call)
 }
 
 // Change returns a call to be changed within the step, once its state before has been kept.

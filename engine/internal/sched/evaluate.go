@@ -166,7 +166,7 @@ func (e *evaluation) schedule(ctx context.Context) (d Decision, err error) {
 			return reject(err), nil
 		}
 	}
-	if e.Order != nil || !now.Before(d.Due) {
+	if !now.Before(d.Due) {
 		d.Action = Confirm
 		return d, nil
 	}

@@ -3,23 +3,22 @@ package sched
 import (
 	"maps"
 	"slices"
+	"time"
 
-	"obelus/engine/journal"
 	"obelus/store"
 )
 
-// queue is a heap of calls, ordered by rank, then by place in the plan.
+// queue is a heap of calls, ordered by when they are due, then by place in the plan.
 type queue []queuedCall
 
 // queuedCall is an element of a queue.
 type queuedCall struct {
-	// When it is due, of a paused call; when it began, of a recorded one; else zero.
-	rank journal.Position
+	due  time.Duration // of a paused call, since the run was opened; else 0
 	call int
 }
 
 func (c queuedCall) before(other queuedCall) bool {
-	return c.rank.Before(other.rank) || c.rank == other.rank && c.call < other.call
+	return c.due < other.due || c.due == other.due && c.call < other.call
 }
 
 // push adds a call. It and pop are written out, since container/heap would allocate in both.

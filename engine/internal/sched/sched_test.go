@@ -327,14 +327,14 @@ func TestState_EventsInPhasesOut(t *testing.T) {
 	}
 }
 
-// TestQueue_Order: calls come by rank, then by place, in whatever order they were added.
+// TestQueue_Order: calls come by when they are due, then by place, in whatever order they were added.
 func TestQueue_Order(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		var q queue
 		var all []queuedCall
 		for i := range r.IntN(40) {
-			c := queuedCall{journal.Position{N: r.Int64N(5)}, i}
+			c := queuedCall{time.Duration(r.Int64N(5)), i}
 			all = append(all, c)
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -27,7 +27,7 @@ var (
 // at a time, and made again; runs are stopped and resumed, calls that failed are retried. After each
 // step it compares where the calls stand with what a plan's author expects, who knows what each call
 // reads and writes, and not how the scheduler finds out. A plan comes to the same end by each order,
-// at whatever limit, and when the run is recorded and runs again in the order of its record.
+// at whatever limit.
 //
 //	go test ./engine/internal/sched -run TestSimulation -seeds 100000 -seed 7
 func TestSimulation(t *testing.T) {
@@ -53,9 +53,6 @@ func TestSimulation(t *testing.T) {
 			if !s.early && !sameEnds(first, end) {
 				s.fatalf("it ended as\n%s\nand by another order as\n%s", strings.Join(end, "\n"), strings.Join(first, "\n"))
 			}
-			if again := s.runRecorded(); !sameEnds(again, end) {
-				s.fatalf("it ended as\n%s\nand when it ran in the order of its record as\n%s", strings.Join(end, "\n"), strings.Join(again, "\n"))
-			}
 		}
 	}
 	t.Log(seen)
@@ -65,7 +62,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"refused", "backward", "instance", "scope", "fire-and-forget", "write after read", "waits", "comes", "waits in the end", "held", "approved", "rejected",
 		"corrected", "plan fault", "skipped", "failed", "handled", "parked", "queued for room", "retry", "delegate waits", "returned", "left to a resume",
-		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "rests", "rests again", "rests on", "retried after a rest", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken", "recorded",
+		"undone", "two undone", "after", "after a later call", "waits for a time", "its time comes", "rests", "rests again", "rests on", "retried after a rest", "skipped before its time", "condition holds", "condition fails", "condition waits", "settled early", "cut off", "in doubt", "cut off, detached", "resumed", "retried by hand", "overtaken",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
@@ -392,7 +389,6 @@ type simulation struct {
 	seen  map[string]int // how often what has happened
 	name  string
 	state *State
-	order map[string]journal.Span // of a run in the order of its record; else nil
 
 	n       int64         // of the newest event
 	now     time.Duration // since the run was opened
@@ -411,13 +407,12 @@ type facts struct {
 
 // callFacts is what has happened to a call.
 type callFacts struct {
-	read           bool // it has started, or is held with the values that it read
-	started        bool
-	ends           int // how often it has settled
-	attempts       int // that have failed
-	waits          int // of its delegate
-	wrote          []string
-	began, settled int64
+	read     bool // it has started, or is held with the values that it read
+	started  bool
+	ends     int // how often it has settled
+	attempts int // that have failed
+	waits    int // of its delegate
+	wrote    []string
 }
 
 func (f facts) clone() facts { return facts{slices.Clone(f.messages), slices.Clone(f.calls)} }
@@ -435,9 +430,6 @@ func (s *simulation) fatalf(format string, args ...any) {
 func (s *simulation) start(records []journal.Record) {
 	approve := plan.Policy{Tools: s.held}
 	config := Config{Plan: s.plan, Approve: approve, Parallel: 1 + s.r.IntN(4)}
-	if s.order != nil {
-		config.Order, config.Parallel = s, 1<<20
-	}
 	s.state = New(config, func(i int) journal.Record { return records[i] })
 	for i := range records {
 		for _, path := range records[i].Writes {
@@ -769,7 +761,7 @@ func (s *simulation) write(i int, paths []string) {
 
 func (s *simulation) end(i int, status journal.Status) {
 	f := &s.facts.calls[i]
-	f.ends, f.settled = f.ends+1, s.n
+	f.ends++
 	s.state.Apply(Event{Kind: Finished, Call: i, Status: status})
 }
 
@@ -826,7 +818,6 @@ func (s *simulation) evaluate(i int) {
 		case !asks:
 			s.checkDecision(i, d.Action)
 		}
-		f.began = s.n
 	}
 	switch d.Action {
 	case Start, Retry:
@@ -875,12 +866,12 @@ func (s *simulation) evaluate(i int) {
 // checkTurn checks that nothing that a call has to wait for is left.
 func (s *simulation) checkTurn(i int) {
 	for j, awaits := range s.awaits[i] {
-		if awaits && s.facts.calls[j].ends == 0 && !s.overtaken(j, i) {
+		if awaits && s.facts.calls[j].ends == 0 {
 			s.fatalf("call %d has its turn before call %d, whose writes it reads, has settled", i, j)
 		}
 	}
 	for j, yields := range s.yields[i] {
-		if f := &s.facts.calls[j]; yields && !f.read && f.ends == 0 && !s.overtaken(j, i) {
+		if f := &s.facts.calls[j]; yields && !f.read && f.ends == 0 {
 			s.fatalf("call %d has its turn before call %d has read what it writes over", i, j)
 		}
 	}
@@ -891,7 +882,7 @@ func (s *simulation) checkTurn(i int) {
 func (s *simulation) checkCondition(i int, d Decision) {
 	var waits bool
 	for j := range s.author.calls {
-		if s.asks[i][j] && s.facts.calls[j].ends == 0 && !s.overtaken(j, i) {
+		if s.asks[i][j] && s.facts.calls[j].ends == 0 {
 			s.fatalf("the condition of call %d has its turn before call %d, whose writes it reads, has settled", i, j)
 		}
 		waits = waits || s.awaits[i][j] && s.facts.calls[j].ends == 0
@@ -929,7 +920,7 @@ func (s *simulation) checkSchedule(i int, d Decision) {
 		due, _ = time.Parse(time.RFC3339, c.Record.Due)
 	}
 	want := Confirm
-	if s.order == nil && s.Now().Before(due) {
+	if s.Now().Before(due) {
 		want = Wait
 	}
 	if d.Action != want || !d.Due.Equal(due) || d.WaitsFor != nil {
@@ -1311,86 +1302,4 @@ func (s *simulation) retry() bool {
 	}
 	s.resume(true)
 	return true
-}
-
-// Span implements [Order].
-func (s *simulation) Span(call string) journal.Span { return s.order[call] }
-
-// overtaken reports whether, in the order of a record, a call began before another that it would wait
-// for, or, in a run whose calls were retried, whether it may have.
-func (s *simulation) overtaken(first, then int) bool {
-	id := func(i int) journal.Span { return s.order[s.state.Calls[i].Record.Call] }
-	return s.order != nil && id(then).Began.N < id(first).Began.N
-}
-
-// runRecorded runs the plan once more, in the order in which its calls began and settled, and says how
-// each ended. A run that did not come to an end it leaves as it is.
-func (s *simulation) runRecorded() (end []string) {
-	last, order, foreign := s.state, map[string]journal.Span{}, s.messages
-	var records []journal.Record
-	for i := range last.Calls {
-		end = append(end, s.endOf(i))
-		r := s.newRecord(i)
-		f := &s.facts.calls[i]
-		order[r.Call] = journal.Span{Began: journal.Position{N: f.began}, Settled: journal.Position{N: f.settled}}
-		if r.Hold = last.Calls[i].Record.Hold; r.Hold != nil && r.Hold.Decision == "" {
-			r.Hold = nil
-		}
-		if met := last.Calls[i].Record.If; met != nil && met.Holds {
-			r.If = met
-		}
-		records = append(records, r)
-	}
-	if !last.IsOver() {
-		return end
-	}
-	s.note("recorded", true)
-	foreign = slices.DeleteFunc(slices.Clone(foreign), func(m message) bool { return m.call >= 0 })
-	s.order, s.facts = order, facts{calls: make([]callFacts, len(s.author.calls))}
-	s.start(records)
-	s.state.Begin(true)
-	newest := int64(0)
-	arrive := func(n int64) {
-		for len(foreign) > 0 && foreign[0].n <= n {
-			s.messages, foreign = append(s.messages, foreign[0]), foreign[1:]
-		}
-	}
-	for {
-		running := s.running()
-		slices.SortFunc(running, func(i, j int) int { return int(order[records[i].Call].Settled.N - order[records[j].Call].Settled.N) })
-		i, ok := s.state.Next()
-		if ok && (len(running) == 0 || order[records[running[0]].Call].Settled.N > order[records[i].Call].Began.N) {
-			span := order[records[i].Call]
-			if span.Began.N < newest {
-				s.fatalf("call %d has its turn after one that began later", i)
-			}
-			newest = span.Began.N
-			arrive(newest)
-			s.evaluate(i)
-			continue
-		}
-		if len(running) == 0 {
-			break
-		}
-		s.settleAs(running[0], &last.Calls[running[0]].Record)
-	}
-	if !s.state.IsOver() {
-		s.fatalf("it ran in the order of its record, and is not over")
-	}
-	end = nil
-	for i := range s.state.Calls {
-		end = append(end, s.endOf(i))
-	}
-	return end
-}
-
-// settleAs settles a call as it is recorded.
-func (s *simulation) settleAs(i int, recorded *journal.Record) {
-	s.n++
-	r := &s.state.Change(i).Record
-	r.Reason = recorded.Reason
-	if recorded.Writes != nil {
-		s.write(i, recorded.Writes)
-	}
-	s.end(i, recorded.Status)
 }

@@ -13,15 +13,6 @@ type Config struct {
 	Plan     *plan.Plan
 	Approve  plan.Policy // calls to hold for a person
 	Parallel int         // number of calls at work at once, and of fire-and-forget calls besides
-
-	// Order is the order of a recorded run, which goes before all limits; nil for a live one.
-	Order Order
-}
-
-// Order is the order in which the calls of a recorded run began and settled.
-type Order interface {
-	// Span returns when a call began and settled.
-	Span(call string) journal.Span
 }
 
 // State holds the calls of a tick, and decides which can run. The zero State is not usable. One
@@ -124,15 +115,6 @@ func New(c Config, record func(i int) journal.Record) *State {
 		}
 	}
 	s.number[Blocked] = len(s.Calls)
-	if c.Order != nil {
-		for i := range s.Calls {
-			for _, e := range c.Plan.Graph.Into[i] {
-				if s.overtook(e) {
-					s.Calls[i].removeEdge(e)
-				}
-			}
-		}
-	}
 	return s
 }
 
@@ -159,23 +141,7 @@ func (c *Call) removeEdge(e plan.Edge) {
 // run.
 func (s *State) Restore() {
 	for i := range s.Calls {
-		c := &s.Calls[i]
-		switch c.Record.Status {
-		case journal.Done, journal.Failed, journal.Skipped:
-			c.Phase = Settled
-		case journal.Held:
-			c.Phase = Held
-		case journal.Running:
-			c.Phase = Running
-		case journal.InDoubt:
-			c.Phase = Stopped
-		default:
-			c.Phase = Blocked
-		}
-		if h := c.Record.Hold; c.Record.At != 0 || h != nil && h.Decision != "" { // it has read before
-			c.decided, c.timed = true, true
-		}
-		c.decided = c.decided || c.Record.If != nil
+		s.Calls[i].restore(s.Plan.Calls[i])
 	}
 	for i := range s.Calls {
 		switch c := &s.Calls[i]; {
@@ -191,6 +157,40 @@ func (s *State) Restore() {
 		}
 	}
 	s.rebuild()
+}
+
+// restore gives the call the phase that its record tells, and what it has decided about itself.
+func (c *Call) restore(call *plan.Call) {
+	switch c.Record.Status {
+	case journal.Done, journal.Failed, journal.Skipped:
+		c.Phase = Settled
+	case journal.Held:
+		c.Phase = Held
+	case journal.Running:
+		c.Phase = Running
+	case journal.InDoubt:
+		c.Phase = Stopped
+	default:
+		c.Phase = Blocked
+	}
+	h := c.Record.Hold
+	hasRead := c.Record.At != 0 || h != nil && h.Decision != ""
+	c.decided = hasRead || call.If == nil || c.Record.If != nil
+	c.timed = hasRead || call.Schedule == nil
+}
+
+// Load gives a call a record of the log. A state whose calls are loaded answers
+// [State.Evaluate], [State.Lookup] and [State.RunStatus] as of these records, whatever they wait
+// for; it queues no calls until [State.Restore].
+func (s *State) Load(i int, r journal.Record) {
+	c := &s.Calls[i]
+	c.Record, c.Written = r, nil
+	for _, text := range r.Writes {
+		if path, err := store.ParsePath(text); err == nil {
+			c.Written = append(c.Written, path)
+		}
+	}
+	c.restore(s.Plan.Calls[i])
 }
 
 // rebuild computes queues, indexes and counts from the phases of the calls. Parked calls are
@@ -264,7 +264,7 @@ func (s *State) NextDue() (due time.Duration, ok bool) {
 	if len(s.paused) == 0 {
 		return 0, false
 	}
-	return time.Duration(s.paused[0].rank.N), true
+	return s.paused[0].due, true
 }
 
 // EarliestDue returns the earliest time for which a call waits, in its delegate too; ok is false if

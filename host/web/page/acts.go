@@ -223,7 +223,9 @@ type replayed struct {
 	Calls       int
 	Same        bool
 	Differences []struct {
-		Call, What         string
+		Context, Call      string
+		Tick               int
+		What               string
 		Recorded, Replayed any
 	}
 }

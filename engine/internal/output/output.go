@@ -1,4 +1,6 @@
-package engine
+// Package output computes the final output of a run: of a tick that has ended, and of a solution
+// whose calls have no bearing on it.
+package output
 
 import (
 	"context"
@@ -8,18 +10,31 @@ import (
 
 	"obelus/engine/expr"
 	"obelus/engine/internal/capture"
+	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/store"
 )
 
-// givenOutput is the output of an anonymous delegate: what its one call gave back.
-func (vs *values) givenOutput() any {
-	if vs.event.Plan != plan.Anonymous || len(vs.state.Calls) != 1 || vs.state.Calls[0].Record.Status != journal.Done {
+// Tick is a tick whose calls have settled.
+type Tick struct {
+	Plan     *plan.Plan
+	Event    *journal.PlanEvent
+	State    *sched.State
+	Resolver store.Resolver // of the context as the tick ends
+	// MessageAt returns the message at a seq after the tick's start, nil where there is none.
+	MessageAt func(seq int64) (*store.Message, error)
+	// Explain adds a remedy to the error of an output that breaks its schema.
+	Explain func(error) error
+}
+
+// given is the output of an anonymous delegate: what its one call gave back.
+func (t *Tick) given() any {
+	if t.Event.Plan != plan.Anonymous || len(t.State.Calls) != 1 || t.State.Calls[0].Record.Status != journal.Done {
 		return nil
 	}
-	result, err := capture.Unpack(vs.state.Calls[0].Record.Given)
+	result, err := capture.Unpack(t.State.Calls[0].Record.Given)
 	var failure *plan.Failure
 	if errors.As(err, &failure) {
 		return failure.Fields
@@ -30,20 +45,18 @@ func (vs *values) givenOutput() any {
 	return result.Value
 }
 
-// output resolves the final output. A problem is one of the plan's, and makes
-// it null.
-func (vs *values) output(ctx context.Context) (v any, problem, err error) {
-	if vs.plan.Output == nil {
-		return vs.givenOutput(), nil, nil
+// Value resolves the final output. A problem is one of the plan's, and makes it null.
+func (t *Tick) Value(ctx context.Context) (v any, problem, err error) {
+	if t.Plan.Output == nil {
+		return t.given(), nil, nil
 	}
-	resolver := vs.view.Resolver()
 	before := false // a missing value exists as of before
-	v, problem, err = evalOutput(ctx, vs.plan.Output, func(path store.Path) (any, bool, bool, error) {
-		resolved, err := resolver.Resolve(ctx, path, "")
+	v, problem, err = evaluate(ctx, t.Plan.Output, func(path store.Path) (any, bool, bool, error) {
+		resolved, err := t.Resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err
 		}
-		stale, err := vs.isStale(ctx, path, resolved.From)
+		stale, err := t.isStale(path, resolved.From)
 		before = before || stale
 		return resolved.Value, !stale, false, err
 	})
@@ -53,12 +66,12 @@ func (vs *values) output(ctx context.Context) (v any, problem, err error) {
 	if problem != nil || err != nil {
 		return nil, problem, err
 	}
-	v, problem = holdOutput(v, vs.event.Choice, vs.plan.Schema, func(err error) error { return vs.hintEmpty(ctx, -1, vs.plan.Output, err) })
+	v, problem = hold(v, t.Event.Choice, t.Plan.Schema, t.Explain)
 	return v, problem, nil
 }
 
-// evalOutput resolves the references of a final output.
-func evalOutput(ctx context.Context, output *expr.Template, lookup expr.Lookup) (v any, problem, err error) {
+// evaluate resolves the references of a final output.
+func evaluate(ctx context.Context, output *expr.Template, lookup expr.Lookup) (v any, problem, err error) {
 	v, lacking, err := output.Eval(ctx, lookup)
 	var bad *expr.Error
 	switch {
@@ -74,9 +87,9 @@ func evalOutput(ctx context.Context, output *expr.Template, lookup expr.Lookup) 
 	return nil, plan.Faultf(plan.CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(lacking.Names(), " or ")), nil
 }
 
-// holdOutput holds a final output to its schema; hint may add to what is wrong. A choice that fails
-// has the message of its failure.
-func holdOutput(v any, choice *plan.Choice, fits *schema.Schema, hint func(error) error) (output any, problem error) {
+// hold holds a final output to its schema; hint may add to what is wrong. A choice that fails has
+// the message of its failure.
+func hold(v any, choice *plan.Choice, fits *schema.Schema, hint func(error) error) (output any, problem error) {
 	if err := store.CheckDepth(v); err != nil {
 		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err)
 	}
@@ -95,9 +108,9 @@ func holdOutput(v any, choice *plan.Choice, fits *schema.Schema, hint func(error
 	return v, nil
 }
 
-// checkOutput says what is wrong with the output of a model's solution, where no call of the
+// Check returns what is wrong with the output of a solution to a request, where no call of the
 // solution can bear on it: that is mended before the tick begins. Its error is the log's.
-func (l solver) checkOutput(ctx context.Context, request plan.Request, solution *plan.Solution) (problem, err error) {
+func Check(ctx context.Context, request plan.Request, solution *plan.Solution, resolver store.Resolver, options []schema.Option) (problem, err error) {
 	if solution.Output == nil {
 		return nil, nil
 	}
@@ -111,46 +124,35 @@ func (l solver) checkOutput(ctx context.Context, request plan.Request, solution 
 	}
 	var fits *schema.Schema
 	if request.Schema != nil {
-		if fits, bad = schema.New(request.Schema, l.runner.Registry.Schemas...); bad != nil {
+		if fits, bad = schema.New(request.Schema, options...); bad != nil {
 			return nil, nil // the request is refused for it
 		}
 	}
-	resolver := l.view.Resolver()
-	v, problem, err := evalOutput(ctx, output, func(path store.Path) (any, bool, bool, error) {
+	v, problem, err := evaluate(ctx, output, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")
 		return resolved.Value, resolved.Exists, false, err
 	})
 	if problem != nil || err != nil {
 		return problem, err
 	}
-	_, problem = holdOutput(v, request.Choice, fits, func(err error) error { return err })
+	_, problem = hold(v, request.Choice, fits, func(err error) error { return err })
 	return problem, nil
 }
 
 // isStale reports whether a value is from before the tick, and does not count for the output: a
 // call of the tick may write there, as for another call (protocol §7), and none has, nor has a
 // foreign message since the tick began.
-func (vs *values) isStale(ctx context.Context, path store.Path, from []int64) (bool, error) {
-	writers := vs.plan.Graph.Writers[""].Above(path)
-	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return vs.state.WroteAbove(i, path) }) {
+func (t *Tick) isStale(path store.Path, from []int64) (bool, error) {
+	writers := t.Plan.Graph.Writers[""].Above(path)
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.State.WroteAbove(i, path) }) {
 		return false, nil
 	}
-	staged := vs.view.Staged()
 	for _, seq := range from {
-		var m *store.Message
-		switch at := seq - vs.view.Committed(); {
-		case seq <= vs.event.Start:
+		if seq <= t.Event.Start {
 			continue
-		case at > 0:
-			m = &staged[at-1]
-		default:
-			var err error
-			if m, err = journal.In(vs.log, vs.context).MessageAt(ctx, seq); err != nil {
-				return false, err
-			}
 		}
-		if m != nil && m.Call == "" {
-			return false, nil
+		if m, err := t.MessageAt(seq); err != nil || m != nil && m.Call == "" {
+			return false, err
 		}
 	}
 	return true, nil
