@@ -172,9 +172,10 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 			rows[i] = rows[i][:reason]
 		}
 	}
+	table := human.Without(append([][]string{header}, rows...), a.term.Width(), []string{"PLAN", "REASON"}, "SIZE", "MESSAGES", "STARTED")
 	// The other columns are of no use when they are cut.
-	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan, reason)
-	if err := a.term.Table(header, rows); err != nil {
+	human.Fit(table, a.term.Width(), plan, slices.Index(table[0], "REASON"))
+	if err := a.term.Table(table[0], table[1:]); err != nil {
 		return err
 	}
 	return a.printCounts(ctx, counted, statuses, listed, rows)

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/store"
 )
 
 // A call that has settled can run again in a fork, with everything that read its writes; nothing
@@ -74,16 +72,12 @@ func (a *amendment) settledCall(ctx context.Context, name string) (int, error) {
 			return i, nil
 		}
 	}
-	ended := int64(0)
-	for entry, err := range a.runner.Log.Journal(ctx, store.JournalFilter{Context: a.context, Event: journal.EventRun}) {
-		if err != nil {
-			return 0, err
-		}
-		if end, _, err := journal.ReadRunEvent(entry); err == nil && end.Tick != a.event.Tick && strings.HasPrefix(name, fmt.Sprintf("%d.", end.Tick)) {
-			ended = entry.Seq
-		}
+	tick, _ := journal.PlaceOf(name)
+	ended, err := journal.In(a.runner.Log, a.context).EndOfTick(ctx, tick)
+	if err != nil {
+		return 0, err
 	}
-	if ended > 0 {
+	if ended > 0 && tick != a.event.Tick {
 		return 0, &journal.NoSuchCallError{
 			Message: fmt.Sprintf("call %s is of a tick before the last", name),
 			Hint:    journal.Hint{Fork: a.context, At: ended},

@@ -248,6 +248,19 @@ func (c Context) FailedBefore(ctx context.Context, first, last int) ([]Record, e
 	}), err
 }
 
+// EndOfTick returns the seq at which a tick of the context ended or halted last; 0 if it has not.
+func (c Context) EndOfTick(ctx context.Context, tick int) (seq int64, err error) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventRun}) {
+		if err != nil {
+			return 0, err
+		}
+		if end, _, err := ReadRunEvent(entry); err == nil && end.Tick == tick {
+			seq = entry.Seq
+		}
+	}
+	return seq, nil
+}
+
 // Root returns the outermost context whose run the newest run of a context is part of: the context
 // itself if it is no delegate's, or if a plan was run in it after the delegate's.
 func (c Context) Root(ctx context.Context) (string, error) {

@@ -151,11 +151,10 @@ func Fit(rows [][]string, width int, columns ...int) {
 		}
 		total += widths[i] + 2
 	}
-	const least = 8
 	for ; total > width; total-- {
 		widest := -1
 		for i, w := range widths {
-			if w > least && (len(columns) == 0 || slices.Contains(columns, i)) && (widest < 0 || w > widths[widest]) {
+			if w > leastCut && (len(columns) == 0 || slices.Contains(columns, i)) && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -169,6 +168,41 @@ func Fit(rows [][]string, width int, columns ...int) {
 			row[i] = Cut(row[i], widths[i])
 		}
 	}
+}
+
+// Without returns rows without those of some columns, in their order, that have to go for the rows
+// to fit into a width once the columns that [Fit] may cut are as narrow as they get. The first row
+// has the names of the columns. 0 leaves all.
+func Without(rows [][]string, width int, cut []string, droppable ...string) [][]string {
+	for _, name := range droppable {
+		if width == 0 || least(rows, cut) <= width {
+			break
+		}
+		at := slices.Index(rows[0], name)
+		for i := range rows {
+			rows[i] = slices.Delete(slices.Clone(rows[i]), at, at+1)
+		}
+	}
+	return rows
+}
+
+// leastCut is the width to which a column is cut at most.
+const leastCut = 8
+
+// least returns the width of rows whose columns of some names are cut as far as they may be.
+func least(rows [][]string, cut []string) int {
+	total := -2
+	for i, name := range rows[0] {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, Widths.StringWidth(row[i]))
+		}
+		if slices.Contains(cut, name) {
+			widest = min(widest, leastCut)
+		}
+		total += widest + 2
+	}
+	return total
 }
 
 // The colours, as ANSI codes.

@@ -253,6 +253,9 @@ func (p *Page) postAct(w http.ResponseWriter, r *http.Request) error {
 		return p.Fail(w, r, err)
 	}
 	name := r.PathValue("context")
+	if r.PathValue("act") == "fork" {
+		return p.postFork(w, r)
+	}
 	a, err := p.actOf(r, name)
 	var effects []string
 	if err == nil && r.PathValue("act") == "approve-plan" {

@@ -109,6 +109,8 @@ func (p *Page) Routes() []Route {
 		{"GET /runs", host.MayRead, p.view(p.runs)},
 		{"GET /runs/{context}", host.MayRead, p.view(p.run)},
 		{"GET /runs/{context}/prompt", host.MayRead, slowView(p, p.prompt)},
+		{"GET /runs/{context}/output", host.MayRead, p.output},
+		{"GET /runs/{context}/fork", host.MayRun, p.view(p.forkForm)},
 		{"GET /runs/{context}/rerun", host.MayDecide, p.view(p.rerun)},
 		{"POST /runs/{context}/rerun", host.MayDecide, p.postRerun},
 		{"POST /runs/{context}/replay", host.MayRun, p.postReplay},

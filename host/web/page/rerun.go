@@ -2,13 +2,16 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -23,6 +26,7 @@ type rerunView struct {
 	Call     string
 	Tool     string
 	Name     string // of the fork
+	At       int64  // the seq at which the fork is made, where the call's tick had ended; 0 for now
 	Calls    []callRow
 	Again    []callRow // what runs again, the call itself first
 	Kept     []callRow
@@ -49,27 +53,25 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if author := p.config.Author(r); author.Signed {
 		v.By = author.Name
 	}
-	last, records, err := p.read.LastTick(ctx, name)
+	ticks, err := p.read.Ticks(ctx, name, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, record := range records {
-		if record.Status.Settled() {
-			v.Calls = append(v.Calls, rowOfCall(record))
-		}
+	lines, err := p.read.Lines(ctx, name, 0)
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(v.Calls) == 0 {
-		return nil, nil, &refusedError{http.StatusConflict, "no call of " + name + " has ended: there is none from which it could run again"}
+	if v.Calls, err = p.read.callsToRerun(ctx, name, ticks, lines); err != nil {
+		return nil, nil, err
 	}
 	if v.Call == "" {
-		v.Call = v.Calls[0].Call
-		for _, c := range v.Calls {
-			if c.Status == journal.Failed {
-				v.Call = c.Call
-				break
-			}
-		}
+		v.Call = firstToRerun(v.Calls)
 	}
+	tick, records, err := p.read.tickOfRerun(ctx, v, ticks, lines)
+	if err != nil {
+		return nil, nil, err
+	}
+	last := tick.Plan
 	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), last, records, v.Call)
 	if err != nil {
 		return nil, nil, err
@@ -96,13 +98,89 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if v.Name == "" {
 		v.Name = p.read.freeName(r, name)
 	}
-	v.Commands = []string{commandWith([]string{"fork", "-c", name}, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
+	fork, at := map[string]any{"context": v.Name}, []string{"fork", "-c", name}
+	if v.At > 0 {
+		fork["at"], at = v.At, append(at, "--at", number(v.At))
+	}
+	v.Commands = []string{commandWith(at, v.Name), commandOf("run", "--from", v.Call, "-c", v.Name)}
 	c := p.callerOf(r)
 	v.Curls = []string{
-		c.curl(act{http.MethodPost, contextPath(name, "fork"), map[string]any{"context": v.Name}}),
+		c.curl(act{http.MethodPost, contextPath(name, "fork"), fork}),
 		c.curl(act{http.MethodPost, contextPath(v.Name, "resume"), map[string]any{"from": v.Call}}),
 	}
 	return v, call, nil
+}
+
+// callsToRerun lists the calls of the newest run that have settled, of all its ticks. Its error
+// says why there is none.
+func (l reader) callsToRerun(ctx context.Context, name string, ticks []engine.Tick, lines []*history.Line) ([]callRow, error) {
+	refuse := func(format string, args ...any) error {
+		return &refusedError{http.StatusConflict, fmt.Sprintf(format, args...)}
+	}
+	if len(ticks) == 0 {
+		return nil, refuse("nothing has run in %s: there is no call that could run again", name)
+	}
+	first, hasCalls, refused := ticks[0].Tick, false, error(nil)
+	for _, tick := range ticks {
+		hasCalls = hasCalls || len(tick.Plan.Calls) > 0
+		if tick.Refused != nil {
+			refused = tick.Refused
+		}
+	}
+	settled := history.Pick(lines, func(line *history.Line) bool { return line.Tick >= first && line.Status.Settled() })
+	switch {
+	case len(settled) > 0:
+	case refused != nil:
+		return nil, refused
+	case !hasCalls:
+		return nil, refuse("the plan of %s has no calls: there is none that could run again", name)
+	default:
+		return nil, refuse("no call of %s has ended: there is none from which it could run again", name)
+	}
+	records, err := l.Records(ctx, name, settled[:min(len(settled), mostRows)])
+	if err != nil {
+		return nil, err
+	}
+	var rows []callRow
+	for _, record := range records {
+		rows = append(rows, rowOfCall(record))
+	}
+	return rows, nil
+}
+
+// firstToRerun returns the call that a form begins with: the first that failed, or the first of
+// all.
+func firstToRerun(calls []callRow) string {
+	for _, c := range calls {
+		if c.Status == journal.Failed {
+			return c.Call
+		}
+	}
+	return calls[0].Call
+}
+
+// tickOfRerun returns the tick of the call that is to run again, with its calls as they stood when
+// the fork begins: where the tick had ended, if it is not the newest.
+func (l reader) tickOfRerun(ctx context.Context, v *rerunView, ticks []engine.Tick, lines []*history.Line) (engine.Tick, []journal.Record, error) {
+	number, _ := journal.PlaceOf(v.Call)
+	i := slices.IndexFunc(ticks, func(t engine.Tick) bool { return t.Tick == number })
+	if i < 0 {
+		return engine.Tick{}, nil, &refusedError{http.StatusNotFound, "the newest run of " + v.Context + " has no call " + v.Call}
+	}
+	if ticks[i].Refused != nil {
+		return ticks[i], nil, ticks[i].Refused
+	}
+	if i < len(ticks)-1 {
+		var err error
+		if v.At, err = journal.In(l.Log, v.Context).EndOfTick(ctx, number); err != nil {
+			return ticks[i], nil, err
+		}
+		if lines, err = l.Lines(ctx, v.Context, v.At); err != nil {
+			return ticks[i], nil, err
+		}
+	}
+	records, err := l.Records(ctx, v.Context, history.OfTick(lines, number))
+	return ticks[i], records, err
 }
 
 // fieldsOfCall returns the inputs for the arguments of a call, with the values that it had.
@@ -181,6 +259,9 @@ func (p *Page) postRerun(w http.ResponseWriter, r *http.Request) error {
 	fork := map[string]any{}
 	if v.Name != "" {
 		fork["context"] = v.Name
+	}
+	if v.At > 0 {
+		fork["at"] = v.At
 	}
 	var made struct{ Context string }
 	if err == nil {

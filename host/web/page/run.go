@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"obelus/engine"
@@ -20,22 +19,25 @@ import (
 // runView is a run's page.
 type runView struct {
 	address
-	Summary  history.Summary
-	Word     string // the status to show
-	Head     int64  // the newest seq
-	Live     bool   // the newest moment is shown
-	Moment   moment
-	Problem  string // why the run failed or is stuck
-	Hint     string // what may be done about it
-	Tabs     []tab
-	Stale    bool      // the scripts have changed since
-	Kin      []kin     // parent, fork, delegates and forks
-	Acts     acts      // that the author may do
-	Held     *heldPlan // the plan that waits for a decision; nil for none
-	Panel    *panel    // the call that is shown at the side
-	Body     any       // of the tab
-	Template string    // that shows it
-	Name     string    // that a person has given, for decisions
+	Summary   history.Summary
+	Word      string // the status to show
+	Head      int64  // the newest seq
+	Live      bool   // the newest moment is shown
+	ForksHere bool   // the author may fork the context at the moment that is shown
+	Moment    moment
+	Problem   string // why the run failed or is stuck
+	Hint      string // what may be done about it
+	Tabs      []tab
+	Stale     bool             // the scripts have changed since
+	Kin       []kin            // parent, fork, delegates and forks
+	Acts      acts             // that the author may do
+	Held      *heldPlan        // the plan that waits for a decision; nil for none
+	outcome   *journal.Outcome // as it stands now; nil for a context that can't be read
+	Facts     []fact           // its input and its output
+	Panel     *panel           // the call that is shown at the side
+	Body      any              // of the tab
+	Template  string           // that shows it
+	Name      string           // that a person has given, for decisions
 
 	Inputs      []field      // of values that the run waits for
 	Equivalents []equivalent // of the acts
@@ -45,6 +47,28 @@ type runView struct {
 	// Refused is the error of a form, Form its values, and RefusedAct the act that it was for.
 	Refused, RefusedAct string
 	Form                url.Values
+}
+
+// fact is a value on the first screen of a run, cut short.
+type fact struct{ Name, Text, Query string }
+
+// mostFact is how many characters of a value stand on the first screen of a run.
+const mostFact = 200
+
+// addFacts adds the input and the output of the run at the moment that is shown.
+func (l reader) addFacts(ctx context.Context, v *runView) error {
+	input, err := l.evaluate(ctx, v.Context, "†input", v.At, "")
+	if missing := (*history.MissingError)(nil); err != nil && !errors.As(err, &missing) {
+		return err
+	}
+	if err == nil {
+		v.Facts = append(v.Facts, fact{"input", cutText(encode(input), mostFact), v.With("tab", tabState, "why", "input")})
+	}
+	output, is, err := l.outputAt(ctx, v)
+	if is {
+		v.Facts = append(v.Facts, fact{"output", cutText(argumentText(output), mostFact), v.With("tab", tabOutput)})
+	}
+	return err
 }
 
 // tab is a tab of a run.
@@ -82,6 +106,7 @@ func (p *Page) run(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	v := &runView{address: a, Summary: summary, Head: info.Messages, Live: a.At == 0, Name: claimedName(r)}
+	v.ForksHere = p.config.Author(r).Role >= host.MayRun
 	if err := p.read.fillHead(ctx, v); err != nil {
 		return nil, err
 	}
@@ -90,6 +115,11 @@ func (p *Page) run(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	v.Tabs = tabsOf(lines, shownSeq(v))
+	if v.Word != "damaged" {
+		if err := p.read.addFacts(ctx, v); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.read.fillKin(ctx, v, info); err != nil {
 		return nil, err
 	}
@@ -166,7 +196,7 @@ func (l reader) fillHead(ctx context.Context, v *runView) error {
 	if err != nil {
 		return err
 	}
-	v.Summary.Status, v.Summary.Stopped = outcome.Status, outcome.Stopped
+	v.outcome, v.Summary.Status, v.Summary.Stopped = outcome, outcome.Status, outcome.Stopped
 	if v.Word = string(outcome.Status); v.Summary.Held > 0 {
 		v.Word = string(journal.Held)
 	}
@@ -289,7 +319,8 @@ type outputView struct {
 	Past    bool // an earlier moment is shown
 	Context string
 	Tree    node
-	Report  string // an output that is a text of several lines, as it is
+	IsText  bool   // it is a text
+	Report  string // the text, as it is
 }
 
 func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
@@ -298,8 +329,8 @@ func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
 		return outputView{Past: !v.Live}, err
 	}
 	out := outputView{Is: true, Context: v.Context, Tree: newRoom().treeOf("output", "", output, "")}
-	if text, ok := output.(string); ok && strings.Contains(text, "\n") {
-		out.Report = cutText(text, mostShown)
+	if text, ok := output.(string); ok {
+		out.IsText, out.Report = true, cutText(text, mostShown)
 	}
 	return out, nil
 }
@@ -308,11 +339,11 @@ func (l reader) outputOf(ctx context.Context, v *runView) (outputView, error) {
 // done then.
 func (l reader) outputAt(ctx context.Context, v *runView) (output any, is bool, err error) {
 	if v.Live {
-		outcome, err := l.Outcome(ctx, v.Context)
-		if err != nil || outcome.Status != journal.RunDone {
-			return nil, false, err
+		is = v.outcome != nil && v.outcome.Status == journal.RunDone
+		if is {
+			output = v.outcome.Output
 		}
-		return outcome.Output, true, nil
+		return output, is, nil
 	}
 	for entry, err := range l.Log.Journal(ctx, store.JournalFilter{Context: v.Context, Event: journal.EventRun, Newest: true}) {
 		if err != nil {

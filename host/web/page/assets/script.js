@@ -259,7 +259,7 @@ document.addEventListener("input", (event) => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-do]");
   if (button) {
-    const does = { theme: turnTheme, larger: () => zoom(1.25), smaller: () => zoom(0.8), fit: () => zoom(0) };
+    const does = { copy: () => copy(button), theme: turnTheme, larger: () => zoom(1.25), smaller: () => zoom(0.8), fit: () => zoom(0) };
     does[button.dataset.do]?.();
     return;
   }
@@ -271,6 +271,12 @@ document.addEventListener("click", (event) => {
   }
   for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
+
+// copy puts the text of another element into the clipboard.
+async function copy(button) {
+  await navigator.clipboard.writeText(find("#" + button.dataset.of).textContent);
+  button.textContent = "Copied";
+}
 
 // A menu that would stand out of the window opens further to the left.
 document.addEventListener("toggle", (event) => {

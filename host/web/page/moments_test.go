@@ -1,0 +1,95 @@
+package page_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"obelus/engine/journal"
+)
+
+// rounds has a plan whose function gives a call in each of two ticks, and one that gives a text.
+var rounds = map[string]string{
+	"activities/a.lua": `Activity.register("add", function(call) return call.n + 1 end)`,
+	"plans/rounds.lua": `return function(context)
+		local state = context.state
+		if not state then return { calls = { { _tool = "add", n = "†input.n", _outputPath = "†state.a" } } } end
+		if not state.b then return { calls = { { _tool = "add", n = "†state.a", _outputPath = "†state.b" } } } end
+		return { output = "†state" }
+	end`,
+	"plans/text.lua": `return { calls = { { _tool = "add", n = 1, _outputPath = "†state.a" } }, output = "<b>one</b> \"line\"" }`,
+	"plans/none.lua": `return { calls = {}, output = 1 }`,
+}
+
+// TestRun_FirstScreen holds that a run's page says first what it was given, what it gave, when it began
+// and how long it was at work, and that a text is shown as a text, and can be downloaded.
+func TestRun_FirstScreen(t *testing.T) {
+	s := serve(t, rounds, nil)
+	s.run("a", "plans/rounds.lua", `{"n":1}`)
+	head := textOf(find(s.page("/runs/a").doc, "div", "id", "head"))
+	for _, want := range []string{"started", "at work", `input {"n":1}`, `output {"a":2,"b":3}`} {
+		if !strings.Contains(head, want) {
+			t.Errorf("it does not say %q: %s", want, head)
+		}
+	}
+	s.run("text", "plans/text.lua", "")
+	if said := textOf(find(s.page("/runs/text?tab=output").doc, "pre", "id", "output-text")); said != `<b>one</b> "line"` {
+		t.Errorf("the text is shown as %s", said)
+	}
+	for path, want := range map[string][3]string{
+		"/runs/text/output": {`<b>one</b> "line"`, "text/plain; charset=utf-8", `attachment; filename="text.txt"`},
+		"/runs/a/output":    {"{\"a\":2,\"b\":3}\n", "application/json", `attachment; filename="a.json"`},
+	} {
+		a := s.get(path)
+		if got := [3]string{a.text, a.header.Get("Content-Type"), a.header.Get("Content-Disposition")}; a.status != http.StatusOK || got != want {
+			t.Errorf("%s: %d %q", path, a.status, got)
+		}
+	}
+}
+
+// TestRun_ForkAtMoment forks a run at an earlier moment that its page shows.
+func TestRun_ForkAtMoment(t *testing.T) {
+	s := serve(t, rounds, nil)
+	s.run("a", "plans/rounds.lua", `{"n":1}`)
+	link := attr(find(s.page("/runs/a?at=3").doc, "a", "id", "fork-here"), "href")
+	form := s.page(link)
+	if said := textOf(find(form.doc, "main")); !strings.Contains(said, "at message 3 of") || !strings.Contains(said, "fork -c a --at 3 a-b") {
+		t.Errorf("the form says %s", said)
+	}
+	if path, _ := s.followed(s.post("/runs/a/fork", "at", "3", "name", "before")); path != "/runs/before" {
+		t.Errorf("it leads to %s", path)
+	}
+	info, err := s.log.Info(t.Context(), "before")
+	if err != nil || info.Origin.Fork != "a" || info.Origin.At != 3 {
+		t.Errorf("the fork is %+v, %v", info, err)
+	}
+	s.refused(s.post("/runs/a/fork", "at", "3", "name", "before"), "before")
+}
+
+// TestRerun_EarlierTick runs a call of an earlier tick again, in a fork where that tick had ended, and
+// says why there is no call to run again.
+func TestRerun_EarlierTick(t *testing.T) {
+	s := serve(t, rounds, nil)
+	s.run("a", "plans/rounds.lua", `{"n":1}`)
+	said := textOf(find(s.page("/runs/a/rerun?from=1.1").doc, "main"))
+	if !strings.Contains(said, "fork -c a --at 3 a-b") || !strings.Contains(said, "run --from 1.1 -c a-b") {
+		t.Errorf("the form says %s", said)
+	}
+	s.followed(s.post("/runs/a/rerun", "from", "1.1", "name", "again", "value:n", "10"))
+	s.await("again", journal.RunDone)
+	if got := encode(s.value("again", "state")); got != `{"a":11,"b":12}` {
+		t.Errorf("it gives %s", got)
+	}
+	s.run("none", "plans/none.lua", "")
+	s.api(http.MethodPost, "/v1/contexts/notes/messages", `{"type":"state","a":1}`)
+	for path, want := range map[string]string{
+		"/runs/none/rerun":            "the plan of none has no calls",
+		"/runs/notes/rerun":           "nothing has run in notes",
+		"/runs/a/rerun?from=7.1":      "the newest run of a has no call 7.1",
+		"/runs/a/rerun?from=" + "one": "the newest run of a has no call one",
+	} {
+		if a := s.get(path); a.status < http.StatusBadRequest || !strings.Contains(textOf(find(a.doc, "main")), want) {
+			t.Errorf("%s: %d %s", path, a.status, textOf(find(a.doc, "main")))
+		}
+	}
+}
