@@ -172,9 +172,9 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 			rows[i] = rows[i][:reason]
 		}
 	}
-	table := human.Without(append([][]string{header}, rows...), a.term.Width(), []string{"PLAN", "REASON"}, "SIZE", "MESSAGES", "STARTED")
+	table := human.Without(append([][]string{header}, rows...), a.term.Width(), []string{"PLAN", "REASON"}, "SIZE", "MESSAGES", "STARTED", "REASON")
 	// The other columns are of no use when they are cut.
-	human.Fit(table, a.term.Width(), plan, slices.Index(table[0], "REASON"))
+	human.Fit(table, a.term.Width(), plan, slices.Index(table[0], "REASON")) // -1 where that is gone
 	if err := a.term.Table(table[0], table[1:]); err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func Fit(rows [][]string, width int, columns ...int) {
 }
 
 // Without returns rows without those of some columns, in their order, that have to go for the rows
-// to fit into a width once the columns that [Fit] may cut are as narrow as they get. The first row
+// to fit into a width once those that [Fit] may cut are as narrow as they can be read. The first row
 // has the names of the columns. 0 leaves all.
 func Without(rows [][]string, width int, cut []string, droppable ...string) [][]string {
 	for _, name := range droppable {
@@ -186,10 +186,13 @@ func Without(rows [][]string, width int, cut []string, droppable ...string) [][]
 	return rows
 }
 
-// leastCut is the width to which a column is cut at most.
-const leastCut = 8
+// How far a column is cut: while other columns can go in its place, and at most.
+const (
+	leastRead = 16
+	leastCut  = 8
+)
 
-// least returns the width of rows whose columns of some names are cut as far as they may be.
+// least returns the width of rows whose columns of some names are cut as far as they can be read.
 func least(rows [][]string, cut []string) int {
 	total := -2
 	for i, name := range rows[0] {
@@ -198,7 +201,7 @@ func least(rows [][]string, cut []string) int {
 			widest = max(widest, Widths.StringWidth(row[i]))
 		}
 		if slices.Contains(cut, name) {
-			widest = min(widest, leastCut)
+			widest = min(widest, leastRead)
 		}
 		total += widest + 2
 	}
