@@ -368,7 +368,7 @@ func (h *History) decode(ctx context.Context, entries []*callEntry) error {
 			SHA256        string              `json:"script_sha256"`
 			Generation    string              `json:"generation"`
 			Error         *struct{ Code any } `json:"error"`
-			Handled       *struct{}           `json:"handled"`
+			Handled       *struct{ Code any } `json:"handled"`
 			Due           string              `json:"due"`
 			Rests         bool                `json:"rests"`
 			Unstored      bool                `json:"unstored"`
@@ -387,7 +387,7 @@ func (h *History) decode(ctx context.Context, entries []*callEntry) error {
 			r.Error = map[string]any{"code": data.Error.Code}
 		}
 		if data.Handled != nil {
-			r.Handled = map[string]any{}
+			r.Handled = map[string]any{"code": data.Handled.Code}
 		}
 		e.setLine(LineOf(&r))
 		return nil
@@ -575,6 +575,9 @@ func (e *callEntry) pauses() (all []Pause) {
 			return all
 		}
 		last.Ended = e.date
+		if began := e.line.Started; began.After(last.Began) && began.Before(e.date) {
+			last.Ended = began
+		}
 	}
 	begun := !e.line.Started.IsZero() || e.status == journal.Held || len(all) > 0
 	if !works && begun {

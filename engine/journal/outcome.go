@@ -82,6 +82,16 @@ func (r *Record) FailureText() string {
 	return string(store.EncodeJSON(r.Error))
 }
 
+// HandledText says beside the call's outcome why it failed, or why a person rejected it, where the
+// plan handled that.
+func (r *Record) HandledText() string {
+	message, _ := r.Handled["message"].(string)
+	if r.Outcome() == OutcomeHandled {
+		return "failed: " + message
+	}
+	return message
+}
+
 // Blamed reports whether the call makes its run fail.
 func (r Record) Blamed() bool { return r.Status == Failed && !r.Unstored }
 

@@ -41,7 +41,7 @@ func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped
 // Outcomes of calls that differ from their status, see [Record.Outcome].
 const (
 	OutcomeHandled  = "handled"  // it failed, and the plan handled its failure
-	OutcomeRejected = "rejected" // a person rejected it, and the plan does not handle that
+	OutcomeRejected = "rejected" // a person rejected it, whether or not the plan handled that
 )
 
 // Outcomes lists what [Record.Outcome] may be.
@@ -57,10 +57,10 @@ func Outcomes() []string {
 // handled or rejected where that applies.
 func (r Record) Outcome() string {
 	switch {
+	case r.Handled["code"] == Rejected, r.Status == Failed && r.Error["code"] == Rejected:
+		return OutcomeRejected
 	case r.Handled != nil:
 		return OutcomeHandled
-	case r.Status == Failed && r.Error["code"] == Rejected:
-		return OutcomeRejected
 	}
 	return string(r.Status)
 }

@@ -171,8 +171,8 @@ func Fit(rows [][]string, width int, columns ...int) {
 }
 
 // Without returns rows without those of some columns, in their order, that have to go for the rows
-// to fit into a width once those that [Fit] may cut are as narrow as they can be read. The first row
-// has the names of the columns. 0 leaves all.
+// to fit into a width once those that [Fit] may cut are as narrow as they can be read. The first
+// row has the names of the columns. 0 leaves all.
 func Without(rows [][]string, width int, cut []string, droppable ...string) [][]string {
 	for _, name := range droppable {
 		if width == 0 || least(rows, cut) <= width {

@@ -242,6 +242,8 @@ func (p *Progress) describe(r journal.Record) Painted {
 	switch {
 	case r.Rests:
 		status = strings.TrimSuffix(view.FailedAttempt(r), " ")
+	case status == journal.OutcomeRejected:
+		mark = statusMarks[journal.Failed]
 	case r.Handled != nil:
 		mark.colour = human.Yellow
 	case r.Status == journal.Running && r.MaxTries > 0:

@@ -101,13 +101,7 @@ func Until(r journal.Record) string {
 }
 
 // HandledFailure returns the failure of a call that is done because its failure was handled.
-func HandledFailure(r journal.Record) string {
-	message, _ := r.Handled["message"].(string)
-	if r.Handled["code"] == journal.Rejected {
-		return "rejected: " + human.FirstLine(message)
-	}
-	return "failed: " + human.FirstLine(message)
-}
+func HandledFailure(r journal.Record) string { return human.FirstLine(r.HandledText()) }
 
 // Arguments returns the arguments of a held call on one line.
 func Arguments(h *journal.Hold) string {

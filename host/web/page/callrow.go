@@ -59,7 +59,7 @@ func resultText(r journal.Record) string {
 	case r.Status == journal.Failed && r.Error != nil:
 		return r.FailureText()
 	case r.Handled != nil:
-		return text + " (its failure was handled: " + fmt.Sprint(r.Handled["message"]) + ")"
+		return text + " (" + r.HandledText() + ")"
 	case r.AwaitsRetry():
 		return fmt.Sprintf("try %d failed: %s", r.Attempts, r.FailureText())
 	case r.Status == journal.Held && r.Hold != nil:

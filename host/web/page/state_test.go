@@ -294,6 +294,10 @@ func TestTimeline_Parts(t *testing.T) {
 	if got := bar("/runs/refund-1?tab=timeline", "1.1 refund"); !slices.Equal(got, []string{"done", "wait"}) {
 		t.Errorf("the parts of a call that was held are %q", got)
 	}
+	took := textOf(find(s.page("/runs/refund-1?tab=timeline").doc, "span", "class", "took"))
+	if row := textOf(find(s.page("/runs/refund-1?tab=calls").doc, "tr", "id", "call-1.1")); took == "" || !strings.Contains(row, took) {
+		t.Errorf("a call is said to have taken %q, which its row does not say: %s", took, row)
+	}
 }
 
 // TestGraph_Dims holds which calls the graph dims: those that the call at the side neither depends on

@@ -80,6 +80,14 @@ func (i interval) spans() (all []span) {
 	return all
 }
 
+// ran returns how long the call ran.
+func (i interval) ran() (sum time.Duration) {
+	for _, s := range i.spans() {
+		sum += s.to.Sub(s.from)
+	}
+	return sum
+}
+
 // mostPauses bounds the pauses of a call that are shown: the newest ones.
 const mostPauses = 100
 
@@ -139,7 +147,7 @@ func timelineOf(a address, lines []*history.Line, ticks []engine.Tick, pauses ma
 		}
 		bar := barView{
 			Call: i.line.Call, Title: i.line.Call + " " + i.line.Tool, Word: i.line.Word, Y: len(v.Rows) * barRow,
-			Took: duration(ms(i.ended.Sub(i.began))), Tries: i.line.Attempts, Critical: critical[i.line.Call],
+			Took: duration(ms(i.ran())), Tries: i.line.Attempts, Critical: critical[i.line.Call],
 		}
 		if i.line.Instance != "" && a.Group != "instance" {
 			bar.Title += " [" + i.line.Instance + "]"
