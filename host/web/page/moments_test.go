@@ -17,8 +17,9 @@ var rounds = map[string]string{
 		if not state.b then return { calls = { { _tool = "add", n = "†state.a", _outputPath = "†state.b" } } } end
 		return { output = "†state" }
 	end`,
-	"plans/text.lua": `return { calls = { { _tool = "add", n = 1, _outputPath = "†state.a" } }, output = "<b>one</b> \"line\"" }`,
-	"plans/none.lua": `return { calls = {}, output = 1 }`,
+	"plans/text.lua":  `return { calls = { { _tool = "add", n = 1, _outputPath = "†state.a" } }, output = "<b>one</b> \"line\"" }`,
+	"plans/lines.lua": `return { context = { { type = "data", kind = "state", data = { a = "one\n<two>" } } }, calls = {}, output = 1 }`,
+	"plans/none.lua":  `return { calls = {}, output = 1 }`,
 }
 
 // TestRun_FirstScreen holds that a run's page says first what it was given, what it gave, when it began
@@ -35,6 +36,10 @@ func TestRun_FirstScreen(t *testing.T) {
 	s.run("text", "plans/text.lua", "")
 	if said := textOf(find(s.page("/runs/text?tab=output").doc, "pre", "id", "output-text")); said != `<b>one</b> "line"` {
 		t.Errorf("the text is shown as %s", said)
+	}
+	s.run("lines", "plans/lines.lua", "")
+	if said := textOf(find(s.page("/runs/lines?tab=state&why=state.a").doc, "pre", "id", "value-text")); said != "one <two>" {
+		t.Errorf("a text of two lines is shown as %q", said)
 	}
 	for path, want := range map[string][3]string{
 		"/runs/text/output": {`<b>one</b> "line"`, "text/plain; charset=utf-8", `attachment; filename="text.txt"`},

@@ -31,6 +31,14 @@ type whyView struct {
 	Versions []version // what wrote to the path, newest first
 }
 
+// Text returns a value that is a text of several lines; empty for any other.
+func (v whyView) Text() string {
+	if text, _ := v.Value.(string); strings.Contains(text, "\n") {
+		return cutText(text, mostShown)
+	}
+	return ""
+}
+
 // version is a message that touched a path.
 type version struct {
 	Seq  int64
