@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
 	"obelus/engine/history"
 	"obelus/engine/journal"
@@ -21,14 +19,11 @@ import (
 
 // callsOptions holds the flags of calls.
 type callsOptions struct {
-	at       int64
-	tools    []string
-	statuses []string
-	since    string
-	bars     bool
-	follow   bool
-
-	sinceTime time.Time // the time that since names
+	history.CallFilter
+	at     int64
+	since  string
+	bars   bool
+	follow bool
 }
 
 func callsCommand(a *app) *cobra.Command {
@@ -50,33 +45,27 @@ it has ended, and not as it begins.`,
 			if o.follow && o.at > 0 {
 				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
-			if err := usage.CheckWords("status", o.statuses, journal.Outcomes()...); err != nil {
-				return err
+			if err := o.Check(); err != nil {
+				return cli.FilterUsage(err)
 			}
 			if !c.Flags().Changed("bars") {
 				o.bars = a.term.OutTTY && a.term.Width() >= minBarColumns
 			}
 			var err error
-			if o.sinceTime, err = cli.ReadTime("since", o.since); err != nil {
+			if o.Since, err = cli.ReadTime("since", o.since); err != nil {
 				return err
 			}
 			return listCalls(c.Context(), a, o)
 		},
 	}
 	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
-	c.Flags().Var((*cli.Words)(&o.tools), "tool", "only calls of the `TOOL,...`")
-	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
+	c.Flags().Var((*cli.Words)(&o.Tool), "tool", "only calls of the `TOOL,...`")
+	c.Flags().StringSliceVar(&o.Status, "status", nil, "only calls that stand so: `STATUS,...`")
 	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
+	c.Flags().StringVar(&o.Text, "search", "", "only calls with `TEXT` in their number, tool or instance")
 	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with every change")
 	return c
-}
-
-// picks reports whether the flags ask for a call.
-func (o *callsOptions) picks(l *history.Line) bool {
-	isOfTool := len(o.tools) == 0 || slices.Contains(o.tools, l.Tool)
-	isSince := o.sinceTime.IsZero() || !l.Started.Before(o.sinceTime)
-	return isOfTool && isSince && l.Is(o.statuses)
 }
 
 func listCalls(ctx context.Context, a *app, o callsOptions) error {
@@ -95,7 +84,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	if err != nil {
 		return err
 	}
-	records, err := h.Records(ctx, history.Pick(lines, o.picks))
+	records, err := h.Records(ctx, history.Pick(lines, o.Picks))
 	if err != nil {
 		return err
 	}
@@ -143,7 +132,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			}
 			r, ok := told.(journal.Record)
 			switch {
-			case !ok || !o.picks(history.LineOf(&r)):
+			case !ok || !o.Picks(history.LineOf(&r)):
 			case a.json:
 				err = a.term.NDJSON(r)
 			default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,6 @@ import (
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
-	"obelus/cmd/internal/usage"
 	"obelus/cmd/internal/view"
 	"obelus/engine/history"
 	"obelus/engine/journal"
@@ -24,13 +24,10 @@ import (
 
 // listFlags are the flags of contexts.
 type listFlags struct {
-	filter       store.ContextFilter
-	statuses     []string
+	history.RunFilter
 	since, until string
-	labels       []string
-	after        string
 	waiting      string // a path
-	all          bool
+	after        string
 	limit        int
 }
 
@@ -58,62 +55,49 @@ with --json that is "stopped" beside the status.`,
 			if a.json && !c.Flags().Changed("limit") {
 				o.limit = 0
 			}
-			return listContexts(c.Context(), a, &o)
+			f, statuses, err := o.read(a)
+			if err != nil {
+				return err
+			}
+			return listContexts(c.Context(), a, &o, f, statuses)
 		},
 	}
-	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only runs that stand so: `STATUS,...`; held for those that wait for a person")
-	c.Flags().StringVar(&o.filter.Plan, "plan", "", "only runs of this plan `FILE`")
+	c.Flags().StringSliceVar(&o.Status, "status", nil, "only runs that stand so: `STATUS,...`; held for those that wait for a person")
+	c.Flags().StringVar(&o.Plan, "plan", "", "only runs of this plan `FILE`")
 	c.Flags().StringVar(&o.since, "since", "", "only contexts appended to since `T`: a time or a span before now (90s, 7d)")
 	c.Flags().StringVar(&o.until, "until", "", "only contexts appended to before `T`")
-	c.Flags().StringArrayVar(&o.labels, "label", nil, "only runs with this label: `NAME=VALUE`")
-	c.Flags().StringVar(&o.filter.Text, "search", "", "only contexts with `TEXT` in their name, plan or labels")
-	c.Flags().BoolVar(&o.filter.Held, "held", false, "only runs that wait for a person")
-	c.Flags().BoolVar(&o.filter.Retrying, "retrying", false, "only runs with calls that pause before another attempt")
+	c.Flags().StringArrayVar(&o.Label, "label", nil, "only runs with this label: `NAME=VALUE`")
+	c.Flags().StringVar(&o.Text, "search", "", "only contexts with `TEXT` in their name, plan or labels")
+	c.Flags().BoolVar(&o.Held, "held", false, "only runs that wait for a person")
+	c.Flags().BoolVar(&o.Retrying, "retrying", false, "only runs with calls that pause before another attempt")
 	c.Flags().StringVar(&o.waiting, "waiting-on", "", "only runs that wait for this `PATH`")
-	c.Flags().BoolVar(&o.all, "all", false, "delegates' contexts too")
+	c.Flags().StringVar(&o.Parent, "parent", "", "only the contexts of delegates of this `CONTEXT`")
+	c.Flags().BoolVar(&o.All, "all", false, "delegates' contexts too")
 	c.Flags().IntVar(&o.limit, "limit", defaultLimit, "at most `N` contexts; 0 for all")
 	c.Flags().StringVar(&o.after, "after", "", "go on after this `CONTEXT` of the list")
 	return c
 }
 
-// read completes the filter, and returns the statuses that are asked for.
-func (o *listFlags) read(a *app) (statuses []journal.RunStatus, err error) {
-	o.filter.Prefix, o.filter.Roots = a.context, !o.all
-	if o.filter.Since, err = cli.ReadTime("since", o.since); err != nil {
-		return nil, err
+// read returns the filter of contexts, and the statuses that are asked for.
+func (o *listFlags) read(a *app) (f store.ContextFilter, statuses []journal.RunStatus, err error) {
+	if o.Since, err = cli.ReadTime("since", o.since); err != nil {
+		return f, nil, err
 	}
-	if o.filter.Until, err = cli.ReadTime("until", o.until); err != nil {
-		return nil, err
+	if o.Until, err = cli.ReadTime("until", o.until); err != nil {
+		return f, nil, err
 	}
-	if o.filter.Labels, err = cli.ReadLabels(o.labels); err != nil {
-		return nil, err
-	}
-	if o.waiting != "" {
-		path, err := store.ParseTyped(o.waiting)
-		if err != nil {
-			return nil, exit.Usagef("--waiting-on %s: %s", o.waiting, err)
-		}
-		o.filter.WaitingOn = path.String()
+	if o.Waiting, err = cli.ReadPath("waiting-on", o.waiting); err != nil {
+		return f, nil, err
 	}
 	if o.limit < 0 {
-		return nil, exit.Usagef("--limit %d: it must be a number of contexts, or 0 for all", o.limit)
+		return f, nil, exit.Usagef("--limit %d: it must be a number of contexts, or 0 for all", o.limit)
 	}
-	statuses, held, wrong := history.ReadStatuses(o.statuses)
-	switch {
-	case wrong != "":
-		return nil, usage.CheckWords("status", o.statuses, append(journal.RunStatuses(), history.StatusHeld)...)
-	case held && len(statuses) > 0:
-		return nil, exit.Usage("--status held picks runs that wait for a person, and goes with no other status")
-	}
-	o.filter.Held = o.filter.Held || held
-	return statuses, nil
+	f, statuses, err = o.Contexts()
+	f.Prefix = a.context
+	return f, statuses, cli.FilterUsage(err)
 }
 
-func listContexts(ctx context.Context, a *app, o *listFlags) error {
-	statuses, err := o.read(a)
-	if err != nil {
-		return err
-	}
+func listContexts(ctx context.Context, a *app, o *listFlags, f store.ContextFilter, statuses []journal.RunStatus) error {
 	path, err := a.dbPath()
 	if err != nil {
 		return err
@@ -125,13 +109,13 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}
-	counted := o.filter
+	counted := f
 	if o.after != "" {
 		last, err := a.log.Info(ctx, o.after)
 		if err != nil {
 			return fmt.Errorf("--after: %w", err)
 		}
-		o.filter.After = last.Mark()
+		f.After = last.Mark()
 	}
 	_, _, heldBy, err := history.ListHeld(ctx, a.log)
 	if err != nil {
@@ -140,7 +124,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 	const plan, reason = 2, 9
 	var rows [][]string
 	listed := 0
-	for info, err := range history.List(ctx, a.log, o.filter, statuses) {
+	for info, err := range history.List(ctx, a.log, f, statuses) {
 		if err != nil {
 			return err
 		}
@@ -160,7 +144,7 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 		}
 	}
 	switch {
-	case a.context != "" && listed == 0 && o.isUnfiltered(statuses):
+	case a.context != "" && listed == 0 && o.isUnfiltered():
 		return a.noContext()
 	case a.json:
 		return nil
@@ -182,9 +166,8 @@ func listContexts(ctx context.Context, a *app, o *listFlags) error {
 }
 
 // isUnfiltered reports whether the name is all that contexts are picked by.
-func (o *listFlags) isUnfiltered(statuses []journal.RunStatus) bool {
-	f := o.filter
-	return len(statuses)+len(f.Labels) == 0 && f.Plan+f.Text+o.after == "" && f.Since.IsZero() && f.Until.IsZero() && !f.Held && !f.Retrying && f.WaitingOn == ""
+func (o *listFlags) isUnfiltered() bool {
+	return o.after == "" && reflect.DeepEqual(o.RunFilter, history.RunFilter{All: o.All})
 }
 
 // printCounts prints how many contexts the filters pick, by status, and how to see those that are

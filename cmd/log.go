@@ -3,9 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,17 +11,24 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
 
+// logOptions holds the flags of log.
+type logOptions struct {
+	history.LogFilter
+	path, since string
+	at          int64
+	follow      bool
+}
+
 func logCommand(a *app) *cobra.Command {
-	var f store.Filter
-	var path, since string
-	var model, follow bool
-	tool, kind := "", ""
+	var o logOptions
+	var model bool
 	var scopes []string
 	c := &cobra.Command{
 		Use:   "log",
@@ -41,69 +45,56 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
   obelus log --path state.user --since 1h --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkAt(c, f.At); err != nil {
+			if err := checkAt(c, o.at); err != nil {
 				return err
-			}
-			if kind = strings.TrimPrefix(kind, store.Dagger); !slices.Contains(kindless, store.Type(kind)) {
-				f.Kind = kind
 			}
 			var err error
-			if f.Path, err = parsePathFlag(path); err != nil {
+			if o.Path, err = cli.ReadPath("path", o.path); err != nil {
 				return err
 			}
-			if f.Since, err = cli.ReadTime("since", since); err != nil {
+			if o.Since, err = cli.ReadTime("since", o.since); err != nil {
 				return err
 			}
 			if model {
-				if follow || tool != "" {
-					return exit.Usage("--model shows what a model sees at one time: leave --follow and --tool out")
+				if o.follow || o.Tool+o.Text != "" {
+					return exit.Usage("--model shows what a model sees at one time: leave --follow, --tool and --search out")
 				}
-				return printModelView(c.Context(), a, f, kind, scopes)
+				return printModelView(c.Context(), a, o, scopes)
 			} else if len(scopes) > 0 {
 				return exit.Usage("--scopes goes with --model: it marks what a model is to use")
 			}
-			if follow && f.At > 0 {
+			if o.follow && o.at > 0 {
 				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
-			return printLog(c.Context(), a, f, kind, tool, follow)
+			return printLog(c.Context(), a, o)
 		},
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
-	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
-	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended")
-	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
-	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
+	c.Flags().StringVar(&o.Kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
+	c.Flags().StringVar(&o.path, "path", "", "only messages that touch the path `P`")
+	c.Flags().StringVar(&o.Tool, "tool", "", "only what calls of the `TOOL` wrote")
+	c.Flags().StringVar(&o.Text, "search", "", "only messages with `TEXT` in them, in any case")
+	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is appended")
+	c.Flags().StringVar(&o.since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
+	c.Flags().Int64Var(&o.at, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "the parts that a model may see, in JSON")
 	c.Flags().Var((*cli.Words)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
 	return c
 }
 
-func parsePathFlag(text string) (store.Path, error) {
-	if text == "" {
-		return store.Path{}, nil
-	}
-	path, err := store.ParseTyped(text)
+func printLog(ctx context.Context, a *app, o logOptions) error {
+	name, err := a.openForReading(ctx)
 	if err != nil {
-		return store.Path{}, fmt.Errorf("--path: %w", err)
-	}
-	return path, nil
-}
-
-func printLog(ctx context.Context, a *app, f store.Filter, kind, tool string, follow bool) error {
-	var err error
-	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
+	f := o.Messages(name)
+	f.At = o.at
 	show := func() error {
 		for m, err := range a.log.Messages(ctx, f) {
 			if err != nil {
 				return err
 			}
 			f.After = m.Seq
-			producer, _ := m.Producer.(map[string]any)
-			isOfTool := tool == "" || producer["_tool"] == tool
-			if !isOfTool || !isOfKind(m, kind) {
+			if !o.Picks(m) {
 				continue
 			}
 			if err := printMessage(a, m); err != nil {
@@ -112,7 +103,7 @@ func printLog(ctx context.Context, a *app, f store.Filter, kind, tool string, fo
 		}
 		return nil
 	}
-	if !follow {
+	if !o.follow {
 		return show()
 	}
 	created := time.Time{}
@@ -128,15 +119,6 @@ func printLog(ctx context.Context, a *app, f store.Filter, kind, tool string, fo
 		}
 		return show()
 	})
-}
-
-// kindless are the types whose messages have no kind: where a kind has that name too, both are
-// meant.
-var kindless = []store.Type{store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText}
-
-// isOfKind reports whether a message is of a kind, or of the type of that name; all are of none.
-func isOfKind(m *store.Message, kind string) bool {
-	return kind == "" || m.Kind == kind || string(m.Type) == kind
 }
 
 // followInterval is the time between two looks at a log that is followed.
@@ -161,7 +143,7 @@ func followUntilDone(ctx context.Context, show func() error) error {
 }
 
 // printModelView prints the messages that a model sees for a latent call with these scopes.
-func printModelView(ctx context.Context, a *app, f store.Filter, kind string, names []string) error {
+func printModelView(ctx context.Context, a *app, o logOptions, names []string) error {
 	list := make([]any, len(names))
 	for i, name := range names {
 		list[i] = name
@@ -170,19 +152,22 @@ func printModelView(ctx context.Context, a *app, f store.Filter, kind string, na
 	if err != nil {
 		return exit.Usage("--scopes" + err.Error())
 	}
-	if f.Context, err = a.openForReading(ctx); err != nil {
-		return err
-	}
-	superseded, err := journal.In(a.log, f.Context).Superseded(ctx)
+	name, err := a.openForReading(ctx)
 	if err != nil {
 		return err
 	}
+	superseded, err := journal.In(a.log, name).Superseded(ctx)
+	if err != nil {
+		return err
+	}
+	f := o.Messages(name)
+	f.At = o.at
 	var messages []*store.Message
 	for m, err := range a.log.Messages(ctx, f) {
 		if err != nil {
 			return err
 		}
-		if !superseded.Has(m.Seq) && isOfKind(m, kind) {
+		if !superseded.Has(m.Seq) && o.Picks(m) {
 			messages = append(messages, m)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/prune"
 	"obelus/cmd/internal/usage"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -131,7 +131,7 @@ func (o *pruneOptions) before() (time.Time, error) {
 		return time.Time{}, nil
 	}
 	// The zero time means no limit, and programs write it so.
-	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() {
+	if t, ok := history.ReadMoment(o.older); ok && !t.IsZero() {
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)

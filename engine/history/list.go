@@ -202,27 +202,6 @@ func ListHeld(ctx context.Context, log store.Reader) (waiting []store.ContextInf
 	return waiting, n, by, err
 }
 
-// StatusHeld is the word by which lists are asked for runs that wait for a person: it is not the
-// status of a run.
-const StatusHeld = "held"
-
-// ReadStatuses reads the statuses of runs that a list is asked for; held reports whether those that
-// wait for a person are meant. Its error is the first word that is none.
-func ReadStatuses(words []string) (statuses []journal.RunStatus, held bool, wrong string) {
-	for _, word := range words {
-		status := journal.RunStatus(word)
-		switch {
-		case word == StatusHeld:
-			held = true
-		case !slices.Contains(journal.RunStatuses(), status):
-			return nil, false, word
-		default:
-			statuses = append(statuses, status)
-		}
-	}
-	return statuses, held, ""
-}
-
 // ReadOldest reads the decisions of some contexts that have waited the longest, at least so many if
 // there are: about calls of a tool, or about all calls and plans if it is empty. Since none waits
 // for longer than its context exists, it need not read the youngest contexts; rest is the number of

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -20,35 +21,26 @@ const listFilter = "status plan since until label q held retrying waiting parent
 
 // listed reads the filter of a list, and the statuses that are asked for.
 func (q *query) listed() (f store.ContextFilter, statuses []journal.RunStatus) {
-	f = store.ContextFilter{
-		Plan: q.text("plan"), Since: q.time("since"), Until: q.time("until"), Text: q.text("q"), Parent: q.text("parent"),
-		Held: q.flag("held"), Retrying: q.flag("retrying"), WaitingOn: q.path("waiting").String(), Roots: !q.flag("all") && q.text("parent") == "",
-	}
-	for _, label := range q.values["label"] {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok {
-			q.err = wrong("label=%s: it must be a name and a value, as in label=customer=7", label)
-		}
-		if f.Labels == nil {
-			f.Labels = map[string]string{}
-		}
-		f.Labels[name] = value
+	filter := history.RunFilter{
+		Plan: q.text("plan"), Since: q.time("since"), Until: q.time("until"), Label: q.values["label"], Text: q.text("q"), Parent: q.text("parent"),
+		Held: q.flag("held"), Retrying: q.flag("retrying"), Waiting: q.path("waiting"), All: q.flag("all"),
 	}
 	if text := q.text("status"); text != "" {
-		held, word := false, ""
-		switch statuses, held, word = history.ReadStatuses(strings.Split(text, ",")); {
-		case word != "":
-			known := []string{history.StatusHeld}
-			for _, k := range journal.RunStatuses() {
-				known = append(known, string(k))
-			}
-			q.err = wrong("status=%s: there is no such status%s", word, suggestion(word, known))
-		case held && len(statuses) > 0:
-			q.err = wrong("status=held picks runs that wait for a person, and goes with no other status")
-		}
-		f.Held = f.Held || held
+		filter.Status = strings.Split(text, ",")
+	}
+	f, statuses, err := filter.Contexts()
+	if wrong, ok := errors.AsType[*history.FilterError](err); ok {
+		q.err = filterProblem(wrong)
 	}
 	return f, statuses
+}
+
+// filterProblem returns the answer to a filter that can't be read.
+func filterProblem(e *history.FilterError) error {
+	if e.Known != nil {
+		return wrong("%s%s", e, suggestion(e.Value, e.Known))
+	}
+	return wrong("%s", e)
 }
 
 // flag reads a parameter that is true or false, and false where it is absent.

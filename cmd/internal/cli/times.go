@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"strconv"
-	"strings"
+	"cmp"
+	"errors"
 	"time"
 
 	"obelus/cmd/internal/exit"
-	"obelus/engine/duration"
+	"obelus/cmd/internal/usage"
+	"obelus/engine/history"
 	"obelus/store"
 )
 
@@ -15,49 +16,42 @@ func ReadTime(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if t, ok := ReadPast(text); ok {
+	if t, ok := history.ReadMoment(text); ok {
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--%s %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", flag, text)
 }
 
-// ReadLabels reads the values of --label.
-func ReadLabels(list []string) (map[string]string, error) {
-	if len(list) == 0 {
-		return nil, nil
+// ReadPath reads the value of a flag for a path. The zero path is any.
+func ReadPath(flag, text string) (store.Path, error) {
+	if text == "" {
+		return store.Path{}, nil
 	}
-	labels := make(map[string]string, len(list))
-	for _, text := range list {
-		name, value, ok := strings.Cut(text, "=")
-		if _, twice := labels[name]; !ok || twice {
-			return nil, exit.Usagef("--label %s: expected NAME=VALUE, each name once", text)
-		}
-		labels[name] = value
+	path, err := store.ParseTyped(text)
+	if err != nil {
+		return store.Path{}, exit.Usagef("--%s %s: %s", flag, text, err)
 	}
-	if err := store.CheckLabels(labels); err != nil {
-		return nil, exit.Usagef("--label: %s", err)
-	}
-	return labels, nil
+	return path, nil
 }
 
-// maxDays bounds a number of days: a calendar goes no further back.
-const maxDays = 700_000
+// ReadLabels reads the values of --label.
+func ReadLabels(list []string) (map[string]string, error) {
+	labels, err := history.ReadLabels(list)
+	return labels, FilterUsage(err)
+}
 
-// ReadPast reads a time: a span before now, which may be in days, or a date, which without a zone
-// is in the machine's, as times are shown. ok is false if it is neither.
-func ReadPast(text string) (time.Time, bool) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= maxDays {
-			return time.Now().AddDate(0, 0, -n), true
-		}
+// flagsOfFilter are the flags that have another name than the parameter over HTTP.
+var flagsOfFilter = map[string]string{"q": "search", "waiting": "waiting-on"}
+
+// FilterUsage returns the error of a filter in the words of the command; any other as it is.
+func FilterUsage(err error) error {
+	wrong, ok := errors.AsType[*history.FilterError](err)
+	if !ok {
+		return err
 	}
-	if span, err := duration.Parse(text); err == nil && span >= 0 {
-		return time.Now().Add(-span), true
+	flag := cmp.Or(flagsOfFilter[wrong.Name], wrong.Name)
+	if wrong.Known != nil {
+		return usage.CheckWords(flag, []string{wrong.Value}, wrong.Known...)
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
+	return exit.Usagef("--%s %s: %s", flag, wrong.Value, wrong.Reason)
 }

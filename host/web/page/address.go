@@ -30,7 +30,10 @@ type address struct {
 	Ref     string // the reference whose origin is shown; empty for none
 	Query   string // text that the log or the list of calls is searched for
 	Status  string // of calls
-	Tool    string // the same
+	Tool    string // the same, and of the messages that they wrote
+	From    string // a moment since which the calls began, or the messages were appended
+	Kind    string // of messages
+	Path    string // that messages touch
 	Since   int64  // a seq that the state is compared with; 0 for none
 	Cursor  string // of the list
 	Tick    int    // whose graph is shown; 0 for the newest
@@ -50,7 +53,8 @@ func readAddress(r *http.Request) address {
 	}
 	a := address{
 		Context: r.PathValue("context"), At: number("at"), Tab: q.Get("tab"), Call: q.Get("sel"), Ref: strings.TrimPrefix(q.Get("why"), store.Dagger),
-		Query: q.Get("q"), Status: q.Get("status"), Tool: q.Get("tool"), Since: number("since"), Cursor: q.Get("cursor"), Tick: int(number("tick")),
+		Query: q.Get("q"), Status: q.Get("status"), Tool: strings.TrimSpace(q.Get("tool")), From: strings.TrimSpace(q.Get("from")), Kind: strings.TrimSpace(q.Get("kind")),
+		Path: strings.TrimSpace(q.Get("path")), Since: number("since"), Cursor: q.Get("cursor"), Tick: int(number("tick")),
 		Inside: q.Get("instance"), Group: q.Get("group"), Follow: q.Get("follow"),
 	}
 	if !slices.Contains([]string{tabGraph, tabTimeline, tabCalls, tabLog, tabState, tabOutput}, a.Tab) {
@@ -64,7 +68,7 @@ func readAddress(r *http.Request) address {
 func (a address) With(pairs ...any) string {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"tab": a.Tab, "sel": a.Call, "why": a.Ref, "q": a.Query, "status": a.Status, "tool": a.Tool, "instance": a.Inside, "group": a.Group, "follow": a.Follow,
+		"tab": a.Tab, "sel": a.Call, "why": a.Ref, "q": a.Query, "status": a.Status, "tool": a.Tool, "from": a.From, "kind": a.Kind, "path": a.Path, "instance": a.Inside, "group": a.Group, "follow": a.Follow,
 		"at": number(a.At), "since": number(a.Since), "tick": number(int64(a.Tick)),
 	} {
 		q.Set(name, value)
@@ -72,7 +76,7 @@ func (a address) With(pairs ...any) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, value := fmt.Sprint(pairs[i]), fmt.Sprint(pairs[i+1])
 		if name == "tab" && value != a.Tab {
-			for _, gone := range []string{"q", "status", "tool", "group", "follow"} {
+			for _, gone := range []string{"q", "status", "tool", "from", "kind", "path", "group", "follow"} {
 				q.Del(gone)
 			}
 		}

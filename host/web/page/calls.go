@@ -22,6 +22,7 @@ type callsView struct {
 	Tools  []string
 	Next   string // the cursor of the next window; empty for the last
 	Total  int    // calls that match
+	Wrong  string // about a filter that is not applied
 }
 
 // callsOf returns the calls that an address asks for: those that failed first, then the newest.
@@ -41,9 +42,12 @@ func (l reader) callsOf(ctx context.Context, lines []*history.Line, a address) (
 			v.Counts = append(v.Counts, statusCount{Word: word, Count: counts[word], Query: a.With("status", word, "cursor", ""), Picked: a.Status == word})
 		}
 	}
-	picked := history.Pick(lines, func(line *history.Line) bool {
-		return (a.Status == "" || line.Word == a.Status) && (a.Tool == "" || line.Tool == a.Tool) && line.HasText(a.Query)
-	})
+	f := history.CallFilter{Text: a.Query}
+	if a.Tool != "" {
+		f.Tool = []string{a.Tool}
+	}
+	f.Since, v.Wrong = readMoment(a.From)
+	picked := history.Pick(lines, func(line *history.Line) bool { return (a.Status == "" || line.Word == a.Status) && f.Picks(line) })
 	slices.SortStableFunc(picked, func(x, y *history.Line) int { return rankOf(x.Status) - rankOf(y.Status) })
 	v.Total = len(picked)
 	from := 0

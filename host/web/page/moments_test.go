@@ -52,6 +52,57 @@ func TestRun_FirstScreen(t *testing.T) {
 	}
 }
 
+// TestLists_Filters holds that the lists of runs, calls and messages take the filters of the command.
+func TestLists_Filters(t *testing.T) {
+	files := map[string]string{
+		"activities/help.lua": `Delegate.register("helper", function() return { calls = { { _tool = "add", n = 1, _outputPath = "†result" } }, output = "†result" } end)`,
+		"plans/hand.lua":      `return { calls = { { _tool = "add", n = 1, _delegate = "helper", _outputPath = "†state.x" } }, output = "†state.x" }`,
+	}
+	for name, text := range rounds {
+		files[name] = text
+	}
+	s := serve(t, files, nil)
+	s.run("a", "plans/rounds.lua", `{"n":1}`)
+	s.run("h", "plans/hand.lua", "")
+	for path, want := range map[string]string{
+		"/runs":                              "run-h run-a",
+		"/runs?all=1":                        "run-h run-h.1.1 run-a",
+		"/runs?parent=h":                     "run-h.1.1",
+		"/runs?until=1h":                     "",
+		"/runs?since=1h&status=done":         "run-h run-a",
+		"/runs?since=2020-01-01":             "run-h run-a",
+		"/runs/a?tab=calls":                  "call-1.1 call-2.1",
+		"/runs/a?tab=calls&q=2.":             "call-2.1",
+		"/runs/a?tab=calls&from=1h":          "call-1.1 call-2.1",
+		"/runs/a?tab=calls&from=2100-01-01":  "",
+		"/runs/a?tab=calls&tool=none":        "",
+		"/runs/a?tab=log&kind=input":         "message-1",
+		"/runs/a?tab=log&path=state.b":       "message-5",
+		"/runs/a?tab=log&tool=add":           "message-5 message-3",
+		"/runs/a?tab=log&kind=plan":          "message-6 message-4 message-2",
+		"/runs/a?tab=log&from=2100-01-01":    "",
+		"/runs/a?tab=log&tool=add&q=NOTHING": "",
+	} {
+		var rows []string
+		for e := range elements(s.page(path).doc) {
+			if id := attr(e, "id"); e.Data == "tr" && id != "" {
+				rows = append(rows, id)
+			}
+		}
+		if got := strings.Join(rows, " "); got != want {
+			t.Errorf("%s lists %q, not %q", path, got, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/runs?until=soon": "soon is not looked for", "/runs/a?tab=calls&from=soon": "soon is not looked for", "/runs/a?tab=log&path=a..b": "is not looked for: bad path",
+		"/runs?status=dun": "no such status",
+	} {
+		if said := textOf(find(s.page(path).doc, "p", "class", "wrong")); !strings.Contains(said, want) {
+			t.Errorf("%s says %q", path, said)
+		}
+	}
+}
+
 // TestRun_ForkAtMoment forks a run at an earlier moment that its page shows.
 func TestRun_ForkAtMoment(t *testing.T) {
 	s := serve(t, rounds, nil)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -30,9 +31,10 @@ type runsView struct {
 
 // runsFilter is the filter of the list, as the address has it.
 type runsFilter struct {
-	Text, Plan, Since, Label, Status string
+	Text, Plan, Since, Until, Label, Status string
 
 	WaitingOn string // a path
+	Parent    string // whose delegates' contexts are listed
 	Only      string // onlyHeld, onlyRetrying, or empty
 	All       bool   // delegates too
 }
@@ -51,21 +53,26 @@ type runRow struct {
 	Note string // the reason why it failed
 }
 
-// periods are the times since when runs may be asked for.
-var periods = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}
-
-// Periods lists them for the form, the shortest first.
-func (runsFilter) Periods() []string { return []string{"1h", "24h", "7d", "30d"} }
+// Periods lists the times for the form since when runs may be asked for, the shortest first; one
+// that the address has beside them is the last.
+func (f runsFilter) Periods() []string {
+	all := []string{"1h", "24h", "7d", "30d"}
+	if f.Since != "" && !slices.Contains(all, f.Since) {
+		all = append(all, f.Since)
+	}
+	return all
+}
 
 // IsSet reports whether the filter leaves anything out.
 func (f runsFilter) IsSet() bool {
-	return f.Text != "" || f.Plan != "" || f.Since != "" || f.Label != "" || f.Status != "" || f.WaitingOn != "" || f.Only != ""
+	f.All = false
+	return f != runsFilter{}
 }
 
 func readFilter(q url.Values) runsFilter {
 	f := runsFilter{
-		Text: strings.TrimSpace(q.Get("q")), Plan: q.Get("plan"), Since: q.Get("since"), Label: strings.TrimSpace(q.Get("label")),
-		Status: q.Get("status"), WaitingOn: strings.TrimSpace(q.Get("waiting")), All: q.Get("all") != "",
+		Text: strings.TrimSpace(q.Get("q")), Plan: q.Get("plan"), Since: q.Get("since"), Until: strings.TrimSpace(q.Get("until")), Label: strings.TrimSpace(q.Get("label")),
+		Status: q.Get("status"), WaitingOn: strings.TrimSpace(q.Get("waiting")), Parent: q.Get("parent"), All: q.Get("all") != "",
 	}
 	for _, only := range []string{onlyRetrying, onlyHeld} {
 		if q.Get(only) != "" {
@@ -81,47 +88,65 @@ func readFilter(q url.Values) runsFilter {
 // query returns the address's query for the filter, with another status and condition.
 func (f runsFilter) query(status, only string) string {
 	return queryOf([]any{
-		"q", f.Text, "plan", f.Plan, "since", f.Since, "label", f.Label, "waiting", f.WaitingOn, "status", status, onlyHeld, only == onlyHeld,
+		"q", f.Text, "plan", f.Plan, "since", f.Since, "until", f.Until, "label", f.Label, "waiting", f.WaitingOn, "parent", f.Parent, "status", status, onlyHeld, only == onlyHeld,
 		onlyRetrying, only == onlyRetrying, "all", f.All,
 	})
 }
 
-// waitsFor returns the path that runs are to wait for; the zero Path for any or none.
-func (f runsFilter) waitsFor() (store.Path, error) {
-	if f.WaitingOn == "" {
-		return store.Path{}, nil
+// read returns the filter of contexts, the statuses that are asked for, and what can't be read of
+// it, which is left out.
+func (f runsFilter) read() (c store.ContextFilter, statuses []journal.RunStatus, wrong string) {
+	list := history.RunFilter{Plan: f.Plan, Text: f.Text, Parent: f.Parent, Held: f.Only == onlyHeld, Retrying: f.Only == onlyRetrying, All: f.All}
+	if f.Status != "" {
+		list.Status = []string{f.Status}
 	}
-	return store.ParseTyped(f.WaitingOn)
+	list.Since, wrong = readMoment(f.Since)
+	until, isNone := readMoment(f.Until)
+	list.Until, wrong = until, cmp.Or(wrong, isNone)
+	if f.WaitingOn != "" {
+		path, err := store.ParseTyped(f.WaitingOn)
+		if list.Waiting = path; err != nil {
+			wrong = "What runs wait for is a path, as †input.receipt, and it is not looked for: " + err.Error()
+		}
+	}
+	if _, err := history.ReadLabels(labelsOf(f.Label)); err != nil {
+		wrong = "A label is a name and a value, as customer=7: this one is not looked for."
+	} else {
+		list.Label = labelsOf(f.Label)
+	}
+	c, statuses, err := list.Contexts()
+	if err != nil {
+		return store.ContextFilter{Roots: !f.All}, nil, err.Error()
+	}
+	return c, statuses, wrong
 }
 
-func (f runsFilter) ofLog() store.ContextFilter {
-	c := store.ContextFilter{Text: f.Text, Plan: f.Plan, Roots: !f.All, Held: f.Only == onlyHeld, Retrying: f.Only == onlyRetrying}
-	if path, err := f.waitsFor(); err == nil {
-		c.WaitingOn = path.String()
+// readMoment reads a time of a filter, or says that it can't be read.
+func readMoment(text string) (t time.Time, wrong string) {
+	t, ok := history.ReadMoment(text)
+	if !ok && text != "" {
+		wrong = "A time is a date, as 2026-01-31, or a span before now, as 7d: " + text + " is not looked for."
 	}
-	if d, ok := periods[f.Since]; ok {
-		c.Since = time.Now().Add(-d)
+	return t, wrong
+}
+
+// labelsOf returns the labels that the form asks for, which it writes with spaces too.
+func labelsOf(text string) []string {
+	if text == "" {
+		return nil
 	}
-	if name, value, ok := strings.Cut(f.Label, "="); ok {
-		c.Labels = map[string]string{strings.TrimSpace(name): strings.TrimSpace(value)}
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return []string{text}
 	}
-	return c
+	return []string{strings.TrimSpace(name) + "=" + strings.TrimSpace(value)}
 }
 
 func (p *Page) runs(r *http.Request) (*content, error) {
 	q := r.URL.Query()
 	v := runsView{Filter: readFilter(q), Plans: p.config.Host.Generation().PlanFiles(), IsFirst: q.Get("cursor") == ""}
-	f := v.Filter.ofLog()
-	if v.Filter.Label != "" && f.Labels == nil {
-		v.Wrong = "A label is a name and a value, as customer=7: this one is not looked for."
-	}
-	if _, err := v.Filter.waitsFor(); err != nil {
-		v.Wrong = "What runs wait for is a path, as †input.receipt, and it is not looked for: " + err.Error()
-	}
-	var statuses []journal.RunStatus
-	if v.Filter.Status != "" {
-		statuses = []journal.RunStatus{journal.RunStatus(v.Filter.Status)}
-	}
+	f, statuses, wrong := v.Filter.read()
+	v.Wrong = wrong
 	f.After = markOf(q.Get("cursor"))
 	var last store.ContextMark
 	for info, err := range history.List(r.Context(), p.config.Log, f, statuses) {
@@ -160,18 +185,21 @@ func countRuns(ctx context.Context, log store.Reader, v *runsView) ([]statusCoun
 		}
 		held := v.Filter // delegates' calls too, which the rows do not count
 		held.Only = onlyHeld
-		found, err := history.Count(ctx, log, held.ofLog())
+		waiting, _, _ := held.read()
+		found, err := history.Count(ctx, log, waiting)
 		only[onlyHeld] = sum(found)
 		return v.Filter.counts(counts, only), err
 	}
 	f := v.Filter
-	f.Only = ""
-	counts, err := history.Count(ctx, log, f.ofLog())
+	f.Only, f.Status = "", "" // all are counted, also those that are not listed
+	counted, _, _ := f.read()
+	counts, err := history.Count(ctx, log, counted)
 	if err != nil {
 		return nil, err
 	}
 	for _, f.Only = range []string{onlyRetrying, onlyHeld} {
-		found, err := history.Count(ctx, log, f.ofLog())
+		counted, _, _ := f.read()
+		found, err := history.Count(ctx, log, counted)
 		if err != nil {
 			return nil, err
 		}

@@ -180,6 +180,7 @@ type logView struct {
 	address
 	Rows  []logRow
 	Older string // the query of the next window; empty on the last
+	Wrong string // about a filter that is not applied
 }
 
 // logRow is a message.
@@ -197,7 +198,16 @@ const logRows = 50
 
 func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 	out := logView{address: v}
-	f := store.Filter{Context: v.Context, At: v.At, Newest: true}
+	asked := history.LogFilter{Kind: v.Kind, Tool: v.Tool, Text: visible.Text(v.Query)}
+	asked.Since, out.Wrong = readMoment(v.From)
+	if v.Path != "" {
+		path, err := store.ParseTyped(v.Path)
+		if asked.Path = path; err != nil {
+			out.Wrong = "A path is written as †state.user, and it is not looked for: " + err.Error()
+		}
+	}
+	f := asked.Messages(v.Context)
+	f.At, f.Newest = v.At, true
 	if before := cursorSeq(v.Cursor); before > 0 {
 		f.At = before - 1
 		if f.At == 0 {
@@ -214,8 +224,8 @@ func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 			break
 		}
 		read++
-		if row := logRowOf(m, left); v.Query == "" || containsFold(encode(m), visible.Text(v.Query)) {
-			out.Rows = append(out.Rows, row)
+		if asked.Picks(m) {
+			out.Rows = append(out.Rows, logRowOf(m, left))
 		}
 	}
 	return out, nil

@@ -99,11 +99,6 @@ func cursorSeq(text string) int64 {
 	return n
 }
 
-// containsFold reports whether a text contains another one, in any case.
-func containsFold(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
-}
-
 // commandOf returns a command line that can be pasted into a shell.
 func commandOf(words ...string) string {
 	return visible.Command(append([]string{"obelus"}, words...)...)
