@@ -28,7 +28,7 @@ type check struct {
 	hidden   int // number of superseded messages that are hidden
 	tools    map[string]*plan.Tool
 	ticks    []*tick
-	reported map[string]any // failures of calls that error messages have reported, by call
+	reported map[string]any // what error messages that report failures of calls say, by call
 }
 
 // tick is a tick of the run.
@@ -97,8 +97,8 @@ func (c *check) advance(seq, n int64) error {
 func (c *check) noteWriter(m *store.Message) {
 	writer, isReport := m.Call, c.isReport(m)
 	if isReport {
-		failed, failure := journal.ReportedFailure(m)
-		writer, c.reported[failed] = failed, failure
+		failed, _ := journal.ReportedFailure(m)
+		writer, c.reported[failed] = failed, m.Data.Value
 	}
 	number, i := journal.PlaceOf(writer)
 	if isReport {
@@ -194,8 +194,9 @@ func (c *check) checkEnd(ctx context.Context, s *step) error {
 	}
 	for i := range t.state.Calls {
 		r := &t.state.Calls[i].Record
-		if why := map[string]any(r.Error); r.Blamed() && !jsonvalue.Equal(c.reported[r.Call], why) {
-			c.differ(Difference{Call: r.Call, What: "†" + store.KindError, Recorded: c.reported[r.Call], Replayed: why})
+		report := map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)}
+		if r.Blamed() && !jsonvalue.Equal(c.reported[r.Call], report) {
+			c.differ(Difference{Call: r.Call, What: "†" + store.KindError, Recorded: c.reported[r.Call], Replayed: report})
 		}
 	}
 	value, problem, err := c.outputOf(ctx, t, s)

@@ -166,6 +166,32 @@ func TestRun_Tampered(t *testing.T) {
 	}
 }
 
+// TestRun_TamperedReport: an error message that reports a failed call says what its record says.
+func TestRun_TamperedReport(t *testing.T) {
+	r := newRunner(memory.New(), map[string]activity{"fail": fail})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "fail", "_outputPath": "†state.a"}]`))
+	expect(t, outcome, err, journal.RunFailed, "1.1 fail failed ! no")
+	same(t, r, "c", nil)
+	for _, name := range []string{"call", "tool", "error"} {
+		edited := *r
+		edited.Log = &tampered{Log: r.Log, message: func(m *store.Message) {
+			if m.Kind == store.KindError {
+				report := maps.Clone(m.Data.Value.(map[string]any))
+				report[name] = "other"
+				m.Data.Value = report
+			}
+		}}
+		replayed, err := replay.Run(t.Context(), &edited, "c", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isReported := func(d replay.Difference) bool { return d.Call == "1.1" && d.What == "†error" }
+		if !slices.ContainsFunc(replayed.Differences, isReported) {
+			t.Errorf("%s: it finds %+v", name, replayed.Differences)
+		}
+	}
+}
+
 // editPlan gives a call of a plan another property.
 func editPlan(m *store.Message, call int, name string, v any) {
 	calls, ok := m.Data.Value.([]any)
