@@ -11,36 +11,47 @@ import (
 
 // Field is a field of a table.
 type Field struct {
-	Name  string
-	About string // for help and editors
-	Type  reflect.Type
+	Name     string
+	About    string // for help and editors
+	Type     reflect.Type
+	Kind     string // the tag of that name
+	Required string // the tag of that name
+	Example  string // the tag of that name
 
-	index    []int
-	kind     string
-	zero     int64
-	required string
+	index []int
+	zero  int64
 }
 
-var fieldsOf sync.Map // of structs that were decoded, by reflect.Type
+// table is a struct with the tag that names its fields.
+type table struct {
+	of  reflect.Type
+	tag string
+}
+
+var fieldsOf sync.Map // of structs that were decoded, by table
+
+// Fields is [Form.Fields] for fields that the tag json names.
+func Fields(t reflect.Type) []Field { return new(Form).Fields(t) }
 
 // Fields lists the fields of a struct, with those of embedded ones, in their order. The list is
 // shared.
-func Fields(t reflect.Type) (fields []Field) {
-	if known, ok := fieldsOf.Load(t); ok {
+func (f *Form) Fields(t reflect.Type) (fields []Field) {
+	key := table{t, cmp.Or(f.Tag, "json")}
+	if known, ok := fieldsOf.Load(key); ok {
 		return known.([]Field)
 	}
 	for _, field := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(field.Tag.Get(key.tag), ",")
 		if name == "" || name == "-" {
 			continue
 		}
 		zero, _ := strconv.ParseInt(field.Tag.Get("zero"), 10, 64) // 0 without the tag
 		fields = append(fields, Field{
-			Name: name, About: field.Tag.Get("jsonschema"), Type: field.Type, index: field.Index,
-			kind: field.Tag.Get("kind"), zero: zero, required: field.Tag.Get("required"),
+			Name: name, About: field.Tag.Get("jsonschema"), Type: field.Type, index: field.Index, zero: zero,
+			Kind: field.Tag.Get("kind"), Required: field.Tag.Get("required"), Example: field.Tag.Get("example"),
 		})
 	}
-	fieldsOf.Store(t, fields)
+	fieldsOf.Store(key, fields)
 	return fields
 }
 
@@ -89,13 +100,13 @@ func (f *Form) Class(name, about string, t reflect.Type) string {
 		about = "---" + about + "\n"
 	}
 	fmt.Fprintf(&b, "%s---@class %s\n", about, name)
-	for _, field := range Fields(t) {
+	for _, field := range f.Fields(t) {
 		mark := "?"
-		if field.required != "" {
+		if field.Required != "" {
 			mark = ""
 		}
 		class := name + "." + field.Name
-		kind := f.annotation(field.Type, field.kind, class, &others)
+		kind := f.annotation(field.Type, field.Kind, class, &others)
 		b.WriteString(strings.TrimRight("---@field "+field.Name+mark+" "+kind+" "+field.About, " ") + "\n")
 	}
 	return b.String() + others.String()
