@@ -21,55 +21,7 @@
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
-//	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels",
-//	                       "once"}
-//	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &retrying=
-//	                      &waiting= &parent= &all= &cursor= &limit=
-//	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &retrying=
-//	                      &waiting= &parent= &all=
-//	DELETE /v1/runs/{context}                      ?by= cancel
-//	GET    /v1/approvals                           what waits for a person, in all contexts
-//	GET    /v1/events                              ?after= &inbox= server-sent events of all contexts
-//	GET    /v1/contexts                            ?prefix= &limit=
-//	GET    /v1/contexts/{context}
-//	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at= &newest= &q=
-//	                                               &limit=
-//	GET    /v1/contexts/{context}/logs             ?call= &level= &after= &newest= &limit=
-//	GET    /v1/contexts/{context}/calls            ?at= &status= &tool= &cursor= &limit=
-//	GET    /v1/contexts/{context}/approvals
-//	GET    /v1/contexts/{context}/get              ?ref= &at= &instance= &depth=
-//	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
-//	GET    /v1/contexts/{context}/events           ?after= server-sent events
-//	GET    /v1/contexts/{context}/graph            ?tick= &at= calls, and which reads what of which
-//	GET    /v1/contexts/{context}/ticks            the plans of all its runs
-//	GET    /v1/contexts/{context}/steps            ?after= &limit= what happened at which seq
-//	GET    /v1/contexts/{context}/kinds            ?at=
-//	GET    /v1/contexts/{context}/downstream       ?call= what runs again if it does
-//	GET    /v1/contexts/{context}/prompt           ?call= &tick= what a model was sent
-//	GET    /v1/contexts/{context}/children         ?limit= its delegates and forks
-//	GET    /v1/diff                                ?a= &a_at= &b= &b_at=
-//	POST   /v1/hooks/{hook}                        of other programs, see Hooks
-//	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
-//	POST   /v1/contexts/{context}/approve          {"hash","set","without","preview","by"}
-//	                                               release a lazy plan
-//	POST   /v1/contexts/{context}/reject           {"hash","reason","by"}
-//	                                               reject a lazy plan
-//	POST   /v1/contexts/{context}/calls/{call}/approve   {"set","by"}
-//	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
-//	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
-//	POST   /v1/contexts/{context}/fork             {"context","at"}
-//	POST   /v1/contexts/{context}/replay           {} check that the run comes out as it is recorded
-//	GET    /v1/plans                               the files below plans/
-//	GET    /v1/plans/{file...}                     a plan: schemas, problems, graph
-//	POST   /v1/check                               {"plan","calls","output","context","input",
-//	                                               "approve"}
-//	GET    /v1/tools                               the tools and their activities
-//	POST   /v1/call                                {"call","context"} try one activity
-//	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
-//	GET    /v1/code/{generation}/{path...}         a script as calls ran it
-//	GET    /healthz, /metrics
-//	GET    /openapi.json                           these routes as an OpenAPI 3.1 document
-//	GET    /docs, /docs/style.css                  the same as a page
+// [Doc] lists the requests.
 //
 // A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last first:
 // 100 of them, or as many as limit says, up to 1,000; the next page is that with the cursor next.

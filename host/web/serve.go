@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"obelus/engine"
 	"obelus/host/supervise"
+	"obelus/host/web/internal/api"
 	"obelus/host/web/internal/lookup"
 )
 
@@ -43,6 +46,8 @@ func New(config Config) *Server {
 		room:   newRoom(config.Answers),
 		trials: semaphore.NewWeighted(int64(cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns))),
 	}
+	s.operations = slices.Concat(operations(), config.extra)
+	s.described = sync.OnceValue(func() []api.Operation { return described(s.operations) })
 	s.streaming = s.room.forStreams()
 	s.metrics = newMetrics(s)
 	s.exporter = s.newExporter(serve.OTLP)

@@ -11,6 +11,7 @@ import (
 	"obelus/host"
 	"obelus/host/supervise"
 	"obelus/host/trace"
+	"obelus/host/web/internal/api"
 	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
@@ -61,6 +62,8 @@ type Config struct {
 	// Logger receives a record of each request and run. Nil discards them.
 	Logger *slog.Logger
 
+	extra []operation // in addition to [operations]
+
 	poll time.Duration // [supervise.Config].Poll
 	rest time.Duration // [supervise.Config].Rest
 }
@@ -83,6 +86,8 @@ type Server struct {
 	handler    http.Handler
 	access     *access
 	trials     *semaphore.Weighted // places for work that is no run
+	operations []operation
+	described  func() []api.Operation // the operations for clients
 	supervisor *supervise.Supervisor
 	bodies     atomic.Int64    // bytes of the bodies being worked on, and of the values made of them
 	streams    atomic.Int64    // clients that follow a context
