@@ -250,12 +250,10 @@ func (s *Server) getContext(ctx context.Context, in contextIn) (*contextDetail, 
 }
 
 func (s *Server) getApprovals(ctx context.Context, in contextIn) (l list[any], err error) {
-	var inbox history.Inbox
-	if inbox.Plans, err = journal.In(s.log, in.Context).Lazy(ctx); err != nil {
+	inbox, err := s.runs.Inbox(ctx, in.Context)
+	if err != nil {
 		return l, err
 	}
-	if inbox.Calls, err = journal.In(s.log, in.Context).Holds(ctx); err != nil {
-		return l, err
-	}
-	return l, s.addWaiting(ctx, &l, &inbox)
+	err = s.addWaiting(ctx, &l, inbox)
+	return l, err
 }

@@ -60,11 +60,8 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, asked runIn) er
 	var decoded store.Optional
 	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
 		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
-		if errors.Is(err, fs.ErrNotExist) {
-			return &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
-		}
 		if err != nil {
-			return err
+			return missingPlan(err)
 		}
 		if err := asked.setMode(r, start.Request); err != nil {
 			return err
@@ -91,6 +88,15 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, asked runIn) er
 		return err
 	}
 	return s.sendRun(w, r, run, asked.Wait)
+}
+
+// missingPlan returns the answer to an error where it is that there is no plan's file, else the
+// error.
+func missingPlan(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
+	}
+	return err
 }
 
 // nameByKey names the context by the key of the request, if there is one.

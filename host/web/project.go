@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/store"
 )
 
@@ -88,26 +88,26 @@ func (s *Server) getPlan(ctx context.Context, in planFileIn) (answer planAnswer,
 		return answer, err
 	}
 	defer leave()
-	checked, err := s.checkFile(ctx, file, engine.Start{})
+	checked, err := s.runs.CheckFile(ctx, file, engine.Start{})
 	if err != nil {
-		return answer, err
+		return answer, missingPlan(err)
 	}
-	return checked.describe(file), nil
+	return describePlan(file, checked), nil
 }
 
-// describe returns the answer about a plan.
-func (c *checkedPlan) describe(file string) planAnswer {
-	answer := planAnswer{File: file, Problems: c.problems}
-	if c.request != nil {
-		answer.Kind, answer.Mode, answer.Output = kindOf(c.request), cmp.Or(c.request.Mode, plan.ModeEager), c.request.Schema
-		for _, m := range c.request.Context {
+// describePlan returns the answer about a plan.
+func describePlan(file string, c ops.Checked) planAnswer {
+	answer := planAnswer{File: file, Problems: c.Problems}
+	if c.Request != nil {
+		answer.Kind, answer.Mode, answer.Output = kindOf(c.Request), cmp.Or(c.Request.Mode, plan.ModeEager), c.Request.Schema
+		for _, m := range c.Request.Context {
 			if m.Kind == "input" && m.Schema != nil {
 				answer.Input = m.Schema
 			}
 		}
 	}
-	if c.plan != nil && c.request.Planner == nil {
-		graph := history.GraphOf(c.plan, nil, 0)
+	if c.Plan != nil && c.Request.Planner == nil {
+		graph := history.GraphOf(c.Plan, nil, 0)
 		answer.Graph = &graph
 	}
 	return answer
@@ -122,57 +122,6 @@ func kindOf(request *plan.Request) string {
 		return "function"
 	}
 	return "calls"
-}
-
-// checkedPlan is a plan with its problems. The request is nil if the file can't be read as a plan,
-// and the plan is nil if it has errors.
-type checkedPlan struct {
-	request  *plan.Request
-	plan     *plan.Plan
-	problems []plan.Problem
-}
-
-// checkFile checks a plan's file as a run would begin with it, whose context may be an empty one,
-// without a name.
-func (s *Server) checkFile(ctx context.Context, file string, start engine.Start) (checkedPlan, error) {
-	request, registry, err := s.config.Host.Plan(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return checkedPlan{}, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
-	}
-	if problems, ok := host.Problems(err); ok {
-		return checkedPlan{problems: problems}, nil
-	}
-	if err != nil {
-		return checkedPlan{}, err
-	}
-	start.Request = request
-	return s.checkPlan(ctx, start, registry)
-}
-
-// checkPlan checks a plan as a run would begin with it.
-func (s *Server) checkPlan(ctx context.Context, start engine.Start, registry *plan.Registry) (checkedPlan, error) {
-	request, runner := start.Request, s.config.Host.Generation().Settings().Runner(s.log, registry)
-	compiled, err := runner.Check(ctx, start)
-	checked := checkedPlan{request: request, problems: []plan.Problem{}}
-	var refused *plan.PlanError
-	wrongly := func(file, code string) []plan.Problem {
-		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: code, Message: err.Error()}}
-	}
-	switch {
-	case errors.As(err, &refused):
-		checked.problems = refused.Problems
-	case is[*plan.PolicyError](err) && len(start.Approve.Tools) > 0: // not the settings' own policy
-		checked.problems = wrongly("", plan.CodeUnknownTool)
-	case is[*plan.PolicyError](err):
-		checked.problems = wrongly(host.SettingsFile, plan.CodeUnknownTool)
-	case is[*plan.MessageError](err):
-		checked.problems = wrongly(request.Name, plan.CodeSchema)
-	case err != nil:
-		return checked, err
-	default:
-		checked.plan, checked.problems = compiled, append(checked.problems, compiled.Warnings...)
-	}
-	return checked, nil
 }
 
 // checkIn says what to check.
@@ -236,22 +185,22 @@ func (s *Server) problemsOf(ctx context.Context, asked *checkIn) ([]plan.Problem
 		if start.Request, err = asked.request(); err != nil {
 			return nil, err
 		}
-		checked, err := s.checkPlan(ctx, start, g.Registry())
-		return checked.problems, err
+		checked, err := s.runs.CheckPlan(ctx, start, g.Registry())
+		return checked.Problems, err
 	case asked.Plan != "":
 		if !isPlanName(asked.Plan) {
 			return nil, errNoPlanName(asked.Plan)
 		}
-		checked, err := s.checkFile(ctx, asked.Plan, start)
-		return checked.problems, err
+		checked, err := s.runs.CheckFile(ctx, asked.Plan, start)
+		return checked.Problems, missingPlan(err)
 	}
 	all := g.Lint()
 	for _, file := range g.PlanFiles() {
-		checked, err := s.checkFile(ctx, file, start)
+		checked, err := s.runs.CheckFile(ctx, file, start)
 		if err != nil {
-			return nil, err
+			return nil, missingPlan(err)
 		}
-		for _, p := range checked.problems {
+		for _, p := range checked.Problems {
 			if !slices.Contains(all, p) { // problems of settings and tools are found with every plan
 				all = append(all, p)
 			}

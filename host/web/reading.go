@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"obelus/engine/expr"
 	"obelus/engine/history"
@@ -147,9 +146,6 @@ func (s *Server) readLog(r *http.Request, p logPage) ([]byte, logPage, error) {
 	return l.end(), rest, nil
 }
 
-// recordsAtOnce is how many records of calls are in memory at once.
-const recordsAtOnce = 500
-
 // callsIn picks calls of a context.
 type callsIn struct {
 	contextIn
@@ -163,26 +159,16 @@ func (s *Server) getCalls(ctx context.Context, in callsIn) (l list[journal.Recor
 	if err := in.Check(); err != nil {
 		return l, err
 	}
-	lines, err := s.runs.Lines(ctx, in.Context, in.At)
-	if err != nil {
-		return l, err
-	}
 	tick, position, _ := splitCall(in.Cursor)
-	lines = history.Pick(lines, func(l *history.Line) bool {
+	picks := func(l *history.Line) bool {
 		isBehind := l.Tick > tick || l.Tick == tick && l.Position > position
 		return isBehind && in.Picks(l)
-	})
-	if in.Limit > 0 && int64(len(lines)) > in.Limit {
-		lines = lines[:in.Limit]
 	}
-	for part := range slices.Chunk(lines, recordsAtOnce) {
-		records, err := s.runs.Records(ctx, in.Context, part)
+	for record, err := range s.runs.Calls(ctx, in.Context, in.At, in.Limit, picks) {
 		if err != nil {
 			return l, err
 		}
-		for _, r := range records {
-			l.add(r)
-		}
+		l.add(record)
 	}
 	return l, nil
 }

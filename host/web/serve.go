@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"obelus/engine"
+	"obelus/host/ops"
 	"obelus/host/supervise"
 	"obelus/host/web/internal/api"
-	"obelus/host/web/internal/lookup"
 )
 
 // Bounds of connections.
@@ -57,8 +57,8 @@ func New(config Config) *Server {
 		Skipped: s.metrics.skip,
 	})
 	s.log = countedLog{s.supervisor.Log()}
-	s.runs = &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: s.log}}
-	s.waiting = &lookup.Waiting{Log: s.log}
+	s.runs = &ops.Runs{Project: ops.Project{Host: config.Host, Log: s.log}}
+	s.waiting = &ops.Waiting{Log: s.log}
 	var routes http.Handler
 	pages := newPages(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		routes.ServeHTTP(&response{ResponseWriter: w, controller: http.NewResponseController(w), timeout: s.timeouts.write}, r)

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/host/supervise"
 	"obelus/host/trace"
 	"obelus/host/web/internal/api"
-	"obelus/host/web/internal/lookup"
 	"obelus/store"
 )
 
@@ -89,12 +89,12 @@ type Server struct {
 	operations []operation
 	described  func() []api.Operation // the operations for clients
 	supervisor *supervise.Supervisor
-	bodies     atomic.Int64    // bytes of the bodies being worked on, and of the values made of them
-	streams    atomic.Int64    // clients that follow a context
-	room       *answerRoom     // for answers that are being sent
-	streaming  *answerRoom     // the same for streams
-	runs       *lookup.Runs    // what the log has about them
-	waiting    *lookup.Waiting // for decisions
+	bodies     atomic.Int64 // bytes of the bodies being worked on, and of the values made of them
+	streams    atomic.Int64 // clients that follow a context
+	room       *answerRoom  // for answers that are being sent
+	streaming  *answerRoom  // the same for streams
+	runs       *ops.Runs    // what the log has about them
+	waiting    *ops.Waiting // for decisions
 	metrics    *metrics
 	written    writing         // by models at this moment
 	exporter   *trace.Exporter // of runs; nil for none

@@ -93,29 +93,11 @@ type graphIn struct {
 }
 
 func (s *Server) getGraph(ctx context.Context, in graphIn) (answer graphAnswer, err error) {
-	ticks, err := s.runs.Ticks(ctx, in.Context, in.At)
-	if err != nil {
-		return answer, err
+	answer.Ticks, err = s.runs.Graphs(ctx, in.Context, in.Tick, in.At)
+	if err == nil && in.Tick != 0 && len(answer.Ticks) == 0 {
+		err = &problem{status: http.StatusNotFound, code: "no-tick", message: fmt.Sprintf("the newest run of context %s has no tick %d: GET /v1/contexts/%[1]s/ticks lists them", in.Context, in.Tick)}
 	}
-	lines, err := s.runs.Lines(ctx, in.Context, in.At)
-	if err != nil {
-		return answer, err
-	}
-	answer.Ticks = []history.Graph{}
-	for _, one := range ticks {
-		if in.Tick != 0 && int64(one.Tick) != in.Tick {
-			continue
-		}
-		calls, err := s.runs.Records(ctx, in.Context, history.OfTick(lines, one.Tick))
-		if err != nil {
-			return answer, err
-		}
-		answer.Ticks = append(answer.Ticks, history.GraphOf(one.Plan, calls, one.Tick))
-	}
-	if in.Tick != 0 && len(answer.Ticks) == 0 {
-		return answer, &problem{status: http.StatusNotFound, code: "no-tick", message: fmt.Sprintf("the newest run of context %s has no tick %d: GET /v1/contexts/%[1]s/ticks lists them", in.Context, in.Tick)}
-	}
-	return answer, nil
+	return answer, err
 }
 
 // tickAnswer describes a tick of a context, of its newest run or of one before.
@@ -223,12 +205,8 @@ type downstreamAnswer struct {
 	Calls []string `json:"calls"` // the call itself first
 }
 
-func (s *Server) getDownstream(ctx context.Context, in downstreamIn) (answer downstreamAnswer, err error) {
-	last, records, err := s.runs.LastTick(ctx, in.Context)
-	if err != nil {
-		return answer, err
-	}
-	calls, err := history.Downstream(ctx, journal.In(s.log, in.Context), last, records, in.Call)
+func (s *Server) getDownstream(ctx context.Context, in downstreamIn) (downstreamAnswer, error) {
+	calls, err := s.runs.Downstream(ctx, in.Context, in.Call)
 	return downstreamAnswer{Call: in.Call, Calls: calls}, err
 }
 
