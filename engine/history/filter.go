@@ -23,7 +23,7 @@ type RunFilter struct {
 	Text     string     `query:"q" jsonschema:"Text in the name, the plan or a label, in any case."`
 	Held     bool       `query:"held" jsonschema:"true picks runs that wait for a person's decision."`
 	Retrying bool       `query:"retrying" jsonschema:"Only runs with calls that pause before another attempt."`
-	Waiting  store.Path `query:"waiting" kind:"path" jsonschema:"Only runs that wait for this path."`
+	Waiting  store.Path `query:"waiting" kind:"path" jsonschema:"Only runs that wait for this path, among the first 32 that they wait for."`
 	Parent   string     `query:"parent" jsonschema:"The contexts of the delegates of this context."`
 	All      bool       `query:"all" jsonschema:"true adds the contexts of delegates."`
 }

@@ -10,45 +10,33 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
-	"obelus/host"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
 func runOperations() []operation {
-	return []operation{
+	return tagged("runs",
 		handling(operation{
-			ID: "startRun", Route: "POST /v1/runs", Role: host.MayRun, Tag: "runs", Summary: "Run a plan.",
-			Detail:  "A run that is accepted is in the log: if the process dies, the next server resumes it. With once, or a key in the header Idempotency-Key, a request that comes again makes no second run. An approve other than always, and the mode eager for a lazy plan, need the role decide.",
-			Example: `{"plan": "plans/refund.lua", "input": {"customer": "c-1042"}, "wait": true}`, Answers: runAnswers("The run is in the log."),
+			ID: "startRun", Route: "POST /v1/runs", Summary: "Run a plan.", Example: `{"plan": "plans/refund.lua", "input": {"customer": "c-1042"}, "wait": true}`, Answers: runAnswers("The run is in the log."),
+			Detail: "A run that is accepted is in the log: if the process dies, the next server resumes it. With once, or a key in the header Idempotency-Key, a request that comes again makes no second run. An approve other than always, and the mode eager for a lazy plan, need the role decide.",
 		}, (*Server).postRun),
 		answering(operation{
-			ID: "listRuns", Route: "GET /v1/runs", Role: host.MayRead, Tag: "runs", Summary: "List runs, the one that was appended to last first.",
-			Detail:  "A page has 100 runs, or as many as limit says, up to 1,000.",
-			Example: "?status=waiting,failed&limit=20", Answer: "A page of contexts with runs.",
+			ID: "listRuns", Route: "GET /v1/runs", Summary: "List runs, the one that was appended to last first.", Example: "?status=waiting,failed&limit=20", Answer: "A page of contexts with runs.",
+			Detail: "A page has 100 runs, or as many as limit says, up to 1,000.",
 		}, (*Server).listRuns),
-		answering(operation{
-			ID: "countRuns", Route: "GET /v1/runs/counts", Role: host.MayRead, Tag: "runs", Summary: "Count runs by status.", Answer: "The numbers of runs.",
-		}, (*Server).countRuns),
+		answering(operation{ID: "countRuns", Route: "GET /v1/runs/counts", Summary: "Count runs by status.", Answer: "The numbers of runs."}, (*Server).countRuns),
 		handling(operation{
-			ID: "cancelRun", Route: "DELETE /v1/runs/{context}", Role: host.MayRun, Tag: "runs", Summary: "Cancel the run of a context.",
+			ID: "cancelRun", Route: "DELETE /v1/runs/{context}", Summary: "Cancel the run of a context.", Answer: "The run's outcome.", Schema: api.Of[outcomeAnswer],
 			Detail: "It waits until running calls have ended, as long as the setting drain lets them.",
-			Answer: "The run's outcome.", Schema: api.Of[outcomeAnswer],
 		}, (*Server).deleteRun),
 		handling(operation{
-			ID: "listApprovals", Route: "GET /v1/approvals", Role: host.MayRead, Tag: "runs", Summary: "List the decisions that wait for a person, in all contexts.",
-			Answer: "Held calls, and lazy plans to release.", Schema: waitingSchema,
+			ID: "listApprovals", Route: "GET /v1/approvals", Summary: "List the decisions that wait for a person, in all contexts.", Answer: "Held calls, and lazy plans to release.", Schema: waitingSchema,
 		}, (*Server).getInbox),
 		handling(operation{
-			ID: "followAll", Route: "GET /v1/events", Role: host.MayRead, Tag: "runs", Summary: "Follow all contexts by server-sent events.",
-			Detail:  "Events are context, with data as a list of contexts has them, whenever that has changed; with inbox they are inbox, with {\"waiting\":3}. Changes are gathered for 200 ms. The header Last-Event-ID continues a stream; some events may come twice.",
-			Example: "?inbox", Answers: answersWith("text/event-stream", "Events without an end."),
+			ID: "followAll", Route: "GET /v1/events", Summary: "Follow all contexts by server-sent events.", Example: "?inbox", Type: "text/event-stream", Answer: "Events without an end.",
+			Detail: "Events are context, with data as a list of contexts has them, whenever that has changed; with inbox they are inbox, with {\"waiting\":3}. Changes are gathered for 200 ms. The header Last-Event-ID continues a stream; some events may come twice.",
 		}, (*Server).getFeed),
-		answering(operation{
-			ID: "listContexts", Route: "GET /v1/contexts", Role: host.MayRead, Tag: "contexts", Summary: "List contexts, delegates' too, the one that was appended to last first.",
-			Answer: "Contexts.",
-		}, (*Server).listContexts),
-	}
+	)
 }
 
 // waitingSchema returns the schema of a list of what waits for a person.

@@ -15,40 +15,39 @@ import (
 
 func decisionOperations() []operation {
 	const decided = "The decision is in the log."
-	return []operation{
+	return tagged("decisions",
 		handling(operation{
-			ID: "append", Route: "POST /v1/contexts/{context}/messages", Role: host.MayRun, Tag: "decisions", Summary: "Append messages: one, an array of them, or one a line.",
+			ID: "append", Route: "POST /v1/contexts/{context}/messages", Summary: "Append messages: one, an array of them, or one a line.",
 			Body: api.Schema{"type": []any{"object", "array"}}, Example: `{"type": "input", "receipt": "r-77"}`,
 			Answer: "They are in the log.", Schema: api.Of[appendedAnswer],
 		}, (*Server).postMessages),
 		answering(operation{
-			ID: "approvePlan", Route: "POST /v1/contexts/{context}/approve", Role: host.MayDecide, Tag: "decisions", Summary: "Release a lazy plan, perhaps with corrections or without some of its calls.",
-			Detail:  "The hash is that of the plan in the list of approvals: where another plan waits by then the request is refused. With preview nothing is decided, and effects says what would then wait, or read what is there.",
+			ID: "approvePlan", Route: "POST /v1/contexts/{context}/approve", Role: host.MayDecide, Summary: "Release a lazy plan, perhaps with corrections or without some of its calls.",
 			Example: `{"hash": "4be1c0d9a277", "set": {"1.2.amount": 1}, "without": ["1.3"]}`, Answer: decided,
+			Detail: "The hash is that of the plan in the list of approvals: where another plan waits by then the request is refused. With preview nothing is decided, and effects says what would then wait, or read what is there.",
 		}, (*Server).postApprovePlan),
 		answering(operation{
-			ID: "rejectPlan", Route: "POST /v1/contexts/{context}/reject", Role: host.MayDecide, Tag: "decisions", Summary: "Reject a lazy plan: its planner is asked for another one.",
+			ID: "rejectPlan", Route: "POST /v1/contexts/{context}/reject", Role: host.MayDecide, Summary: "Reject a lazy plan: its planner is asked for another one.",
 			Example: `{"hash": "4be1c0d9a277", "reason": "too dear"}`, Answer: decided,
 		}, (*Server).postRejectPlan),
 		answering(operation{
-			ID: "approve", Route: "POST /v1/contexts/{context}/calls/{call}/approve", Role: host.MayDecide, Tag: "decisions", Summary: "Approve a held call, perhaps with corrected arguments.",
+			ID: "approve", Route: "POST /v1/contexts/{context}/calls/{call}/approve", Role: host.MayDecide, Summary: "Approve a held call, perhaps with corrected arguments.",
 			Example: `{"set": {"lines.0.amount": 5}}`, Answer: decided,
 		}, (*Server).postApprove),
 		answering(operation{
-			ID: "reject", Route: "POST /v1/contexts/{context}/calls/{call}/reject", Role: host.MayDecide, Tag: "decisions", Summary: "Reject a held call, which then fails with the reason.",
+			ID: "reject", Route: "POST /v1/contexts/{context}/calls/{call}/reject", Role: host.MayDecide, Summary: "Reject a held call, which then fails with the reason.",
 			Example: `{"reason": "no receipt"}`, Answer: decided,
 		}, (*Server).postReject),
 		handling(operation{
-			ID: "resume", Route: "POST /v1/contexts/{context}/resume", Role: host.MayRun, Tag: "decisions", Summary: "Go on with a run: retry, skip or give results of calls, or run again from one in a fork.",
-			Detail:  "With more than wait and by it needs the role decide.",
+			ID: "resume", Route: "POST /v1/contexts/{context}/resume", Summary: "Go on with a run: retry, skip or give results of calls, or run again from one in a fork.",
 			Example: `{"retry": ["1.2"], "wait": true}`, Answers: runAnswers("The run goes on."),
+			Detail: "With more than wait and by it needs the role decide.",
 		}, (*Server).postResume),
 		answering(operation{
-			ID: "fork", Route: "POST /v1/contexts/{context}/fork", Role: host.MayRun, Tag: "decisions", Summary: "Make a context that shares the log up to a seq.",
-			Example: `{"context": "what-if", "at": 12}`, Answer: "The fork.",
+			ID: "fork", Route: "POST /v1/contexts/{context}/fork", Summary: "Make a context that shares the log up to a seq.", Example: `{"context": "what-if", "at": 12}`, Answer: "The fork.",
 		}, (*Server).postFork),
-		{
-			ID: "deliver", Route: "POST /v1/hooks/{hook}", Tag: "decisions", Summary: "Deliver a request of another program to a hook.",
+		operation{
+			ID: "deliver", Route: "POST /v1/hooks/{hook}", Open: true, Summary: "Deliver a request of another program to a hook.",
 			Detail: "A hook that verifies requests wants a signature in place of a token.", Body: api.Any(), BodyType: "*/*",
 			Answers: func() []api.Answer {
 				return []api.Answer{
@@ -58,7 +57,7 @@ func decisionOperations() []operation {
 			},
 			in: reflect.TypeFor[hookIn](), handle: (*Server).postHook, // any query is the other program's
 		},
-	}
+	)
 }
 
 // callIn names a call of a context.

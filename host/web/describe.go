@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
-	"obelus/host"
 	"obelus/host/internal/setting"
 	"obelus/host/web/internal/api"
 )
@@ -27,8 +27,8 @@ func (o *operation) describe() api.Operation {
 		ID: o.ID, Method: o.method(), Path: o.path(), Tag: o.Tag, Summary: o.Summary, Detail: o.Detail, Example: o.Example,
 		Parameters: o.parameters(), Body: o.Body, BodyType: o.BodyType, Answers: o.answers(),
 	}
-	if o.Role != host.NoRole {
-		described.Role = o.Role.String()
+	if !o.Open {
+		described.Role = o.role().String()
 	}
 	if o.hasFields() {
 		described.Body = o.bodySchema()
@@ -89,7 +89,7 @@ func (o *operation) answers() []api.Answer {
 	if o.Answers != nil {
 		return o.Answers()
 	}
-	answer := api.Answer{Status: http.StatusOK, About: o.Answer}
+	answer := api.Answer{Status: http.StatusOK, Type: o.Type, About: o.Answer}
 	switch {
 	case o.Schema != nil:
 		answer.Schema = o.Schema()
@@ -103,56 +103,26 @@ func (o *operation) answers() []api.Answer {
 	return []api.Answer{answer}
 }
 
-// answersWith returns the answers of an operation that has one, of a media type that is not JSON.
-func answersWith(kind, about string) func() []api.Answer {
-	return func() []api.Answer { return []api.Answer{{Status: http.StatusOK, Type: kind, About: about}} }
-}
-
-// helpWidth is the width of the list of operations.
-const helpWidth = 96
-
-// help lists the operations for people: the route, what it does, and what it takes.
+// help lists the operations for people.
 func help(operations []operation) string {
-	const indent = "         "
 	var b strings.Builder
 	for i := range operations {
 		o := &operations[i]
-		if o.Tag == "" {
-			continue
-		}
-		fmt.Fprintf(&b, "  %-6s %s\n%s%s\n", o.method(), o.path(), indent, o.Summary)
-		line := indent
-		for word := range strings.FieldsSeq(o.takes()) {
-			if len(line)+len(word) > helpWidth {
-				b.WriteString(strings.TrimRight(line, " ") + "\n")
-				line = indent
+		fmt.Fprintf(&b, "%s %s\n%s", o.method(), o.path(), setting.Paragraph(o.Summary+" "+o.Detail, 2))
+		if o.in != nil {
+			query := slices.Clone(queryForm.Fields(o.in))
+			for i := range query {
+				query[i].Name = "?" + query[i].Name
 			}
-			line += word + " "
+			b.WriteString(setting.Help(query))
 		}
-		if line != indent {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		if o.hasFields() {
+			b.WriteString(setting.Help(bodyForm.Fields(o.in)))
 		}
+		for _, a := range o.answers() {
+			b.WriteString(setting.Paragraph(fmt.Sprintf("%d: %s%s", a.Status, a.About, a.Fields()), 2))
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
-}
-
-// takes names the parameters of the query and the fields of the body.
-func (o *operation) takes() (text string) {
-	if o.in == nil {
-		return ""
-	}
-	if names := namesOf(queryForm.Fields(o.in)); len(names) > 0 {
-		text = "?" + strings.Join(names, "= &") + "="
-	}
-	if names := namesOf(bodyForm.Fields(o.in)); len(names) > 0 && o.hasFields() {
-		text += ` {"` + strings.Join(names, `", "`) + `"}`
-	}
-	return text
-}
-
-func namesOf(fields []setting.Field) (names []string) {
-	for _, field := range fields {
-		names = append(names, field.Name)
-	}
-	return names
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 
-	"obelus/host"
 	"obelus/host/web/internal/api"
 	"obelus/host/web/internal/mount"
 	"obelus/store"
@@ -13,31 +12,31 @@ import (
 // serverOperations are those about the server itself. The descriptions are the same for every
 // project, and need no token: a browser that reads them can't bring one.
 func serverOperations() []operation {
-	return []operation{
-		{
-			ID: "health", Route: "GET /healthz", Tag: "server", Summary: "Say whether requests are taken and the log can be read.",
+	return tagged("server",
+		operation{
+			ID: "health", Route: "GET /healthz", Open: true, Summary: "Say whether requests are taken and the log can be read.",
 			Answer: "It is well; else the status is 503.", Schema: func() api.Schema { return api.Object(api.Schema{"status": api.Schema{"const": "ok"}}) },
 			handle: (*Server).getHealth,
 		},
-		{
-			ID: "metrics", Route: "GET /metrics", Role: host.MayRead, Tag: "server", Summary: "Get metrics for Prometheus.",
-			Answers: answersWith("text/plain", "Metrics in the text format of Prometheus."),
-			handle:  func(s *Server, w http.ResponseWriter, r *http.Request) error { return s.metrics.serve(w, r) },
+		operation{
+			ID: "metrics", Route: "GET /metrics", Summary: "Get metrics for Prometheus.",
+			Type: "text/plain", Answer: "Metrics in the text format of Prometheus.",
+			handle: func(s *Server, w http.ResponseWriter, r *http.Request) error { return s.metrics.serve(w, r) },
 		},
-		{
-			ID: "openapi", Route: "GET /openapi.json", Tag: "server", Summary: "Get this description as an OpenAPI document.",
+		operation{
+			ID: "openapi", Route: "GET /openapi.json", Open: true, Summary: "Get this description as an OpenAPI document.",
 			Answer: "An OpenAPI 3.1 document.", Schema: func() api.Schema { return api.Schema{"type": "object"} },
 			handle: (*Server).getDocument,
 		},
-		{
-			ID: "docs", Route: "GET /docs", Tag: "server", Summary: "Read this description as a page.",
-			Answers: answersWith("text/html", "A page without scripts."), handle: (*Server).getDocs,
+		operation{
+			ID: "docs", Route: "GET /docs", Open: true, Summary: "Read this description as a page.",
+			Type: "text/html", Answer: "A page without scripts.", handle: (*Server).getDocs,
 		},
-		{
-			ID: "docsStyle", Route: "GET /docs/style.css", Tag: "server", Summary: "Get the style of the page.",
-			Answers: answersWith("text/css", "A style sheet."), handle: (*Server).getDocsStyle,
+		operation{
+			ID: "docsStyle", Route: "GET /docs/style.css", Open: true, Summary: "Get the style of the page.",
+			Type: "text/css", Answer: "A style sheet.", handle: (*Server).getDocsStyle,
 		},
-	}
+	)
 }
 
 // pagePolicy lets the page load its style sheet and nothing else.
@@ -57,7 +56,7 @@ func (s *Server) getDocs(w http.ResponseWriter, r *http.Request) error {
 		scheme = "https"
 	}
 	var b bytes.Buffer
-	if err := api.WritePage(&b, s.described(), scheme+"://"+r.Host+mount.Prefix(r), docOf(s.operations)); err != nil {
+	if err := api.WritePage(&b, s.described(), scheme+"://"+r.Host+mount.Prefix(r), docOf(nil)); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Security-Policy", pagePolicy)

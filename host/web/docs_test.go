@@ -59,7 +59,7 @@ func TestOpenAPI_AllRoutes(t *testing.T) {
 		if !slices.ContainsFunc(api.Tags, func(tag api.Tag) bool { return tag.Name == at(operation, "tags").([]any)[0] }) || operation["summary"] == "" {
 			t.Errorf("%s: %v", o.Route, operation)
 		}
-		if want := o.Role.String(); (operation["x-role"] == nil) != (o.Role == host.NoRole) || operation["x-role"] != nil && operation["x-role"] != want {
+		if want := o.role().String(); (operation["x-role"] == nil) != (o.role() == host.NoRole) || operation["x-role"] != nil && operation["x-role"] != want {
 			t.Errorf("%s needs %s, and not %v", o.Route, want, operation["x-role"])
 		}
 		var got, want []string

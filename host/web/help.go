@@ -14,7 +14,7 @@ func Doc() string { return docOf(operations()) }
 
 // docOf returns the documentation with a list of operations.
 func docOf(operations []operation) string {
-	const first, list, behind = "// Requests and answers", "// [Doc] lists the requests.\n", "//\n// # Safety"
+	const first, list, behind = "// Requests and answers", "// [Doc] lists the requests.\n//\n", "//\n// # Safety"
 	_, page, _ := strings.Cut(source, first)
 	page, _, _ = strings.Cut(first+page, behind)
 	before, after, _ := strings.Cut(page, list)

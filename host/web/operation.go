@@ -25,15 +25,17 @@ import (
 type operation struct {
 	ID      string    // a name for programs
 	Route   string    // method and path, as of an [http.ServeMux]
-	Role    host.Role // that a request needs; NoRole for one without a token
+	Role    host.Role // that a request needs; without it MayRead for a GET, MayRun for all others
+	Open    bool      // whether a request needs no role
 	Tag     string    // one of [api.Tags]; empty for a page, which clients are not told of
 	Summary string    // a line
 	Detail  string    // more about it; may be empty
 	Example string    // of a body, or a query that begins with ?; may be empty
 
 	Answer  string              // says what the answer is
+	Type    string              // its media type; empty for JSON
 	Schema  func() api.Schema   // of the answer; without it, that of its Go type
-	Answers func() []api.Answer // in place of these two
+	Answers func() []api.Answer // in place of these three
 
 	Body     api.Schema // of a body that is not read into the struct
 	BodyType string     // its media type; empty for JSON
@@ -107,6 +109,27 @@ func handling[In any](o operation, do func(*Server, http.ResponseWriter, *http.R
 // method returns the method of the operation, and path its path.
 func (o *operation) method() string { method, _, _ := strings.Cut(o.Route, " "); return method }
 func (o *operation) path() string   { _, path, _ := strings.Cut(o.Route, " "); return path }
+
+// role returns the role that a request needs.
+func (o *operation) role() host.Role {
+	switch {
+	case o.Open:
+		return host.NoRole
+	case o.Role != host.NoRole:
+		return o.Role
+	case o.method() == http.MethodGet:
+		return host.MayRead
+	}
+	return host.MayRun
+}
+
+// tagged returns operations of a subject.
+func tagged(tag string, all ...operation) []operation {
+	for i := range all {
+		all[i].Tag = tag
+	}
+	return all
+}
 
 // hasFields reports whether a body is read into the struct.
 func (o *operation) hasFields() bool {

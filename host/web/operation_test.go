@@ -26,7 +26,7 @@ type repeatAnswer struct {
 // repeat is an operation that stands nowhere else.
 func repeat() operation {
 	return answering(operation{
-		ID: "repeatText", Route: "POST /v1/contexts/{context}/repeat", Role: host.MayRun, Tag: "contexts", Summary: "Repeat a text of a dummy.",
+		ID: "repeatText", Route: "POST /v1/contexts/{context}/repeat", Tag: "contexts", Summary: "Repeat a text of a dummy.",
 		Example: `{"text": "ho"}`, Answer: "The text, repeated.",
 	}, func(_ *Server, _ context.Context, in repeatIn) (repeatAnswer, error) {
 		return repeatAnswer{Said: in.Context + ": " + strings.Repeat(in.Text, int(in.Times))}, nil
@@ -92,7 +92,14 @@ func TestDummy_Operation(t *testing.T) {
 		}
 	}
 
-	if help := docOf(s.server.operations); !strings.Contains(help, "POST   /v1/contexts/{context}/repeat\n         Repeat a text of a dummy.\n         ?times= {\"text\"}\n") {
+	help := docOf(s.server.operations)
+	if want := `
+POST /v1/contexts/{context}/repeat
+  Repeat a text of a dummy.
+  ?times  How often, of all dummies.
+  text  What a dummy says.
+  200: The text, repeated. {"said"}
+`; !strings.Contains(help, want) {
 		t.Error(help)
 	}
 	if strings.Contains(Doc(), "dummy") {

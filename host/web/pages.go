@@ -50,7 +50,7 @@ func (p *pages) operations() (all []operation) {
 		return nil
 	}
 	add := func(route string, role host.Role, handle func(http.ResponseWriter, *http.Request) error) {
-		all = append(all, operation{Route: route, Role: role, handle: func(_ *Server, w http.ResponseWriter, r *http.Request) error { return handle(w, r) }})
+		all = append(all, operation{Route: route, Role: role, Open: role == host.NoRole, handle: func(_ *Server, w http.ResponseWriter, r *http.Request) error { return handle(w, r) }})
 	}
 	for _, r := range p.page.Routes() {
 		add(r.Pattern, r.Role, r.Handle)

@@ -21,33 +21,28 @@ import (
 
 // projectOperations are those about the project's plans, tools and scripts. One tries activities.
 func projectOperations() []operation {
-	return []operation{
-		answering(operation{ID: "listPlans", Route: "GET /v1/plans", Role: host.MayRead, Tag: "project", Summary: "List the plans' files.", Answer: "Plans."}, (*Server).listPlans),
+	return tagged("project",
+		answering(operation{ID: "listPlans", Route: "GET /v1/plans", Summary: "List the plans' files.", Answer: "Plans."}, (*Server).listPlans),
 		answering(operation{
-			ID: "getPlan", Route: "GET /v1/plans/{file...}", Role: host.MayRead, Tag: "project", Summary: "Describe a plan: the schemas of input and output, problems, and its graph.",
-			Detail: "kind is calls, function or model: where its calls come from. The graph is null unless the calls stand in the file and have no errors.",
-			Answer: "The plan.", Once: true,
+			ID: "getPlan", Route: "GET /v1/plans/{file...}", Summary: "Describe a plan: the schemas of input and output, problems, and its graph.", Answer: "The plan.", Once: true,
+			Detail: "The file refund.lua is plans/refund.lua. kind is calls, function or model: where its calls come from. The graph is null unless the calls stand in the file and have no errors.",
 		}, (*Server).getPlan),
 		answering(operation{
-			ID: "check", Route: "POST /v1/check", Role: host.MayRead, Tag: "project", Summary: "Check a plan's file, calls that are given, or all plans of the project.",
-			Detail:  "Nothing runs and nothing is written. With an input, it is checked against the schema that the plan declares.",
+			ID: "check", Route: "POST /v1/check", Role: host.MayRead, Summary: "Check a plan's file, calls that are given, or all plans of the project.",
 			Example: `{"plan": "plans/refund.lua"}`, Answer: "Problems; an empty list is good.",
+			Detail: "Nothing runs and nothing is written. With an input, it is checked against the schema that the plan declares.",
 		}, (*Server).postCheck),
-		answering(operation{ID: "listTools", Route: "GET /v1/tools", Role: host.MayRead, Tag: "project", Summary: "List the tools, with their schemas and activities.", Answer: "Tools."}, (*Server).listTools),
+		answering(operation{ID: "listTools", Route: "GET /v1/tools", Summary: "List the tools, with their schemas and activities.", Answer: "Tools."}, (*Server).listTools),
 		answering(operation{
-			ID: "try", Route: "POST /v1/call", Role: host.MayRun, Tag: "project", Summary: "Run one activity once, outside of the log.",
-			Detail:  "It needs the role decide where the setting approve holds calls for a person.",
+			ID: "try", Route: "POST /v1/call", Summary: "Run one activity once, outside of the log.",
 			Example: `{"call": {"_tool": "lookup", "id": 7}, "context": {"state": {}}}`, Answer: "Its outcome, done or failed.",
+			Detail: "A call without a value for an expression is refused (422). It needs the role decide where the setting approve holds calls for a person.",
 		}, (*Server).postCall),
 		answering(operation{
-			ID: "getScripts", Route: "GET /v1/scripts", Role: host.MayRead, Tag: "project", Summary: "Get the loaded generation, and why newer scripts do not load.",
-			Answer: "The scripts.", Once: true,
+			ID: "getScripts", Route: "GET /v1/scripts", Summary: "Get the loaded generation, and why newer scripts do not load.", Answer: "The scripts.", Once: true,
 		}, (*Server).getScripts),
-		answering(operation{
-			ID: "getCode", Route: "GET /v1/code/{generation}/{path...}", Role: host.MayRead, Tag: "project", Summary: "Get a script as it was when calls ran it.",
-			Answer: "The script.",
-		}, (*Server).getCode),
-	}
+		answering(operation{ID: "getCode", Route: "GET /v1/code/{generation}/{path...}", Summary: "Get a script as it was when calls ran it, by the digest that records of calls have as generation.", Answer: "The script."}, (*Server).getCode),
+	)
 }
 
 // planFile is a plan of the project's list.

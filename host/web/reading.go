@@ -7,49 +7,46 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
-	"obelus/host"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
 func contextOperations() []operation {
-	return []operation{
+	return tagged("contexts",
 		answering(operation{
-			ID: "getContext", Route: "GET /v1/contexts/{context}", Role: host.MayRead, Tag: "contexts", Summary: "Get a context, with the output and the error of its newest run.",
-			Answer: "The context.", Schema: detailSchema,
+			ID: "listContexts", Route: "GET /v1/contexts", Summary: "List contexts, delegates' too, the one that was appended to last first.", Answer: "Contexts.",
+		}, (*Server).listContexts),
+		answering(operation{
+			ID: "getContext", Route: "GET /v1/contexts/{context}", Summary: "Get a context, with the output and the error of its newest run.", Answer: "The context.", Schema: detailSchema,
 		}, (*Server).getContext),
 		handling(operation{
-			ID: "getLog", Route: "GET /v1/contexts/{context}/log", Role: host.MayRead, Tag: "contexts", Summary: "List the messages of a context.",
+			ID: "getLog", Route: "GET /v1/contexts/{context}/log", Summary: "List the messages of a context.",
 			Example: "?newest=true&limit=10", Answer: "Messages.", Schema: func() api.Schema { return api.List(messageSchema()) },
 		}, (*Server).getLog),
 		answering(operation{
-			ID: "getLogs", Route: "GET /v1/contexts/{context}/logs", Role: host.MayRead, Tag: "contexts", Summary: "List the lines that scripts printed and logged, oldest first.",
-			Detail:  "A page has 100 of them, or as many as limit says, up to 1,000. Of each call the newest are kept, as the setting logs says; a gap in the numbers of lines shows where others were. With newest there is one page, of the newest first.",
+			ID: "getLogs", Route: "GET /v1/contexts/{context}/logs", Summary: "List the lines that scripts printed and logged, oldest first.",
 			Example: "?call=1.2", Answer: "A page of lines.", Schema: linesSchema,
+			Detail: "A page has 100 of them, or as many as limit says, up to 1,000. Of each call the newest are kept, as the setting logs says; a gap in the numbers of lines shows where others were. With newest there is one page, of the newest first.",
 		}, (*Server).getLogs),
 		answering(operation{
-			ID: "getCalls", Route: "GET /v1/contexts/{context}/calls", Role: host.MayRead, Tag: "contexts", Summary: "List the calls of a context as they stand, or stood.",
-			Example: "?status=failed", Answer: "Records of calls.",
+			ID: "getCalls", Route: "GET /v1/contexts/{context}/calls", Summary: "List the calls of a context as they stand, or stood.", Example: "?status=failed", Answer: "Records of calls.",
 		}, (*Server).getCalls),
 		answering(operation{
-			ID: "getApprovals", Route: "GET /v1/contexts/{context}/approvals", Role: host.MayRead, Tag: "contexts", Summary: "List the decisions that wait for a person in a context and its delegates.",
+			ID: "getApprovals", Route: "GET /v1/contexts/{context}/approvals", Summary: "List the decisions that wait for a person in a context and its delegates.",
 			Answer: "Held calls, and lazy plans to release.", Schema: waitingSchema,
 		}, (*Server).getApprovals),
 		answering(operation{
-			ID: "getValue", Route: "GET /v1/contexts/{context}/get", Role: host.MayRead, Tag: "contexts", Summary: "Get the value of a reference, or of all kinds.",
-			Example: "?ref=state.user", Answer: "The value.",
+			ID: "getValue", Route: "GET /v1/contexts/{context}/get", Summary: "Get the value of a reference, or of all kinds.", Example: "?ref=state.user", Answer: "The value.",
 		}, (*Server).getValue),
 		answering(operation{
-			ID: "explain", Route: "GET /v1/contexts/{context}/why", Role: host.MayRead, Tag: "contexts", Summary: "Explain where a value comes from.",
-			Detail:  "Each element of from is a message that the value is made of, with the call that wrote it and the values that the call read, and so on back.",
-			Example: "?ref=state.user", Answer: "The value with its origin.", Schema: whySchema,
+			ID: "explain", Route: "GET /v1/contexts/{context}/why", Summary: "Explain where a value comes from.", Example: "?ref=state.user", Answer: "The value with its origin.", Schema: whySchema,
+			Detail: "Each element of from is a message that the value is made of, with the call that wrote it and the values that the call read, and so on back.",
 		}, (*Server).getWhy),
 		handling(operation{
-			ID: "follow", Route: "GET /v1/contexts/{context}/events", Role: host.MayRead, Tag: "contexts", Summary: "Follow a context by server-sent events.",
-			Detail:  "Events are message, call and run, with data as the lists have them, from the beginning or after the id in the header Last-Event-ID; model events, without an id, have the text that a model is writing.",
-			Answers: answersWith("text/event-stream", "Events without an end."),
+			ID: "follow", Route: "GET /v1/contexts/{context}/events", Summary: "Follow a context by server-sent events.", Type: "text/event-stream", Answer: "Events without an end.",
+			Detail: "Events are message, call and run, with data as the lists have them, from the beginning or after the id in the header Last-Event-ID; model events, without an id, have the text that a model is writing.",
 		}, (*Server).getEvents),
-	}
+	)
 }
 
 func messageSchema() api.Schema {

@@ -29,7 +29,7 @@ func (s *Server) routes(pages *pages) http.Handler {
 			}
 			return err
 		}))
-		if o.Role == host.NoRole && !strings.Contains(o.Route, "{") { // a hook says itself what it needs
+		if o.Open && !strings.Contains(o.Route, "{") { // a hook says itself what it needs
 			s.access.open[o.path()] = true
 		}
 	}
@@ -76,10 +76,10 @@ func methodsAt(mux *http.ServeMux, r *http.Request) (taken []string) {
 
 // checkRole returns an error for a request whose author may not make it.
 func (s *Server) checkRole(r *http.Request, o operation) error {
-	if _, isHook := hookOf(s, r); s.config.ReadOnly && (o.Role > host.MayRead || isHook) {
+	if _, isHook := hookOf(s, r); s.config.ReadOnly && (o.role() > host.MayRead || isHook) {
 		return errReadOnly(r.Method + " " + r.URL.Path)
 	}
-	return allow(r.Context(), o.Role, o.Route)
+	return allow(r.Context(), o.role(), o.Route)
 }
 
 // answer returns a handler that turns the error of a function into an answer.

@@ -12,7 +12,6 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
-	"obelus/host"
 	"obelus/host/prompts"
 	"obelus/host/web/internal/api"
 	"obelus/store"
@@ -20,46 +19,42 @@ import (
 
 // timelineOperations are those about the course of a context's runs.
 func timelineOperations() []operation {
-	return []operation{
+	return tagged("contexts",
 		answering(operation{
-			ID: "getGraph", Route: "GET /v1/contexts/{context}/graph", Role: host.MayRead, Tag: "contexts", Summary: "Get the data flow of the newest run: its calls, and which reads from which.",
-			Answer: "A graph for each tick.",
+			ID: "getGraph", Route: "GET /v1/contexts/{context}/graph", Summary: "Get the data flow of the newest run: its calls, and which reads from which.", Answer: "A graph for each tick.",
 		}, (*Server).getGraph),
 		answering(operation{
-			ID: "getTicks", Route: "GET /v1/contexts/{context}/ticks", Role: host.MayRead, Tag: "contexts", Summary: "List the ticks of all runs of a context, with their plans.",
-			Answer: "Ticks.",
+			ID: "getTicks", Route: "GET /v1/contexts/{context}/ticks", Summary: "List the ticks of all runs of a context, with their plans.", Answer: "Ticks.",
 		}, (*Server).getTicks),
 		answering(operation{
-			ID: "getSteps", Route: "GET /v1/contexts/{context}/steps", Role: host.MayRead, Tag: "contexts", Summary: "List the events of a context's journal, each with its seq.",
+			ID: "getSteps", Route: "GET /v1/contexts/{context}/steps", Summary: "List the events of a context's journal, each with its seq.",
 			Detail: "A page has 64 of them, or as many as limit says, up to 1,000.", Answer: "A page of steps.",
 		}, (*Server).getSteps),
 		answering(operation{
-			ID: "getKinds", Route: "GET /v1/contexts/{context}/kinds", Role: host.MayRead, Tag: "contexts", Summary: "List the kinds that have data, and the instances that hold it.",
-			Answer: "Kinds.",
+			ID: "getKinds", Route: "GET /v1/contexts/{context}/kinds", Summary: "List the kinds that have data, and the instances that hold it.", Answer: "Kinds.",
 		}, (*Server).getKinds),
 		answering(operation{
-			ID: "getDownstream", Route: "GET /v1/contexts/{context}/downstream", Role: host.MayRead, Tag: "contexts", Summary: "List the calls that run again in a fork if one is resumed from.",
+			ID: "getDownstream", Route: "GET /v1/contexts/{context}/downstream", Summary: "List the calls that run again in a fork if one is resumed from.",
 			Example: "?call=1.2", Answer: "The call itself, and those downstream of it.",
 		}, (*Server).getDownstream),
 		answering(operation{
-			ID: "getPrompt", Route: "GET /v1/contexts/{context}/prompt", Role: host.MayRead, Tag: "contexts", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.",
-			Detail:  "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent, and it has no recorded hash where the log has no request as sent.",
+			ID: "getPrompt", Route: "GET /v1/contexts/{context}/prompt", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.",
 			Example: "?call=1.2", Answer: "The request.", Schema: promptSchema, Once: true,
+			Detail: "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent, and it has no recorded hash where the log has no request as sent. Two are computed at once, from a copy of the context in memory, and others wait, each for up to 10 seconds with its wait (503 prompt), from up to 32 MB of messages and journals (422 prompt).",
 		}, (*Server).getPrompt),
 		answering(operation{
-			ID: "getChildren", Route: "GET /v1/contexts/{context}/children", Role: host.MayRead, Tag: "contexts", Summary: "List the contexts of a context's delegates, and its forks.",
-			Answer: "Contexts.",
+			ID: "getChildren", Route: "GET /v1/contexts/{context}/children", Summary: "List the contexts of a context's delegates, and its forks.", Answer: "Contexts.",
 		}, (*Server).getChildren),
 		answering(operation{
-			ID: "diff", Route: "GET /v1/diff", Role: host.MayRead, Tag: "contexts", Summary: "Compare two contexts, or two points of one.",
+			ID: "diff", Route: "GET /v1/diff", Summary: "Compare two contexts, or two points of one.",
 			Example: "?a=order-7&a_at=3&b_at=12", Schema: func() api.Schema { return api.List(changeSchema()) },
 			Answer: "The paths whose values differ, the calls that stand otherwise, and the scripts that they ran with in another version.",
 		}, (*Server).getDiff),
 		answering(operation{
-			ID: "replay", Route: "POST /v1/contexts/{context}/replay", Role: host.MayRun, Tag: "contexts", Summary: "Check that the newest run comes out as it is recorded.",
+			ID: "replay", Route: "POST /v1/contexts/{context}/replay", Summary: "Check that the newest run comes out as it is recorded.",
 			Detail: "A function that planned it is asked again for each tick. No activity runs and nothing is written.", Answer: "The differences.",
 		}, (*Server).postReplay),
-	}
+	)
 }
 
 func promptSchema() api.Schema {
@@ -89,7 +84,7 @@ type graphAnswer struct {
 type graphIn struct {
 	contextIn
 	Tick int64 `query:"tick" jsonschema:"The tick; all of them unless it is given."`
-	At   int64 `query:"at" jsonschema:"The seq as of which the calls are shown."`
+	At   int64 `query:"at" jsonschema:"The seq as of which the calls are shown; the newest unless it is given."`
 }
 
 func (s *Server) getGraph(ctx context.Context, in graphIn) (answer graphAnswer, err error) {

@@ -79,17 +79,24 @@ func Help(fields []Field) string {
 	}
 	var b strings.Builder
 	for _, field := range fields {
-		line := fmt.Sprintf("  %-*s ", width, field.Name)
-		for word := range strings.FieldsSeq(field.About) {
-			if len([]rune(line))+1+len([]rune(word)) > helpWidth {
-				b.WriteString(line + "\n")
-				line = strings.Repeat(" ", width+3)
-			}
-			line += " " + word
-		}
-		b.WriteString(line + "\n")
+		text := Paragraph(field.About, width+4)
+		b.WriteString(fmt.Sprintf("  %-*s  ", width, field.Name) + strings.TrimLeft(text, " "))
 	}
 	return b.String()
+}
+
+// Paragraph returns a text in lines that begin with so many spaces.
+func Paragraph(text string, indent int) string {
+	var b strings.Builder
+	line := strings.Repeat(" ", indent-1)
+	for word := range strings.FieldsSeq(text) {
+		if len([]rune(line))+1+len([]rune(word)) > helpWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
 }
 
 // Class writes a struct as a class for editors, in LuaCATS, with a comment that may be empty, and

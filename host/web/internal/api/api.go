@@ -51,6 +51,20 @@ type Answer struct {
 	Schema Schema // nil for an answer that is no JSON
 }
 
+// Fields names the fields of the answer, or of the elements of a list; "" for an answer that has
+// none.
+func (a Answer) Fields() string {
+	object, format := a.Schema, ` {"%s"}`
+	if items, ok := object["items"].(Schema); ok {
+		object, format = items, ` [{"%s"}]`
+	}
+	properties, _ := object["properties"].(Schema)
+	if len(properties) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, strings.Join(slices.Sorted(maps.Keys(properties)), `", "`))
+}
+
 // Tag is a subject of routes.
 type Tag struct{ Name, About string }
 
