@@ -57,12 +57,10 @@ func parameterSchema(form *setting.Form, field setting.Field) api.Schema {
 	switch {
 	case kind.Schema != nil:
 		return kind.Schema
-	case field.Type.Kind() == reflect.Int64:
-		return api.Positive()
-	case field.Type.Kind() == reflect.Bool:
-		return api.Boolean()
 	case isList(field):
 		return api.List(api.Text())
+	case field.Type.Kind() == reflect.Bool:
+		return api.Boolean()
 	}
 	return api.Text()
 }

@@ -45,7 +45,7 @@ type position struct {
 // eventsIn follows a context.
 type eventsIn struct {
 	contextIn
-	After int64 `query:"after" kind:"position" jsonschema:"The id of an event after which to begin."`
+	After int64 `query:"after" kind:"count" jsonschema:"The id of an event after which to begin."`
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, in eventsIn) error {

@@ -41,7 +41,7 @@ type feedState struct {
 
 // feedIn follows all contexts.
 type feedIn struct {
-	After int64 `query:"after" kind:"position" jsonschema:"The id of an event after which to begin, or 0 for all contexts; without it the stream begins now."`
+	After int64 `query:"after" kind:"count" jsonschema:"The id of an event after which to begin, or 0 for all contexts; without it the stream begins now."`
 	Inbox bool  `query:"inbox" kind:"flag" jsonschema:"Follow only the number of decisions that wait for a person."`
 }
 

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -14,19 +13,21 @@ import (
 
 // kinds are the kinds of fields and parameters, beside those that all tables have.
 var kinds = map[string]setting.Kind{
-	"call":     setting.Match("the number of a call, such as 1.2", func(text string) bool { _, _, ok := splitCall(text); return ok }),
-	"cursor":   setting.Of("the next of a list", "", readCursor),
-	"date":     {Want: "a time such as 2026-01-31T12:00:00Z, or a span before now such as 90s or 7d", Read: readDate},
-	"filled":   setting.Of("a string", "", readFilled),
-	"flag":     {Want: "true or false", Schema: api.Schema{"type": "string", "enum": []any{"", "true", "false"}}, Read: readFlag},
-	"level":    {Schema: api.Schema{"type": "string", "enum": []any{"debug", "info", "warn", "error"}}, Read: setting.Lower(levels).Read},
-	"name":     {Schema: api.Schema{"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}, Read: setting.Same[any]},
-	"page":     {Want: "a whole number from 1 to 1000", Schema: api.Schema{"type": "integer", "minimum": 1, "maximum": maxPage}, Read: readPage},
-	"path":     setting.Of("a path", "", func(text string) (any, error) { return store.ParseTyped(text) }),
-	"position": {Want: "a whole number, not negative", Schema: api.Schema{"type": "integer", "minimum": 0}, Read: readPosition},
-	"words":    setting.Of("a list with commas", "", readWords),
-	"table":    setting.Of("an object", "", setting.Same[map[string]any]),
+	"call":   setting.Match("the number of a call, such as 1.2", func(text string) bool { _, _, ok := splitCall(text); return ok }),
+	"cursor": setting.Of("the next of a list", "", readCursor),
+	"date":   {Want: "a time such as 2026-01-31T12:00:00Z, or a span before now such as 90s or 7d", Read: readDate},
+	"filled": setting.Of("a string", "", readFilled),
+	"flag":   {Want: "true or false", Schema: api.Schema{"type": "string", "enum": []any{"", "true", "false"}}, Read: readFlag},
+	"level":  {Schema: api.Schema{"type": "string", "enum": []any{"debug", "info", "warn", "error"}}, Read: setting.Lower(levels).Read},
+	"name":   {Schema: api.Schema{"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}, Read: setting.Same[any]},
+	"page":   {Want: pageSize.Want, Schema: api.Schema{"type": "integer", "minimum": 1, "maximum": maxPage}, Read: pageSize.Read},
+	"path":   setting.Of("a path", "", func(text string) (any, error) { return store.ParseTyped(text) }),
+	"words":  setting.Of("a list with commas", "", readWords),
+	"table":  setting.Of("an object", "", setting.Same[map[string]any]),
 }
+
+// pageSize is the kind of the number of elements of a page.
+var pageSize = setting.Range(1, maxPage)
 
 // levels are the levels of lines.
 var levels = setting.Choice([]store.LogLevel{store.LevelDebug, store.LevelInfo, store.LevelWarn, store.LevelError}, store.LogLevels...)
@@ -76,25 +77,6 @@ func readFlag(v any) (any, error) {
 		return isSet || v == "", nil
 	}
 	return setting.Unfit()
-}
-
-// readPosition reads a whole number from 0 on.
-func readPosition(v any) (any, error) {
-	number, _ := v.(json.Number)
-	n, err := number.Int64()
-	if err != nil {
-		return setting.Unfit()
-	}
-	return n, nil
-}
-
-// readPage reads the number of elements of a page.
-func readPage(v any) (any, error) {
-	n, err := readPosition(v)
-	if err != nil || n.(int64) < 1 || n.(int64) > maxPage {
-		return setting.Unfit()
-	}
-	return n, nil
 }
 
 // readWords reads a list with commas.

@@ -40,7 +40,7 @@ type logsIn struct {
 	contextIn
 	Call   string         `query:"call" kind:"call" jsonschema:"Lines of this call, such as 1.2."`
 	Level  store.LogLevel `query:"level" kind:"level" jsonschema:"Lines from this level on: debug, info (also what was printed), warn or error."`
-	After  int64          `query:"after" kind:"position" jsonschema:"The next of the page before."`
+	After  int64          `query:"after" kind:"count" jsonschema:"The next of the page before."`
 	Newest bool           `query:"newest" jsonschema:"true begins at the end."`
 	Limit  int64          `query:"limit" kind:"page" jsonschema:"At most so many."`
 }

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 
-	"obelus/engine/lazyregexp"
 	"obelus/host"
 	"obelus/host/internal/setting"
 	"obelus/host/web/internal/api"
@@ -175,22 +174,26 @@ func (o *operation) query(r *http.Request) (map[string]any, error) {
 	for _, field := range queryForm.Fields(o.in) {
 		texts := values[field.Name]
 		switch {
+		case len(texts) == 0:
 		case isList(field):
-			var all []any
-			for _, text := range texts {
-				all = append(all, text)
-			}
-			query[field.Name] = all
+			query[field.Name] = anyOf(texts)
 		case len(texts) > 1:
 			return nil, wrong("the parameter %s is given %d times: give it once", field.Name, len(texts))
-		case len(texts) == 1:
-			query[field.Name] = valueOf(texts[0], field.Type.Kind())
-		}
-		if value := query[field.Name]; value == nil || value == "" && field.Kind != "flag" {
+		case texts[0] == "" && field.Kind != "flag":
 			delete(query, field.Name)
+		default:
+			query[field.Name] = valueOf(texts[0], field.Type.Kind())
 		}
 	}
 	return query, nil
+}
+
+func anyOf(texts []string) []any {
+	all := make([]any, len(texts))
+	for i, text := range texts {
+		all[i] = text
+	}
+	return all
 }
 
 // isList reports whether a parameter may be given several times.
@@ -204,13 +207,11 @@ func valueOf(text string, kind reflect.Kind) any {
 	switch {
 	case kind == reflect.Bool && (text == "true" || text == "false"):
 		return text == "true"
-	case kind == reflect.Int64 && digits().MatchString(text):
+	case kind == reflect.Int64 && text != "" && strings.Trim(text, "0123456789") == "":
 		return json.Number(text)
 	}
 	return text
 }
-
-var digits = lazyregexp.New(`^[0-9]+$`)
 
 // readObject reads a body, which must be one object with the fields of the struct and no others. An
 // empty body is an empty object.

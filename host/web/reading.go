@@ -17,7 +17,7 @@ func contextOperations() []operation {
 			ID: "listContexts", Route: "GET /v1/contexts", Summary: "List contexts, delegates' too, the one that was appended to last first.", Answer: "Contexts.",
 		}, (*Server).listContexts),
 		answering(operation{
-			ID: "getContext", Route: "GET /v1/contexts/{context}", Summary: "Get a context, with the output and the error of its newest run.", Answer: "The context.", Schema: detailSchema,
+			ID: "getContext", Route: "GET /v1/contexts/{context}", Summary: "Get a context, with the output and the error of its newest run.", Answer: "The context.",
 		}, (*Server).getContext),
 		handling(operation{
 			ID: "getLog", Route: "GET /v1/contexts/{context}/log", Summary: "List the messages of a context.",
@@ -64,19 +64,11 @@ func whySchema() api.Schema {
 	})
 }
 
-// detailSchema returns the schema of one context by itself: its summary with more.
-func detailSchema() api.Schema {
-	s := api.Of[history.Summary]()
-	properties := s["properties"].(api.Schema)
-	properties["output"], properties["error"], properties["stuck"] = api.Any(), api.Nullable(api.Of[errorAnswer]()), api.Text()
-	return s
-}
-
 // logIn picks messages of a context.
 type logIn struct {
 	contextIn
 	history.LogFilter
-	After  int64 `query:"after" kind:"position" jsonschema:"Messages after this seq."`
+	After  int64 `query:"after" kind:"count" jsonschema:"Messages after this seq."`
 	At     int64 `query:"at" jsonschema:"Messages up to this seq."`
 	Newest bool  `query:"newest" jsonschema:"true begins at the end."`
 	Limit  int64 `query:"limit" jsonschema:"At most so many."`

@@ -39,7 +39,7 @@ func timelineOperations() []operation {
 		}, (*Server).getDownstream),
 		answering(operation{
 			ID: "getPrompt", Route: "GET /v1/contexts/{context}/prompt", Summary: "Get what a model was sent about a call or for a plan, and its answers where they are kept.",
-			Example: "?call=1.2", Answer: "The request.", Schema: promptSchema, Once: true,
+			Example: "?call=1.2", Answer: "The request.", Once: true,
 			Detail: "A request that the log keeps, as the setting keep of its model says, is given as it was sent. Any other is computed, by the scripts and settings as they are now: its state says whether it is what was sent, and it has no recorded hash where the log has no request as sent. Two are computed at once, from a copy of the context in memory, and others wait, each for up to 10 seconds with its wait (503 prompt), from up to 32 MB of messages and journals (422 prompt).",
 		}, (*Server).getPrompt),
 		answering(operation{
@@ -55,19 +55,6 @@ func timelineOperations() []operation {
 			Detail: "A function that planned it is asked again for each tick. No activity runs and nothing is written.", Answer: "The differences.",
 		}, (*Server).postReplay),
 	)
-}
-
-func promptSchema() api.Schema {
-	return api.Object(api.Schema{
-		"context": api.Text(), "tick": api.Positive(), "calls?": api.List(api.Text()), "hash": api.Text(), "recorded?": api.Text(),
-		"state": api.Schema{"enum": []any{prompts.Sent, prompts.Computed, prompts.Differs}},
-		"request": api.Object(api.Schema{
-			"version?": api.Positive(), "purpose": api.Text(), "model": api.Text(), "system": api.Text(), "blocks": api.List(api.Text()), "schema": api.Any(), "params": api.Any(),
-		}),
-		"answers?": api.List(api.Object(api.Schema{
-			"hash": api.Text(), "added?": api.List(api.Text()), "text?": api.Text(), "size": api.Schema{"type": "integer"}, "error?": api.Text(), "usage?": api.Any(),
-		})),
-	})
 }
 
 func changeSchema() api.Schema {
@@ -168,7 +155,7 @@ const defaultSteps = 64
 // stepsIn asks for a page of steps.
 type stepsIn struct {
 	contextIn
-	After int64 `query:"after" kind:"position" jsonschema:"The next of the page before."`
+	After int64 `query:"after" kind:"count" jsonschema:"The next of the page before."`
 	Limit int64 `query:"limit" kind:"page" jsonschema:"At most so many."`
 }
 

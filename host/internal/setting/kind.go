@@ -97,12 +97,14 @@ func Lower(kind Kind) Kind {
 
 // whole returns the kind of integers from least on.
 func whole(want string, least int) Kind {
-	return Of(want, "integer", func(number json.Number) (any, error) {
+	kind := Of(want, "integer", func(number json.Number) (any, error) {
 		if n, err := strconv.Atoi(string(number)); err == nil && n >= least {
 			return n, nil
 		}
 		return Unfit()
 	})
+	kind.Schema = map[string]any{"type": "integer", "minimum": least}
+	return kind
 }
 
 // Range returns the kind of numbers between two.
