@@ -12,7 +12,6 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/human"
 	"obelus/cmd/internal/view"
-	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/visible"
@@ -46,10 +45,7 @@ func (a *app) readInbox(ctx context.Context) (in *history.Inbox, where string, e
 	if err != nil {
 		return nil, "", err
 	}
-	in = &history.Inbox{}
-	if in.Plans, err = journal.In(a.log, name).Lazy(ctx); err == nil {
-		in.Calls, err = journal.In(a.log, name).Holds(ctx)
-	}
+	in, err = a.project().Inbox(ctx, name)
 	return in, "context " + name, err
 }
 
@@ -271,10 +267,9 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 
 // recordDecision records a decision, validated by the tools of the plan that its context runs.
 func recordDecision(ctx context.Context, a *app, d journal.Decision) error {
-	plan, err := journal.In(a.log, d.Context).RootPlan(ctx)
+	runner, _, _, err := a.project().LastRun(ctx, d.Context)
 	if err != nil {
 		return err
 	}
-	_, registry, _ := a.host.Generation().PlanOf(plan)
-	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
+	return runner.Decide(ctx, d)
 }

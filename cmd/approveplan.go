@@ -38,14 +38,11 @@ func (p *planFlag) register(c *cobra.Command, usage string) {
 // showPlan returns the plan that waits in a context as it is shown, and a runner that decides about
 // it.
 func (a *app) showPlan(ctx context.Context, name string) (*history.ShownPlan, *engine.Runner, error) {
-	file, err := journal.In(a.log, name).RootPlan(ctx)
+	runner, _, _, err := a.project().LastRun(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := a.host.Generation()
-	_, registry, _ := g.PlanOf(file)
-	runner := &engine.Runner{Log: a.log, Registry: registry}
-	shown, err := runner.ShowPlan(ctx, name, g.PermissionsOf)
+	shown, err := runner.ShowPlan(ctx, name, a.host.Generation().PermissionsOf)
 	return shown, runner, err
 }
 

@@ -3,7 +3,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -117,33 +117,20 @@ func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (f
 	if err != nil {
 		return nil, "", err
 	}
-	request, registry, err := a.host.Plan(file)
-	if problems, ok := host.Problems(err); ok {
+	checked, err := ops.Project{Host: a.host, Log: log}.CheckFile(ctx, file, engine.Start{Context: name})
+	if problems, ok := host.Problems(err); ok { // there is no such file
 		return problems, "", nil
 	}
-	if err != nil {
-		return nil, "", err
+	if err != nil || checked.Plan == nil {
+		return checked.Problems, "", err
 	}
-	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
-	var policy *plan.PolicyError
-	var refused *plan.PlanError
-	var message *plan.MessageError
-	switch {
-	case errors.As(err, &refused):
-		return refused.Problems, "", nil
-	case errors.As(err, &policy):
-		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, "", nil
-	case errors.As(err, &message):
-		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, "", nil
-	case err != nil:
-		return nil, "", err
-	}
+	request := checked.Request
 	if request.IsModelPlanned() {
 		asked = "ok so far: a model plans it, and its calls are known as it runs"
 	} else if request.Planner != nil {
 		asked = "ok so far: it is a function, whose calls are known as it runs"
 	}
-	return checked.Warnings, asked, nil
+	return checked.Problems, asked, nil
 }
 
 func printProblems(a *app, problems []plan.Problem) error {

@@ -56,7 +56,7 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	if err != nil {
 		return err
 	}
-	ticks, err := (&engine.Runner{Log: a.log, Registry: run.registry}).TicksOf(ctx, h)
+	ticks, err := run.runner.TicksOf(ctx, h)
 	if err != nil {
 		return err
 	}

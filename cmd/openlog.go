@@ -17,10 +17,11 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/roots"
 	"obelus/cmd/internal/suspend"
-	"obelus/engine/journal"
+	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/host/schedule"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -119,12 +120,15 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 	return a.readContext(ctx)
 }
 
+// project returns the project with its log, which both are open.
+func (a *app) project() ops.Project { return ops.Project{Host: a.host, Log: a.log} }
+
 // lastRun is the newest run of a context, with its plan as the project has it now.
 type lastRun struct {
 	context   string
-	request   *plan.Request  // of the plan's file as it is now; nil without one
-	registry  *plan.Registry // the tools that the run may call
-	planError error          // the error of reading the plan's file, or nil
+	request   *plan.Request // of the plan's file as it is now; nil without one
+	runner    *engine.Runner
+	planError error // the error of reading the plan's file, or nil
 }
 
 // openLastRun opens the project and the log, and returns the newest run of the context.
@@ -135,12 +139,8 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if run.context, err = a.openForReading(ctx); err != nil {
 		return run, err
 	}
-	plan, err := journal.In(a.log, run.context).RootPlan(ctx)
-	if err != nil {
-		return run, err
-	}
-	run.request, run.registry, run.planError = a.host.Generation().PlanOf(plan)
-	return run, nil
+	run.runner, run.request, run.planError, err = a.project().LastRun(ctx, run.context)
+	return run, err
 }
 
 // readContext returns the context of a reading command: the one whose name begins with -c, else

@@ -69,21 +69,19 @@ func replayRun(ctx context.Context, a *app, ask bool) error {
 	if last.Planner && run.request == nil && run.planError != nil {
 		return errors.Join(&engine.NoPlannerError{Context: run.context}, fmt.Errorf("its plan's file can't be read in %s: %w", a.dir, run.planError))
 	}
-	settings := a.host.Generation().Settings()
-	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: settings.Ticks, Budget: settings.Budget}
 	again := replay.Run
 	if ask {
 		again = replay.Ask
 	}
 	var mu sync.Mutex
 	var spent plan.Usage
-	runner.Spent = func(u plan.Usage) {
+	run.runner.Spent = func(u plan.Usage) {
 		mu.Lock()
 		defer mu.Unlock()
 		spent.Add(u)
 	}
-	a.models.Watch(a.term, a.json, runner)
-	replayed, err := again(ctx, runner, run.context, run.request)
+	a.models.Watch(a.term, a.json, run.runner)
+	replayed, err := again(ctx, run.runner, run.context, run.request)
 	if spent.Requests > 0 {
 		a.term.Infof("%s", view.Usage(spent))
 	}

@@ -15,7 +15,7 @@ import (
 // RunFilter is what a list of runs is asked for: by flags of the command, or by parameters of a
 // request over HTTP or of the page. Its empty fields pick all.
 type RunFilter struct {
-	Status   []string   `query:"status" jsonschema:"Those with one of these statuses, a list with commas; held for those that wait for a person."`
+	Status   []string   `query:"status" kind:"words" jsonschema:"Those with one of these statuses, a list with commas; held for those that wait for a person."`
 	Plan     string     `query:"plan" jsonschema:"Runs of this plan's file."`
 	Since    time.Time  `query:"since" kind:"date" jsonschema:"Appended to from this time on: a date, or a span before now, as 90s or 7d."`
 	Until    time.Time  `query:"until" kind:"date" jsonschema:"Appended to before this time."`
@@ -23,7 +23,7 @@ type RunFilter struct {
 	Text     string     `query:"q" jsonschema:"Text in the name, the plan or a label, in any case."`
 	Held     bool       `query:"held" jsonschema:"true picks runs that wait for a person's decision."`
 	Retrying bool       `query:"retrying" jsonschema:"Only runs with calls that pause before another attempt."`
-	Waiting  store.Path `query:"waiting" kind:"path" jsonschema:"Only runs that wait for this path."`
+	Waiting  store.Path `query:"waiting" kind:"path" jsonschema:"Only runs that wait for this path, among the first 32 that they wait for."`
 	Parent   string     `query:"parent" jsonschema:"The contexts of the delegates of this context."`
 	All      bool       `query:"all" jsonschema:"true adds the contexts of delegates."`
 }
@@ -96,8 +96,8 @@ func ReadLabels(list []string) (labels map[string]string, err error) {
 
 // CallFilter is what a list of calls is asked for. Its empty fields pick all.
 type CallFilter struct {
-	Status []string  `query:"status" jsonschema:"Calls with one of these statuses or outcomes, a list with commas."`
-	Tool   []string  `query:"tool" jsonschema:"Calls of these tools, a list with commas."`
+	Status []string  `query:"status" kind:"words" jsonschema:"Calls with one of these statuses or outcomes, a list with commas."`
+	Tool   []string  `query:"tool" kind:"words" jsonschema:"Calls of these tools, a list with commas."`
 	Since  time.Time `query:"since" kind:"date" jsonschema:"Calls that began at this time or later: a date, or a span before now, as 90s or 7d."`
 	Text   string    `query:"q" jsonschema:"Text in the call's number, tool or instance."`
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,31 +10,96 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
-	"obelus/engine/plan"
+	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
-// lists answers requests for lists of contexts and of what waits in them.
-type lists struct{ *Server }
+func runOperations() []operation {
+	return tagged("runs",
+		handling(operation{
+			ID: "startRun", Route: "POST /v1/runs", Summary: "Run a plan.", Example: `{"plan": "plans/refund.lua", "input": {"customer": "c-1042"}, "wait": true}`, Answers: runAnswers("The run is in the log."),
+			Detail: "A run that is accepted is in the log: if the process dies, the next server resumes it. With once, or a key in the header Idempotency-Key, a request that comes again makes no second run. An approve other than always, and the mode eager for a lazy plan, need the role decide.",
+		}, (*Server).postRun),
+		answering(operation{
+			ID: "listRuns", Route: "GET /v1/runs", Summary: "List runs, the one that was appended to last first.", Example: "?status=waiting,failed&limit=20", Answer: "A page of contexts with runs.",
+			Detail: "A page has 100 runs, or as many as limit says, up to 1,000.",
+		}, (*Server).listRuns),
+		answering(operation{ID: "countRuns", Route: "GET /v1/runs/counts", Summary: "Count runs by status.", Answer: "The numbers of runs."}, (*Server).countRuns),
+		handling(operation{
+			ID: "cancelRun", Route: "DELETE /v1/runs/{context}", Summary: "Cancel the run of a context.", Answer: "The run's outcome.", Schema: api.Of[outcomeAnswer],
+			Detail: "It waits until running calls have ended, as long as the setting drain lets them.",
+		}, (*Server).deleteRun),
+		handling(operation{
+			ID: "listApprovals", Route: "GET /v1/approvals", Summary: "List the decisions that wait for a person, in all contexts.", Answer: "Held calls, and lazy plans to release.", Schema: waitingSchema,
+		}, (*Server).getInbox),
+		handling(operation{
+			ID: "followAll", Route: "GET /v1/events", Summary: "Follow all contexts by server-sent events.", Example: "?inbox", Type: "text/event-stream", Answer: "Events without an end.",
+			Detail: "Events are context, with data as a list of contexts has them, whenever that has changed; with inbox they are inbox, with {\"waiting\":3}. Changes are gathered for 200 ms. The header Last-Event-ID continues a stream; some events may come twice.",
+		}, (*Server).getFeed),
+	)
+}
 
-func (s lists) listContexts(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	limit, filter := q.seq("limit"), store.ContextFilter{Prefix: q.text("prefix")}
-	if q.err != nil {
-		return q.err
-	}
-	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		var infos []store.ContextInfo
-		for info, err := range s.log.Contexts(ctx, filter) {
-			if err != nil {
-				return nil, err
-			}
-			if infos = append(infos, info); int64(len(infos)) == limit {
-				break
-			}
+// waitingSchema returns the schema of a list of what waits for a person.
+func waitingSchema() api.Schema {
+	return api.List(api.Schema{"anyOf": []any{api.Of[journal.Approval](), api.Of[history.ShownPlan]()}})
+}
+
+// nameIn is the name of a context.
+type nameIn struct {
+	Context string `path:"context" kind:"name" example:"order-7" jsonschema:"The name of a context."`
+}
+
+// contextIn names a context that there must be.
+type contextIn struct{ nameIn }
+
+// existing returns its name. A request for another one is refused before its body is read.
+func (in contextIn) existing() string { return in.Context }
+
+// noIn is a request that says nothing by itself.
+type noIn struct{}
+
+// contextFilter picks contexts.
+type contextFilter struct {
+	Prefix string `query:"prefix" jsonschema:"Contexts whose names begin so."`
+	Limit  int64  `query:"limit" jsonschema:"At most so many."`
+}
+
+func (s *Server) listContexts(ctx context.Context, in contextFilter) (all list[history.Summary], err error) {
+	var infos []store.ContextInfo
+	for info, err := range s.log.Contexts(ctx, store.ContextFilter{Prefix: in.Prefix}) {
+		if err != nil {
+			return all, err
 		}
-		return listOf(infos, func(info store.ContextInfo) (any, error) { return s.waiting.Summarize(ctx, info) })
-	})
+		if infos = append(infos, info); int64(len(infos)) == in.Limit {
+			break
+		}
+	}
+	return s.summarize(ctx, infos)
+}
+
+// summarize describes contexts.
+func (s *Server) summarize(ctx context.Context, infos []store.ContextInfo) (all list[history.Summary], err error) {
+	for _, info := range infos {
+		line, err := s.waiting.Summarize(ctx, info)
+		if err != nil {
+			return all, err
+		}
+		all.add(line)
+	}
+	return all, nil
+}
+
+// A list is given in pages of defaultPage elements, or as many as are asked for, up to maxPage.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+// runsIn asks for a page of runs.
+type runsIn struct {
+	history.RunFilter
+	Cursor store.ContextMark `query:"cursor" kind:"cursor" jsonschema:"The next of the page before."`
+	Limit  int64             `query:"limit" kind:"page" jsonschema:"At most so many."`
 }
 
 // runPage is a page of a list of runs.
@@ -42,62 +108,63 @@ type runPage struct {
 	Next string            `json:"next,omitempty"` // the cursor of the next page; empty for the last
 }
 
-func (s lists) listRuns(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f, statuses := q.listed()
-	limit := q.limit(defaultPage)
-	if f.After = q.cursor(); q.err != nil {
-		return q.err
+func (s *Server) listRuns(ctx context.Context, in runsIn) (page runPage, err error) {
+	f, statuses, err := in.Contexts()
+	if err != nil {
+		return page, err
 	}
-	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		page := runPage{Runs: []history.Summary{}}
-		var last store.ContextMark
-		for info, err := range history.List(ctx, s.log, f, statuses) {
-			if err != nil {
-				return nil, err
-			}
-			if int64(len(page.Runs)) == limit {
-				page.Next = cursorOf(last)
-				break
-			}
-			line, err := s.waiting.Summarize(ctx, info)
-			if err != nil {
-				return nil, err
-			}
-			page.Runs, last = append(page.Runs, line), info.Mark()
+	f.After = in.Cursor
+	limit := cmp.Or(in.Limit, defaultPage)
+	page.Runs = []history.Summary{}
+	var last store.ContextMark
+	for info, err := range history.List(ctx, s.log, f, statuses) {
+		if err != nil {
+			return page, err
 		}
-		return page, nil
-	})
+		if int64(len(page.Runs)) == limit {
+			page.Next = cursorOf(last)
+			break
+		}
+		line, err := s.waiting.Summarize(ctx, info)
+		if err != nil {
+			return page, err
+		}
+		page.Runs, last = append(page.Runs, line), info.Mark()
+	}
+	return page, nil
 }
 
-func (s lists) countRuns(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f, statuses := q.listed()
-	if q.err != nil {
-		return q.err
+// countAnswer has the numbers of runs.
+type countAnswer struct {
+	Status map[journal.RunStatus]int64 `json:"status"`
+	Total  int64                       `json:"total"`
+}
+
+func (s *Server) countRuns(ctx context.Context, in history.RunFilter) (answer countAnswer, err error) {
+	f, statuses, err := in.Contexts()
+	if err != nil {
+		return answer, err
 	}
-	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		all, err := history.Count(ctx, s.log, f)
-		counts, total := map[string]int64{}, int64(0)
-		for status, n := range all {
-			if len(statuses) == 0 || slices.Contains(statuses, status) {
-				counts[string(status)] = n
-				total += n
-			}
+	all, err := history.Count(ctx, s.log, f)
+	answer.Status = map[journal.RunStatus]int64{}
+	for status, n := range all {
+		if len(statuses) == 0 || slices.Contains(statuses, status) {
+			answer.Status[status] = n
+			answer.Total += n
 		}
-		return map[string]any{"total": total, "status": counts}, err
-	})
+	}
+	return answer, err
 }
 
 // getInbox lists what waits for a person in all contexts.
-func (s lists) getInbox(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) getInbox(w http.ResponseWriter, r *http.Request, _ noIn) error {
 	held, err := s.waiting.Look(r.Context())
 	if err != nil {
 		return err
 	}
 	waiting, begun := held.Contexts, false
 	return s.respondInPieces(w, r, func(ctx context.Context) (text []byte, sent func() bool, err error) {
-		l, rest := list{begun: begun}, waiting
+		l, rest := list[any]{begun: begun}, waiting
 		for ; len(rest) > 0 && len(l.text) < portion; rest = rest[1:] {
 			var in history.Inbox
 			if err := in.Add(ctx, s.log, rest[0]); err != nil {
@@ -116,7 +183,7 @@ func (s lists) getInbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 // addWaiting adds what waits for a person.
-func (s lists) addWaiting(ctx context.Context, l *list, in *history.Inbox) error {
+func (s *Server) addWaiting(ctx context.Context, l *list[any], in *history.Inbox) error {
 	for _, waiting := range in.Plans {
 		shown, err := s.supervisor.ShowPlan(ctx, waiting.Context)
 		switch {
@@ -136,17 +203,13 @@ func (s lists) addWaiting(ctx context.Context, l *list, in *history.Inbox) error
 // contextDetail is one context: its summary, and the outcome of its newest run.
 type contextDetail struct {
 	history.Summary
-	Output any    `json:"output"`
-	Error  any    `json:"error"`
-	Stuck  string `json:"stuck,omitempty"` // the reason why the server can't go on with it
+	Output any          `json:"output"`
+	Error  *errorAnswer `json:"error"`
+	Stuck  string       `json:"stuck,omitempty"` // the reason why the server can't go on with it
 }
 
-func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
-	return s.respond(w, r, func(ctx context.Context) (any, error) { return s.contextDetail(ctx, r.PathValue("context")) })
-}
-
-func (s *Server) contextDetail(ctx context.Context, name string) (any, error) {
-	info, err := s.log.Info(ctx, name)
+func (s *Server) getContext(ctx context.Context, in contextIn) (*contextDetail, error) {
+	info, err := s.log.Info(ctx, in.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -158,15 +221,15 @@ func (s *Server) contextDetail(ctx context.Context, name string) (any, error) {
 	if unread != nil {
 		return nil, unread
 	}
-	body := contextDetail{Summary: line}
+	body := &contextDetail{Summary: line}
 	var damaged *journal.DamagedError
 	switch {
 	case errors.As(err, &damaged):
-		body.Status, body.Error = "", map[string]any{"code": "damaged", "message": damaged.Error()}
+		body.Status, body.Error = "", &errorAnswer{Code: "damaged", Message: damaged.Error()}
 	case err != nil:
 		return nil, err
 	default:
-		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
+		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorOf(outcome)
 	}
 	if body.Status == journal.RunRunning || body.Status == journal.RunWaiting || body.Stopped {
 		body.Stuck, _ = s.supervisor.Stuck(info.Context)
@@ -174,81 +237,11 @@ func (s *Server) contextDetail(ctx context.Context, name string) (any, error) {
 	return body, nil
 }
 
-// existingContext returns the context that a request names. It is an error if there is none.
-func (s *Server) existingContext(r *http.Request) (string, error) {
-	name := r.PathValue("context")
-	_, err := s.log.Head(r.Context(), name)
-	return name, err
-}
-
-func (s lists) getApprovals(w http.ResponseWriter, r *http.Request) error {
-	name, err := s.existingContext(r)
+func (s *Server) getApprovals(ctx context.Context, in contextIn) (l list[any], err error) {
+	inbox, err := s.runs.Inbox(ctx, in.Context)
 	if err != nil {
-		return err
+		return l, err
 	}
-	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		var in history.Inbox
-		if in.Plans, err = journal.In(s.log, name).Lazy(ctx); err != nil {
-			return nil, err
-		}
-		if in.Calls, err = journal.In(s.log, name).Holds(ctx); err != nil {
-			return nil, err
-		}
-		var l list
-		err = s.addWaiting(ctx, &l, &in)
-		return l.end(), err
-	})
-}
-
-// forkBody is the body of POST …/fork.
-type forkBody struct {
-	Context *string `json:"context" jsonschema:"The name of the fork; a new one unless it is given."`
-	At      *int64  `json:"at" kind:"integer" jsonschema:"The seq up to which the log is shared; the newest unless it is given."`
-}
-
-func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
-	var asked forkBody
-	if err := read(r, &asked); err != nil {
-		return err
-	}
-	from, err := s.existingContext(r)
-	if err != nil {
-		return err
-	}
-	fork, err := contextFor(asked.Context)
-	if err != nil {
-		return err
-	}
-	at := int64(0) // 0 is the newest
-	if asked.At != nil {
-		if at = *asked.At; at < 1 {
-			return wrong("at %d: it must be a whole number above 0", at)
-		}
-	}
-	at, err = journal.Fork(r.Context(), s.log, from, at, fork)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, map[string]any{"context": fork, "parent": from, "at": at})
-}
-
-func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("context")
-	if err := store.CheckContext(name); err != nil {
-		return wrong("context %s", err)
-	}
-	text, err := readBody(r)
-	if err != nil {
-		return err
-	}
-	messages, err := store.ParseMessages(text)
-	if err != nil {
-		refused := plan.Problem{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}
-		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []plan.Problem{refused}}
-	}
-	appended, err := s.supervisor.Append(r.Context(), name, messages)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
+	err = s.addWaiting(ctx, &l, inbox)
+	return l, err
 }

@@ -21,95 +21,9 @@
 // context, and decided there or in the delegate's: {"context","call",…} is a call, and
 // {"context","plan","tick","since"} a lazy plan.
 //
-//	POST   /v1/runs       {"plan","input","context","wait","mode","approve","labels",
-//	                       "once"}
-//	GET    /v1/runs       ?status= &plan= &since= &until= &label= &q= &held= &retrying=
-//	                      &waiting= &parent= &all= &cursor= &limit=
-//	GET    /v1/runs/counts   ?status= &plan= &since= &until= &label= &q= &held= &retrying=
-//	                      &waiting= &parent= &all=
-//	DELETE /v1/runs/{context}                      ?by= cancel
-//	GET    /v1/approvals                           what waits for a person, in all contexts
-//	GET    /v1/events                              ?after= &inbox= server-sent events of all contexts
-//	GET    /v1/contexts                            ?prefix= &limit=
-//	GET    /v1/contexts/{context}
-//	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at= &newest= &q=
-//	                                               &limit=
-//	GET    /v1/contexts/{context}/logs             ?call= &level= &after= &newest= &limit=
-//	GET    /v1/contexts/{context}/calls            ?at= &status= &tool= &cursor= &limit=
-//	GET    /v1/contexts/{context}/approvals
-//	GET    /v1/contexts/{context}/get              ?ref= &at= &instance= &depth=
-//	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
-//	GET    /v1/contexts/{context}/events           ?after= server-sent events
-//	GET    /v1/contexts/{context}/graph            ?tick= &at= calls, and which reads what of which
-//	GET    /v1/contexts/{context}/ticks            the plans of all its runs
-//	GET    /v1/contexts/{context}/steps            ?after= &limit= what happened at which seq
-//	GET    /v1/contexts/{context}/kinds            ?at=
-//	GET    /v1/contexts/{context}/downstream       ?call= what runs again if it does
-//	GET    /v1/contexts/{context}/prompt           ?call= &tick= what a model was sent
-//	GET    /v1/contexts/{context}/children         ?limit= its delegates and forks
-//	GET    /v1/diff                                ?a= &a_at= &b= &b_at=
-//	POST   /v1/hooks/{hook}                        of other programs, see Hooks
-//	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
-//	POST   /v1/contexts/{context}/approve          {"hash","set","without","preview","by"}
-//	                                               release a lazy plan
-//	POST   /v1/contexts/{context}/reject           {"hash","reason","by"}
-//	                                               reject a lazy plan
-//	POST   /v1/contexts/{context}/calls/{call}/approve   {"set","by"}
-//	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
-//	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
-//	POST   /v1/contexts/{context}/fork             {"context","at"}
-//	POST   /v1/contexts/{context}/replay           {} check that the run comes out as it is recorded
-//	GET    /v1/plans                               the files below plans/
-//	GET    /v1/plans/{file...}                     a plan: schemas, problems, graph
-//	POST   /v1/check                               {"plan","calls","output","context","input",
-//	                                               "approve"}
-//	GET    /v1/tools                               the tools and their activities
-//	POST   /v1/call                                {"call","context"} try one activity
-//	GET    /v1/scripts                             the loaded scripts, and why newer ones do not load
-//	GET    /v1/code/{generation}/{path...}         a script as calls ran it
-//	GET    /healthz, /metrics
-//	GET    /openapi.json                           these routes as an OpenAPI 3.1 document
-//	GET    /docs, /docs/style.css                  the same as a page
+// [Doc] lists the requests.
 //
-// A list of runs is a page of contexts, {"runs","next"}, the one that was appended to last first:
-// 100 of them, or as many as limit says, up to 1,000; the next page is that with the cursor next.
-// status is a list of words with commas; label=NAME=VALUE may be given several times, which no
-// other parameter may; q is text in the name, the plan or a label; held=true are runs that wait
-// for a person, retrying=true those with calls that pause before another attempt, and waiting=PATH
-// those that wait for a path, which finds a run by the first 32 that it waits for. Contexts of
-// delegates are left out without all=true, and parent=CONTEXT lists those of one context. Counts
-// are {"total","status":{"done":12,…}}.
-//
-// In a log, newest=true begins at its end, q is text in the JSON of a message, and limit bounds the
-// number of messages; cursor=1.2 is for the calls after that one. get without ref has all kinds;
-// with depth=2, instead of an object or array below the second level, unless it is empty, stands
-// {"…":"array","entries":12}, which says "object" of an object. Steps are {"steps","next"}, 64 of
-// them or as many as limit says, and next is the after of the next page. Logs are the lines that
-// scripts printed and logged, {"lines","next"}, 100 of them or as many as limit says; next is the
-// after of the next page. A graph is {"ticks":[{"nodes","wires"}]}, as obelus graph --json has
-// them, of the newest run; with at, of the calls as they stood then. A diff compares context a as
-// of a_at with b as of b_at: b is the same context unless it is given. The calls of downstream are
-// those that resume with from runs again in a fork. GET /v1/plans/refund.lua is about
-// plans/refund.lua, whose "kind" says where its calls come from: calls (they stand there), function
-// or model. A check of no plan is one of all; {"calls","output"} is a plan itself; the values of
-// "context" count if it is given. It answers with an array of problems.
-//
-// POST /v1/call runs the activity of {"call":{"_tool":…}} once, outside of the log, with "context"
-// as the values that its expressions read and that it may see, and answers
-// {"status","result","error"}, done or failed. A call without a value for one is refused (422). It
-// needs the role decide where the setting approve holds calls. A replay answers
-// {"context","calls","same","differences"}. Those and checks are refused (429) while as many go on
-// as runs may. The generation of a script is the digest that calls have; the answer is
-// {"generation","path","sha256","source"}.
-//
-// A prompt is what a model was sent about a call, or with tick=2 for the plan of a tick; the latest
-// one without either: {"context","tick","calls","state","hash","recorded","request","answers"}, as
-// obelus prompt --json prints it. Where the log keeps the request, its "state" is sent. Else it is
-// computed from a copy of the context in memory, where no activity runs, and the function of a plan
-// is asked again: it "differs" if another hash is recorded of what was sent, else is "computed",
-// without "recorded" where no request is on record as sent. Two are computed at once, and others
-// wait, each for up to 10 seconds with its wait (503 prompt), from up to 32 MB of messages and
-// journals (422 prompt).
+// Checks, replays and calls by themselves are refused (429) while as many go on as runs may.
 //
 // A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
 // in the log: if the process dies, the next server resumes it. If as many runs as allowed
@@ -123,11 +37,6 @@
 // second run: it is answered with the run that it has made. The key names the context unless
 // the request does; one that is no name becomes key- and 32 hex digits of its SHA-256. A
 // request with another plan or input under the same name is refused (409 exists).
-//
-// Corrections, "set", are arguments by their names, each of which replaces the present
-// one; dots lead inside: {"set":{"lines.0.amount":5}}.
-//
-// GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
 // # Tokens
 //

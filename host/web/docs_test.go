@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,58 +42,55 @@ func at(v any, keys ...string) any {
 // that it needs, and nothing else is.
 func TestOpenAPI_AllRoutes(t *testing.T) {
 	s := serve(t, work, nil, nil)
-	document, described := s.document(), operations()
-	ids, routes := map[any]bool{}, s.server.table()
-	for _, route := range routes {
-		method, path, _ := strings.Cut(route.pattern, " ")
-		operation, _ := at(document, "paths", strings.ReplaceAll(path, "...}", "}"), strings.ToLower(method)).(map[string]any)
-		if _, ok := described[route.pattern]; !ok || operation == nil {
-			t.Errorf("%s is not described", route.pattern)
+	document := s.document()
+	ids := map[any]bool{}
+	for _, o := range operations() {
+		path := o.path()
+		operation, _ := at(document, "paths", strings.ReplaceAll(path, "...}", "}"), strings.ToLower(o.method())).(map[string]any)
+		if operation == nil {
+			t.Errorf("%s is not described", o.Route)
 			continue
 		}
 		if id := operation["operationId"]; id == "" || ids[id] {
-			t.Errorf("%s has the id %q, which it must have alone", route.pattern, id)
+			t.Errorf("%s has the id %q, which it must have alone", o.Route, id)
 		} else {
 			ids[id] = true
 		}
 		if !slices.ContainsFunc(api.Tags, func(tag api.Tag) bool { return tag.Name == at(operation, "tags").([]any)[0] }) || operation["summary"] == "" {
-			t.Errorf("%s: %v", route.pattern, operation)
+			t.Errorf("%s: %v", o.Route, operation)
 		}
-		if want := route.may.String(); (operation["x-role"] == nil) != (route.may == host.NoRole) || operation["x-role"] != nil && operation["x-role"] != want {
-			t.Errorf("%s needs %s, and not %v", route.pattern, want, operation["x-role"])
+		if want := o.role().String(); (operation["x-role"] == nil) != (o.role() == host.NoRole) || operation["x-role"] != nil && operation["x-role"] != want {
+			t.Errorf("%s needs %s, and not %v", o.Route, want, operation["x-role"])
 		}
 		var got, want []string
 		parameters, _ := operation["parameters"].([]any)
 		for _, p := range parameters {
 			if at(p, "description") == "" || at(p, "schema") == nil {
-				t.Errorf("%s: the parameter %v is not described", route.pattern, at(p, "name"))
+				t.Errorf("%s: the parameter %v is not described", o.Route, at(p, "name"))
 			}
 			got = append(got, fmt.Sprint(at(p, "in"), " ", at(p, "name")))
 		}
 		for _, match := range regexp.MustCompile(`\{(\w+)`).FindAllStringSubmatch(path, -1) {
 			want = append(want, "path "+match[1])
 		}
-		if route.query != anyQuery {
-			for _, name := range strings.Fields(route.query) {
-				want = append(want, "query "+name)
-			}
+		for i := 0; o.in != nil && i < o.in.NumField(); i++ {
+			want = append(want, queryNames(o.in.Field(i))...)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s has the parameters %v, not %v", route.pattern, got, want)
+			t.Errorf("%s has the parameters %v, not %v", o.Route, got, want)
 		}
 	}
-	for pattern, o := range described {
-		i := slices.IndexFunc(routes, func(r route) bool { return r.pattern == pattern })
-		if i < 0 {
-			t.Errorf("%s is described, and no route", pattern)
-			continue
-		}
-		for name := range o.Query {
-			if !slices.Contains(strings.Fields(routes[i].query), name) {
-				t.Errorf("%s has no parameter %s", pattern, name)
-			}
-		}
+}
+
+// queryNames returns the parameters of a field of the struct that a request is read into.
+func queryNames(field reflect.StructField) (names []string) {
+	if name := field.Tag.Get("query"); name != "" {
+		return []string{"query " + name}
 	}
+	for i := 0; field.Anonymous && i < field.Type.NumField(); i++ {
+		names = append(names, queryNames(field.Type.Field(i))...)
+	}
+	return names
 }
 
 // TestOpenAPI_Same holds that the document is the same each time it is made, so that clients can
@@ -273,10 +271,10 @@ func TestOpenAPI_Answers(t *testing.T) {
 			}
 		}
 	}
-	for pattern, o := range operations() {
-		for _, a := range o.Answers {
-			if !seen[fmt.Sprint(pattern, " ", a.Status)] && !slices.Contains(withoutSchema, pattern) {
-				t.Errorf("no answer of %s with the status %d was looked at", pattern, a.Status)
+	for _, o := range operations() {
+		for _, a := range o.answers() {
+			if !seen[fmt.Sprint(o.Route, " ", a.Status)] && !slices.Contains(withoutSchema, o.Route) {
+				t.Errorf("no answer of %s with the status %d was looked at", o.Route, a.Status)
 			}
 		}
 	}
@@ -321,10 +319,9 @@ func TestDocs_Page(t *testing.T) {
 		}
 		ids[match[1]] = true
 	}
-	for pattern, o := range operations() {
-		_, path, _ := strings.Cut(pattern, " ")
-		if !ids[o.ID] || !strings.Contains(page, "<code>"+path+"</code>") {
-			t.Errorf("%s is not on the page", pattern)
+	for _, o := range operations() {
+		if !ids[o.ID] || !strings.Contains(page, "<code>"+o.path()+"</code>") {
+			t.Errorf("%s is not on the page", o.Route)
 		}
 	}
 	for _, match := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
@@ -352,20 +349,20 @@ func TestDocs_Page(t *testing.T) {
 
 // TestDocs_Examples holds that the examples of bodies are what the routes take.
 func TestDocs_Examples(t *testing.T) {
-	for pattern, o := range operations() {
+	for _, o := range described(operations()) {
 		if o.Example == "" || strings.HasPrefix(o.Example, "?") {
 			continue
 		}
 		compiled, err := schema.New(o.Body)
 		if err != nil {
-			t.Fatal(pattern, err)
+			t.Fatal(o.ID, err)
 		}
 		v, err := store.DecodeJSON([]byte(o.Example))
 		if err == nil {
 			err = compiled.Validate(v, "the example")
 		}
 		if err != nil || !json.Valid([]byte(o.Example)) || strings.Contains(o.Example, "'") {
-			t.Errorf("%s: %v", pattern, err)
+			t.Errorf("%s: %v", o.ID, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/spell"
 	"obelus/host"
 	"obelus/host/once"
 	"obelus/host/prompts"
@@ -75,9 +76,12 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var large *http.MaxBytesError
 	var slow net.Error
 	var pending *supervise.PendingError
+	var filter *history.FilterError
 	switch {
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &filter):
+		return &problem{status: http.StatusBadRequest, code: "request", message: filter.Error() + spell.DidYouMean(filter.Value, filter.Known)}
 	case errors.Is(err, supervise.ErrFull):
 		return errFull
 	case errors.Is(err, supervise.ErrStopping):

@@ -42,16 +42,18 @@ type position struct {
 	created time.Time // when the context was created: one that was pruned and made anew has other messages
 }
 
-func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	after, _ := q.lastEvent(r)
-	if q.err != nil {
-		return q.err
-	}
-	name, err := s.existingContext(r)
+// eventsIn follows a context.
+type eventsIn struct {
+	contextIn
+	After int64 `query:"after" kind:"count" jsonschema:"The id of an event after which to begin."`
+}
+
+func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, in eventsIn) error {
+	after, _, err := lastEvent(r, in.After)
 	if err != nil {
 		return err
 	}
+	name := in.Context
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
@@ -73,18 +75,17 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	return endStream(st.run(r.Context()))
 }
 
-// lastEvent reads the id of the last event that the client of a stream has, if it gives one. 0 is
-// before all events.
-func (q *query) lastEvent(r *http.Request) (id int64, given bool) {
-	id, given = q.after(), q.text("after") != ""
-	if text := r.Header.Get("Last-Event-ID"); text != "" {
-		var err error
-		if id, err = strconv.ParseInt(text, 10, 64); err != nil || id < 0 {
-			q.err = wrong("Last-Event-ID %s: it must be the id of an event", quoted(text))
-		}
-		given = true
+// lastEvent returns the id of the last event that the client of a stream has, if it gives one: in a
+// header, or as the parameter after. 0 is before all events.
+func lastEvent(r *http.Request, after int64) (id int64, given bool, err error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return after, r.URL.Query().Get("after") != "", nil
 	}
-	return id, given
+	if id, err = strconv.ParseInt(text, 10, 64); err != nil || id < 0 {
+		return 0, false, wrong("Last-Event-ID must be the id of an event, not %s", quoted(text))
+	}
+	return id, true, nil
 }
 
 // run sends the events so far, and then new ones, until the server has drained.

@@ -39,19 +39,23 @@ type feedState struct {
 	waiting  int               // the number of decisions; -1 for none yet
 }
 
+// feedIn follows all contexts.
+type feedIn struct {
+	After int64 `query:"after" kind:"count" jsonschema:"The id of an event after which to begin, or 0 for all contexts; without it the stream begins now."`
+	Inbox bool  `query:"inbox" kind:"flag" jsonschema:"Follow only the number of decisions that wait for a person."`
+}
+
 // getFeed streams the changes of all contexts.
-func (s lists) getFeed(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	inbox := q.values.Has("inbox") && (q.text("inbox") == "" || q.flag("inbox"))
-	after, given := q.lastEvent(r)
-	if q.err != nil {
-		return q.err
+func (s *Server) getFeed(w http.ResponseWriter, r *http.Request, in feedIn) error {
+	after, given, err := lastEvent(r, in.After)
+	if err != nil {
+		return err
 	}
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
-	f := &feed{server: s.Server, w: w, r: r, inbox: inbox, known: feedState{waiting: -1}}
+	f := &feed{server: s, w: w, r: r, inbox: in.Inbox, known: feedState{waiting: -1}}
 	if err := f.findPosition(r.Context(), after, given); err != nil {
 		return err
 	}

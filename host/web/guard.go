@@ -208,7 +208,7 @@ func (s *Server) checkRequest(r *http.Request) (author caller, err error) {
 // in pieces ends then.
 func (s *Server) recheck(r *http.Request) error {
 	author, err := s.checkRequest(r)
-	if err == nil && author != callerOf(r) {
+	if err == nil && author != callerOf(r.Context()) {
 		err = errToken
 	}
 	return err

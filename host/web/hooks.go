@@ -39,22 +39,30 @@ func hookOf(s *Server, r *http.Request) (host.Hook, bool) {
 	return host.Hook{}, false
 }
 
-// hookHandler returns the handler of POST /v1/hooks/{hook}.
-func hookHandler(s *Server) func(w http.ResponseWriter, r *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		h, ok := hookOf(s, r)
-		if !ok {
-			return &problem{status: http.StatusNotFound, code: "not-found", message: "there is no hook " + quoted(r.PathValue("hook"))}
-		}
-		d, err := readDelivery(s, h, r)
-		if err != nil {
-			return err
-		}
-		if h.To != nil {
-			return d.append(w, r)
-		}
-		return d.start(w, r)
+// hookIn names a hook.
+type hookIn struct {
+	Hook string `path:"hook" example:"github" jsonschema:"The name of a hook in the setting serve.hooks."`
+}
+
+// deliveredAnswer names the context that a delivery has come to.
+type deliveredAnswer struct {
+	Context string `json:"context"`
+}
+
+// postHook takes a delivery to a hook.
+func (s *Server) postHook(w http.ResponseWriter, r *http.Request) error {
+	h, ok := hookOf(s, r)
+	if !ok {
+		return &problem{status: http.StatusNotFound, code: "not-found", message: "there is no hook " + quoted(r.PathValue("hook"))}
 	}
+	d, err := readDelivery(s, h, r)
+	if err != nil {
+		return err
+	}
+	if h.To != nil {
+		return d.append(w, r)
+	}
+	return d.start(w, r)
 }
 
 // delivery is a request to a hook that was verified.
@@ -206,5 +214,5 @@ func (d *delivery) answerAgain(w http.ResponseWriter, r *http.Request, name stri
 
 func (d *delivery) answer(w http.ResponseWriter, r *http.Request, name string, status int) error {
 	w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+name)
-	return write(w, status, map[string]any{"context": name})
+	return write(w, status, deliveredAnswer{Context: name})
 }

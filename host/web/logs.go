@@ -1,11 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"net/http"
-	"strings"
 	"time"
 
+	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
@@ -30,41 +30,35 @@ type linePage struct {
 	Next  int64           `json:"next,omitempty"` // the value of after for the next page; 0 for the last
 }
 
-func (s reading) getLogs(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r)
-	f := store.LogFilter{Call: q.text("call"), Level: q.level(), After: q.after(), Newest: q.flag("newest")}
-	limit := q.limit(defaultPage)
-	if q.call("call"); q.err != nil {
-		return q.err
-	}
-	var err error
-	if f.Context, err = s.existingContext(r); err != nil {
-		return err
-	}
-	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		page := linePage{Lines: []store.LogLine{}}
-		for line, err := range s.log.Logs(ctx, f) {
-			if err != nil {
-				return nil, err
-			}
-			if int64(len(page.Lines)) == limit {
-				if !f.Newest {
-					page.Next = page.Lines[limit-1].N
-				}
-				break
-			}
-			page.Lines = append(page.Lines, line)
-		}
-		return page, nil
-	})
+// linesSchema returns the schema of a page of lines, which write themselves as JSON.
+func linesSchema() api.Schema {
+	return api.Object(api.Schema{"lines": api.List(api.Of[logLine]()), "next?": api.Positive()})
 }
 
-// level reads the least level of lines.
-func (q *query) level() store.LogLevel {
-	text := q.text("level")
-	level, ok := store.ParseLogLevel(text)
-	if !ok && text != "" {
-		q.err = wrong("level=%s: it is one of %s%s", text, strings.Join(store.LogLevels, ", "), suggestion(text, store.LogLevels))
+// logsIn picks lines of scripts.
+type logsIn struct {
+	contextIn
+	Call   string         `query:"call" kind:"call" jsonschema:"Lines of this call, such as 1.2."`
+	Level  store.LogLevel `query:"level" kind:"level" jsonschema:"Lines from this level on: debug, info (also what was printed), warn or error."`
+	After  int64          `query:"after" kind:"count" jsonschema:"The next of the page before."`
+	Newest bool           `query:"newest" jsonschema:"true begins at the end."`
+	Limit  int64          `query:"limit" kind:"page" jsonschema:"At most so many."`
+}
+
+func (s *Server) getLogs(ctx context.Context, in logsIn) (page linePage, err error) {
+	limit := cmp.Or(in.Limit, defaultPage)
+	page.Lines = []store.LogLine{}
+	for line, err := range s.log.Logs(ctx, store.LogFilter{Context: in.Context, Call: in.Call, Level: in.Level, After: in.After, Newest: in.Newest}) {
+		if err != nil {
+			return page, err
+		}
+		if int64(len(page.Lines)) == limit {
+			if !in.Newest {
+				page.Next = page.Lines[limit-1].N
+			}
+			break
+		}
+		page.Lines = append(page.Lines, line)
 	}
-	return level
+	return page, nil
 }

@@ -44,24 +44,26 @@ func newPages(s *Server, api http.Handler) *pages {
 	return p
 }
 
-// table lists the routes. Their errors are pages too.
-func (p *pages) table() (all []route) {
+// operations lists the requests for pages. Their errors are pages too.
+func (p *pages) operations() (all []operation) {
 	if p == nil {
 		return nil
 	}
-	for _, r := range p.page.Routes() {
-		all = append(all, route{r.Pattern, r.Role, r.Handle, anyQuery})
+	add := func(route string, role host.Role, handle func(http.ResponseWriter, *http.Request) error) {
+		all = append(all, operation{Route: route, Role: role, Open: role == host.NoRole, handle: func(_ *Server, w http.ResponseWriter, r *http.Request) error { return handle(w, r) }})
 	}
-	return append(all,
-		route{"GET /login", host.NoRole, p.getLogin, anyQuery},
-		route{"POST /login", host.NoRole, p.postLogin, anyQuery},
-		route{"POST /logout", host.NoRole, p.postLogout, anyQuery},
-	)
+	for _, r := range p.page.Routes() {
+		add(r.Pattern, r.Role, r.Handle)
+	}
+	add("GET /login", host.NoRole, p.getLogin)
+	add("POST /login", host.NoRole, p.postLogin)
+	add("POST /logout", host.NoRole, p.postLogout)
+	return all
 }
 
 // author describes the author of a request for a page.
 func (p *pages) author(r *http.Request) page.Author {
-	c := callerOf(r)
+	c := callerOf(r.Context())
 	token := c.name != "" && c.name != nameOfLocal
 	return page.Author{Name: c.name, Role: c.may, Signed: token && c.name != nameOfToken, Token: token}
 }

@@ -21,13 +21,14 @@ import (
 	"obelus/host"
 	"obelus/host/once"
 	"obelus/host/supervise"
+	"obelus/host/web/internal/api"
 	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
 
-// runRequest is the body of POST /v1/runs.
-type runRequest struct {
-	Plan    string          `json:"plan" jsonschema:"A file below plans/."`
+// runIn starts a run.
+type runIn struct {
+	Plan    string          `json:"plan" required:"a plan: {\"plan\": \"plans/refund.lua\"}" jsonschema:"A file below plans/."`
 	Input   json.RawMessage `json:"input" jsonschema:"An object, appended as input."`
 	Context *string         `json:"context" jsonschema:"The name of the context; a new one unless it is given."`
 	Wait    bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
@@ -38,11 +39,7 @@ type runRequest struct {
 	Labels map[string]string `json:"labels" jsonschema:"Texts by name that are kept with the run."`
 }
 
-func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
-	var asked runRequest
-	if err := readHeld(r, &asked); err != nil {
-		return err
-	}
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request, asked runIn) error {
 	key := r.Header.Get("Idempotency-Key")
 	if _, given := r.Header["Idempotency-Key"]; given && strings.TrimSpace(key) == "" {
 		return wrong("the header Idempotency-Key is empty: give a key that is of this request alone, or leave the header out")
@@ -56,18 +53,15 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	start.Begun = func() { release(r) } // the input is in the log
 	if asked.Approve != "" && !start.Approve.Always {
-		if err := allow(r, host.MayDecide, "approve "+quoted(asked.Approve)+", in place of the project's policy,"); err != nil {
+		if err := allow(r.Context(), host.MayDecide, "approve "+quoted(asked.Approve)+", in place of the project's policy,"); err != nil {
 			return err
 		}
 	}
 	var decoded store.Optional
 	prepare := func(ctx context.Context, start *supervise.Start) (err error) {
 		start.Request, start.Registry, err = s.config.Host.Plan(asked.Plan)
-		if errors.Is(err, fs.ErrNotExist) {
-			return &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
-		}
 		if err != nil {
-			return err
+			return missingPlan(err)
 		}
 		if err := asked.setMode(r, start.Request); err != nil {
 			return err
@@ -96,8 +90,17 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	return s.sendRun(w, r, run, asked.Wait)
 }
 
+// missingPlan returns the answer to an error where it is that there is no plan's file, else the
+// error.
+func missingPlan(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
+	}
+	return err
+}
+
 // nameByKey names the context by the key of the request, if there is one.
-func (q *runRequest) nameByKey(key string) error {
+func (q *runIn) nameByKey(key string) error {
 	if key != "" {
 		q.Once = true
 		if q.Context == nil {
@@ -113,9 +116,9 @@ func (q *runRequest) nameByKey(key string) error {
 
 // setMode replaces the mode of a plan, if the request gives one. To run a lazy plan at once is to
 // release it.
-func (q *runRequest) setMode(r *http.Request, request *plan.Request) error {
+func (q *runIn) setMode(r *http.Request, request *plan.Request) error {
 	if q.Mode == plan.ModeEager && request.Mode == plan.ModeLazy {
-		if err := allow(r, host.MayDecide, `mode "eager", which releases a lazy plan,`); err != nil {
+		if err := allow(r.Context(), host.MayDecide, `mode "eager", which releases a lazy plan,`); err != nil {
 			return err
 		}
 	}
@@ -169,7 +172,7 @@ func sendKnown(s *Server, w http.ResponseWriter, r *http.Request, start supervis
 	}
 	if !wait {
 		w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+start.Context)
-		return true, write(w, http.StatusAccepted, map[string]any{"context": start.Context})
+		return true, write(w, http.StatusAccepted, acceptedAnswer{Context: start.Context})
 	}
 	outcome, err := awaitRest(s, r, start.Context)
 	if err != nil {
@@ -215,10 +218,7 @@ func contextFor(asked *string) (string, error) {
 func newName() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 // start checks the request, except for the plan.
-func (q *runRequest) start() (start engine.Start, err error) {
-	if q.Plan == "" {
-		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
-	}
+func (q *runIn) start() (start engine.Start, err error) {
 	if !isPlanName(q.Plan) {
 		return start, errNoPlanName(q.Plan)
 	}
@@ -252,7 +252,7 @@ func errNoPlanName(name string) error {
 
 // readInput decodes the input, and drops its text. The decoded values take many times the memory,
 // so this waits until it is the run's turn.
-func (q *runRequest) readInput(start *engine.Start) (err error) {
+func (q *runIn) readInput(start *engine.Start) (err error) {
 	if !start.Input.Set {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (s *Server) sendRun(w http.ResponseWriter, r *http.Request, run *supervise.
 	}
 	if isClosed(begun) {
 		w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+run.Context())
-		return write(w, http.StatusAccepted, map[string]any{"context": run.Context()})
+		return write(w, http.StatusAccepted, acceptedAnswer{Context: run.Context()})
 	}
 	outcome, err := run.Wait(r.Context())
 	if err != nil {
@@ -310,34 +310,59 @@ func isClosed(c <-chan struct{}) bool {
 // without wait, and the client finds the output at the context: the run is over and must not be
 // started again.
 func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, outcome *journal.Outcome) error {
-	text := append(store.EncodeJSON(outcomeBody(outcome)), '\n')
+	answer := outcomeAnswer{Background: outcome.Background, Context: outcome.Context, Error: errorOf(outcome), Output: outcome.Output, Status: outcome.Status}
+	text := append(store.EncodeJSON(answer), '\n')
 	if len(text) > smallPiece {
 		need := s.room.need(len(text))
 		if !need.tryAcquire() {
 			w.Header().Set("Location", mount.Prefix(r)+"/v1/contexts/"+outcome.Context)
-			return write(w, http.StatusAccepted, map[string]any{"context": outcome.Context, "status": outcome.Status})
+			return write(w, http.StatusAccepted, acceptedAnswer{Context: outcome.Context, Status: outcome.Status})
 		}
 		defer need.release()
 	}
 	return writeJSON(w, http.StatusOK, text)
 }
 
-// outcomeBody returns the body for a run's outcome.
-func outcomeBody(o *journal.Outcome) map[string]any {
-	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
-	if o.Background > 0 {
-		body["background"] = o.Background
-	}
-	return body
+// acceptedAnswer names a run that goes on, or one that has ended with an output for which there is
+// no room.
+type acceptedAnswer struct {
+	Context string            `json:"context"`
+	Status  journal.RunStatus `json:"status,omitempty"`
 }
 
-// errorBody returns the error of a run's outcome, or nil.
-func errorBody(o *journal.Outcome) any {
+// outcomeAnswer is a run's outcome.
+type outcomeAnswer struct {
+	Background int               `json:"background,omitempty"` // calls at work for which the run does not wait
+	Context    string            `json:"context"`
+	Error      *errorAnswer      `json:"error"`
+	Output     any               `json:"output"`
+	Status     journal.RunStatus `json:"status"`
+}
+
+// errorAnswer is the error of a run.
+type errorAnswer struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// runAnswers returns the answers of an operation that waits for a run if it is asked to. accepted
+// says what the one is that does not wait.
+func runAnswers(accepted string) func() []api.Answer {
+	return func() []api.Answer {
+		return []api.Answer{
+			{Status: http.StatusOK, About: "With wait: the run's outcome, whatever it is.", Schema: api.Of[outcomeAnswer]()},
+			{Status: http.StatusAccepted, About: accepted, Schema: api.Of[acceptedAnswer]()},
+		}
+	}
+}
+
+// errorOf returns the error of a run's outcome, or nil.
+func errorOf(o *journal.Outcome) *errorAnswer {
 	message, code := why(o)
 	if message == "" {
 		return nil
 	}
-	return map[string]any{"code": code, "message": message}
+	return &errorAnswer{Code: code, Message: message}
 }
 
 // why returns the error of a run: its own, or that of its failed calls. A waiting run may have such
@@ -361,65 +386,57 @@ func why(o *journal.Outcome) (message, code string) {
 	return "", code
 }
 
-// resumeRequest is the body of POST …/resume.
-type resumeRequest struct {
-	Retry  []string        `json:"retry" jsonschema:"Calls that failed or are in doubt, to run again."`
-	Skip   []string        `json:"skip" jsonschema:"Such calls, to go on without."`
-	Result json.RawMessage `json:"result" jsonschema:"Results of such calls, by their numbers."`
-	From   string          `json:"from" jsonschema:"A call of a fork, to run again with all calls downstream."`
-	Set    json.RawMessage `json:"set" jsonschema:"Corrections of its arguments, by name."`
-	By     string          `json:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
-	Wait   bool            `json:"wait" jsonschema:"Answer when the run has ended or halted."`
+// resumeIn goes on with a run.
+type resumeIn struct {
+	contextIn
+	Retry  []string       `json:"retry" jsonschema:"Calls that failed or are in doubt, to run again."`
+	Skip   []string       `json:"skip" jsonschema:"Such calls, to go on without."`
+	Result map[string]any `json:"result" jsonschema:"Results of such calls, by their numbers."`
+	From   string         `json:"from" jsonschema:"A call of a fork, to run again with all calls downstream."`
+	Set    map[string]any `json:"set" jsonschema:"Corrections of its arguments, by name."`
+	byIn
+	Wait bool `json:"wait" jsonschema:"Answer when the run has ended or halted."`
 }
 
 // decides reports whether the request is more than to go on.
-func (q *resumeRequest) decides(results, set map[string]any) bool {
-	return len(q.Retry)+len(q.Skip)+len(results)+len(set) > 0 || q.From != ""
+func (in *resumeIn) decides() bool {
+	return len(in.Retry)+len(in.Skip)+len(in.Result)+len(in.Set) > 0 || in.From != ""
 }
 
-func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
-	var asked resumeRequest
-	if err := read(r, &asked); err != nil {
-		return err
+func (s *Server) postResume(w http.ResponseWriter, r *http.Request, in resumeIn) error {
+	release(r) // the answer may take as long as a run
+	if in.Set != nil && in.From == "" {
+		return wrong("set goes with from: it corrects the arguments of that call")
 	}
-	results, err := readByName("result", "results by their calls", asked.Result)
-	if err != nil {
-		return err
-	}
-	set, err := readSet(asked.Set)
-	if err == nil && set != nil && asked.From == "" {
-		err = wrong("set goes with from: it corrects the arguments of that call")
-	}
-	if err != nil {
-		return err
-	}
-	if asked.decides(results, set) {
-		if err := allow(r, host.MayDecide, "a resumption that decides about calls"); err != nil {
+	if in.decides() {
+		if err := allow(r.Context(), host.MayDecide, "a resumption that decides about calls"); err != nil {
 			return err
 		}
 	}
-	name, err := s.existingContext(r)
+	who, err := decider(r.Context(), in.By)
 	if err != nil {
 		return err
 	}
-	who, err := decider(r, asked.By)
-	if err != nil {
-		return err
-	}
-	how := engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set, Who: who}
+	how := engine.Resume{Context: in.Context, Retry: in.Retry, Skip: in.Skip, Result: in.Result, From: in.From, Set: in.Set, Who: who}
 	run, err := s.supervisor.Resume(r.Context(), how)
 	if err != nil {
 		return err
 	}
-	return s.sendRun(w, r, run, asked.Wait)
+	return s.sendRun(w, r, run, in.Wait)
 }
 
-func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("context")
+// cancelIn cancels the run of a context.
+type cancelIn struct {
+	nameIn
+	By string `query:"by" jsonschema:"The name that the client gives itself; recorded as claimed."`
+}
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request, in cancelIn) error {
+	name := in.Context
 	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
-	who, err := decider(r, r.URL.Query().Get("by"))
+	who, err := decider(r.Context(), in.By)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"slices"
@@ -16,23 +15,46 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/store"
 )
 
-// project answers requests about the project's plans, tools and scripts, and tries activities.
-type project struct{ *Server }
+// projectOperations are those about the project's plans, tools and scripts. One tries activities.
+func projectOperations() []operation {
+	return tagged("project",
+		answering(operation{ID: "listPlans", Route: "GET /v1/plans", Summary: "List the plans' files.", Answer: "Plans."}, (*Server).listPlans),
+		answering(operation{
+			ID: "getPlan", Route: "GET /v1/plans/{file...}", Summary: "Describe a plan: the schemas of input and output, problems, and its graph.", Answer: "The plan.", Once: true,
+			Detail: "The file refund.lua is plans/refund.lua. kind is calls, function or model: where its calls come from. The graph is null unless the calls stand in the file and have no errors.",
+		}, (*Server).getPlan),
+		answering(operation{
+			ID: "check", Route: "POST /v1/check", Role: host.MayRead, Summary: "Check a plan's file, calls that are given, or all plans of the project.",
+			Example: `{"plan": "plans/refund.lua"}`, Answer: "Problems; an empty list is good.",
+			Detail: "Nothing runs and nothing is written. With an input, it is checked against the schema that the plan declares.",
+		}, (*Server).postCheck),
+		answering(operation{ID: "listTools", Route: "GET /v1/tools", Summary: "List the tools, with their schemas and activities.", Answer: "Tools."}, (*Server).listTools),
+		answering(operation{
+			ID: "try", Route: "POST /v1/call", Summary: "Run one activity once, outside of the log.",
+			Example: `{"call": {"_tool": "lookup", "id": 7}, "context": {"state": {}}}`, Answer: "Its outcome, done or failed.",
+			Detail: "A call without a value for an expression is refused (422). It needs the role decide where the setting approve holds calls for a person.",
+		}, (*Server).postCall),
+		answering(operation{
+			ID: "getScripts", Route: "GET /v1/scripts", Summary: "Get the loaded generation, and why newer scripts do not load.", Answer: "The scripts.", Once: true,
+		}, (*Server).getScripts),
+		answering(operation{ID: "getCode", Route: "GET /v1/code/{generation}/{path...}", Summary: "Get a script as it was when calls ran it, by the digest that records of calls have as generation.", Answer: "The script."}, (*Server).getCode),
+	)
+}
 
 // planFile is a plan of the project's list.
 type planFile struct {
 	File string `json:"file"`
 }
 
-func (s project) listPlans(w http.ResponseWriter, _ *http.Request) error {
-	text, err := listOf(s.config.Host.Generation().PlanFiles(), func(file string) (any, error) { return planFile{File: file}, nil })
-	if err != nil {
-		return err
+func (s *Server) listPlans(context.Context, noIn) (l list[planFile], _ error) {
+	for _, file := range s.config.Host.Generation().PlanFiles() {
+		l.add(planFile{File: file})
 	}
-	return writeJSON(w, http.StatusOK, text)
+	return l, nil
 }
 
 // planAnswer describes a plan.
@@ -46,36 +68,41 @@ type planAnswer struct {
 	Problems []plan.Problem `json:"problems"`
 }
 
-func (s project) getPlan(w http.ResponseWriter, r *http.Request) error {
-	file := "plans/" + r.PathValue("file")
+// planFileIn names the file of a plan.
+type planFileIn struct {
+	File string `path:"file" example:"refund.lua" jsonschema:"The file of a plan, below plans/."`
+}
+
+func (s *Server) getPlan(ctx context.Context, in planFileIn) (answer planAnswer, err error) {
+	file := "plans/" + in.File
 	if ext := path.Ext(file); !isPlanName(file) || ext != ".lua" && ext != ".json" {
-		return &problem{status: http.StatusNotFound, code: "no-plan", message: "there is no plan " + quoted(file)}
+		return answer, &problem{status: http.StatusNotFound, code: "no-plan", message: "there is no plan " + quoted(file)}
 	}
 	leave, err := s.trial()
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer leave()
-	checked, err := s.checkFile(r, file, engine.Start{})
+	checked, err := s.runs.CheckFile(ctx, file, engine.Start{})
 	if err != nil {
-		return err
+		return answer, missingPlan(err)
 	}
-	return s.respond(w, r, func(context.Context) (any, error) { return checked.describe(file), nil })
+	return describePlan(file, checked), nil
 }
 
-// describe returns the answer about a plan.
-func (c *checkedPlan) describe(file string) planAnswer {
-	answer := planAnswer{File: file, Problems: c.problems}
-	if c.request != nil {
-		answer.Kind, answer.Mode, answer.Output = kindOf(c.request), cmp.Or(c.request.Mode, plan.ModeEager), c.request.Schema
-		for _, m := range c.request.Context {
+// describePlan returns the answer about a plan.
+func describePlan(file string, c ops.Checked) planAnswer {
+	answer := planAnswer{File: file, Problems: c.Problems}
+	if c.Request != nil {
+		answer.Kind, answer.Mode, answer.Output = kindOf(c.Request), cmp.Or(c.Request.Mode, plan.ModeEager), c.Request.Schema
+		for _, m := range c.Request.Context {
 			if m.Kind == "input" && m.Schema != nil {
 				answer.Input = m.Schema
 			}
 		}
 	}
-	if c.plan != nil && c.request.Planner == nil {
-		graph := history.GraphOf(c.plan, nil, 0)
+	if c.Plan != nil && c.Request.Planner == nil {
+		graph := history.GraphOf(c.Plan, nil, 0)
 		answer.Graph = &graph
 	}
 	return answer
@@ -92,61 +119,10 @@ func kindOf(request *plan.Request) string {
 	return "calls"
 }
 
-// checkedPlan is a plan with its problems. The request is nil if the file can't be read as a plan,
-// and the plan is nil if it has errors.
-type checkedPlan struct {
-	request  *plan.Request
-	plan     *plan.Plan
-	problems []plan.Problem
-}
-
-// checkFile checks a plan's file as a run would begin with it, whose context may be an empty one,
-// without a name.
-func (s project) checkFile(r *http.Request, file string, start engine.Start) (checkedPlan, error) {
-	request, registry, err := s.config.Host.Plan(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return checkedPlan{}, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
-	}
-	if problems, ok := host.Problems(err); ok {
-		return checkedPlan{problems: problems}, nil
-	}
-	if err != nil {
-		return checkedPlan{}, err
-	}
-	start.Request = request
-	return s.checkRequest(r, start, registry)
-}
-
-// checkRequest checks a plan as a run would begin with it.
-func (s project) checkRequest(r *http.Request, start engine.Start, registry *plan.Registry) (checkedPlan, error) {
-	request, runner := start.Request, s.config.Host.Generation().Settings().Runner(s.log, registry)
-	compiled, err := runner.Check(r.Context(), start)
-	checked := checkedPlan{request: request, problems: []plan.Problem{}}
-	var refused *plan.PlanError
-	wrongly := func(file, code string) []plan.Problem {
-		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: code, Message: err.Error()}}
-	}
-	switch {
-	case errors.As(err, &refused):
-		checked.problems = refused.Problems
-	case is[*plan.PolicyError](err) && len(start.Approve.Tools) > 0: // not the settings' own policy
-		checked.problems = wrongly("", plan.CodeUnknownTool)
-	case is[*plan.PolicyError](err):
-		checked.problems = wrongly(host.SettingsFile, plan.CodeUnknownTool)
-	case is[*plan.MessageError](err):
-		checked.problems = wrongly(request.Name, plan.CodeSchema)
-	case err != nil:
-		return checked, err
-	default:
-		checked.plan, checked.problems = compiled, append(checked.problems, compiled.Warnings...)
-	}
-	return checked, nil
-}
-
-// checkBody is the body of POST /v1/check.
-type checkBody struct {
+// checkIn says what to check.
+type checkIn struct {
 	Plan    string          `json:"plan" jsonschema:"A file below plans/; all of them, and the project, without plan and calls."`
-	Calls   json.RawMessage `json:"calls" jsonschema:"A list of calls, in place of a file."`
+	Calls   any             `json:"calls" jsonschema:"A list of calls, in place of a file."`
 	Output  json.RawMessage `json:"output" jsonschema:"The output of such a plan."`
 	Context string          `json:"context" jsonschema:"The context whose values count; an empty one unless it is given."`
 	Input   json.RawMessage `json:"input" jsonschema:"An object that a run would be given as input, to be checked too."`
@@ -154,80 +130,72 @@ type checkBody struct {
 }
 
 // start returns how a run would begin.
-func (b *checkBody) start() (start engine.Start, err error) {
+func (b *checkIn) start() (start engine.Start, err error) {
 	if b.Approve != "" {
 		if start.Approve, err = plan.ParsePolicy(b.Approve); err != nil {
 			return start, wrong("approve %s: %s", quoted(b.Approve), err)
 		}
 	}
-	like := runRequest{Input: b.Input}
+	like := runIn{Input: b.Input}
 	start.Context, start.Input.Set = b.Context, len(b.Input) > 0
 	return start, like.readInput(&start)
 }
 
-func (s project) postCheck(w http.ResponseWriter, r *http.Request) error {
-	var asked checkBody
-	if err := read(r, &asked); err != nil {
-		return err
+func (s *Server) postCheck(ctx context.Context, in checkIn) (l list[plan.Problem], err error) {
+	if in.Plan != "" && in.Calls != nil {
+		return l, wrong("plan and calls: give one of them")
 	}
-	if asked.Plan != "" && len(asked.Calls) > 0 {
-		return wrong("plan and calls: give one of them")
+	if len(in.Output) > 0 && in.Calls == nil {
+		return l, wrong("output goes with calls: a plan's file has its own")
 	}
-	if len(asked.Output) > 0 && len(asked.Calls) == 0 {
-		return wrong("output goes with calls: a plan's file has its own")
+	if len(in.Input) > 0 && in.Plan == "" && in.Calls == nil {
+		return l, wrong("input goes with a plan or calls")
 	}
-	if len(asked.Input) > 0 && asked.Plan == "" && len(asked.Calls) == 0 {
-		return wrong("input goes with a plan or calls")
-	}
-	if asked.Context != "" {
-		if _, err := s.log.Head(r.Context(), asked.Context); errors.Is(err, store.ErrNoContext) {
-			return &problem{status: http.StatusNotFound, code: "no-context", message: "there is no context " + asked.Context}
-		} else if err != nil {
-			return err
+	if in.Context != "" {
+		if err := s.checkContext(ctx, in.Context); err != nil {
+			return l, err
 		}
 	}
 	leave, err := s.trial()
 	if err != nil {
-		return err
+		return l, err
 	}
 	defer leave()
-	problems, err := s.problemsOf(r, &asked)
-	if err != nil {
-		return err
+	problems, err := s.problemsOf(ctx, &in)
+	for _, p := range problems {
+		l.add(p)
 	}
-	return s.respondText(w, r, func(context.Context) ([]byte, error) {
-		return listOf(problems, func(p plan.Problem) (any, error) { return p, nil })
-	})
+	return l, err
 }
 
 // problemsOf returns the problems of a plan, or of the project and all its plans.
-func (s project) problemsOf(r *http.Request, asked *checkBody) ([]plan.Problem, error) {
+func (s *Server) problemsOf(ctx context.Context, asked *checkIn) ([]plan.Problem, error) {
 	g := s.config.Host.Generation()
 	start, err := asked.start()
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case len(asked.Calls) > 0:
+	case asked.Calls != nil:
 		if start.Request, err = asked.request(); err != nil {
 			return nil, err
 		}
-		checked, err := s.checkRequest(r, start, g.Registry())
-		return checked.problems, err
+		checked, err := s.runs.CheckPlan(ctx, start, g.Registry())
+		return checked.Problems, err
 	case asked.Plan != "":
 		if !isPlanName(asked.Plan) {
 			return nil, errNoPlanName(asked.Plan)
 		}
-		checked, err := s.checkFile(r, asked.Plan, start)
-		return checked.problems, err
+		checked, err := s.runs.CheckFile(ctx, asked.Plan, start)
+		return checked.Problems, missingPlan(err)
 	}
 	all := g.Lint()
 	for _, file := range g.PlanFiles() {
-		checked, err := s.checkFile(r, file, start)
+		checked, err := s.runs.CheckFile(ctx, file, start)
 		if err != nil {
-			return nil, err
+			return nil, missingPlan(err)
 		}
-		for _, p := range checked.problems {
+		for _, p := range checked.Problems {
 			if !slices.Contains(all, p) { // problems of settings and tools are found with every plan
 				all = append(all, p)
 			}
@@ -237,11 +205,8 @@ func (s project) problemsOf(r *http.Request, asked *checkBody) ([]plan.Problem, 
 }
 
 // request returns the plan that the body has.
-func (b *checkBody) request() (*plan.Request, error) {
-	calls, err := store.DecodeJSON(b.Calls)
-	if err != nil {
-		return nil, wrong("calls: %s", err)
-	}
+func (b *checkIn) request() (*plan.Request, error) {
+	calls := b.Calls
 	if call, ok := calls.(map[string]any); ok && call["_tool"] != nil {
 		calls = []any{call}
 	}
@@ -293,26 +258,25 @@ type activityAnswer struct {
 	Timeout    float64 `json:"timeout_s,omitempty"`
 }
 
-func (s project) listTools(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) listTools(_ context.Context, _ noIn) (l list[toolAnswer], _ error) {
 	registry := s.config.Host.Generation().Registry()
-	return s.respondText(w, r, func(context.Context) ([]byte, error) {
-		return listOf(registry.Names(), func(name string) (any, error) {
-			t := toolAnswer{Name: name, Schema: map[string]any{}}
-			if tool, ok := registry.Tool(name); ok {
-				t.Schema, t.File, t.Line = tool.Schema, tool.File, tool.Line
-			}
-			if a := registry.Activities[name]; a != nil {
-				t.Activity = &activityAnswer{Idempotent: !a.NotIdempotent, Retries: a.Retries, Script: a.Script, SHA256: a.SHA256, Timeout: a.Timeout.Seconds()}
-			}
-			return t, nil
-		})
-	})
+	for _, name := range registry.Names() {
+		t := toolAnswer{Name: name, Schema: map[string]any{}}
+		if tool, ok := registry.Tool(name); ok {
+			t.Schema, t.File, t.Line = tool.Schema, tool.File, tool.Line
+		}
+		if a := registry.Activities[name]; a != nil {
+			t.Activity = &activityAnswer{Idempotent: !a.NotIdempotent, Retries: a.Retries, Script: a.Script, SHA256: a.SHA256, Timeout: a.Timeout.Seconds()}
+		}
+		l.add(t)
+	}
+	return l, nil
 }
 
-// callBody is the body of POST /v1/call.
-type callBody struct {
-	Call    json.RawMessage `json:"call" jsonschema:"The call as a plan has it, with its _tool. Its expressions refer to the context that is given."`
-	Context json.RawMessage `json:"context" jsonschema:"The values, by kind, that its expressions read and that its scopes grant it, all without scopes."`
+// tryIn is a call by itself.
+type tryIn struct {
+	Call    map[string]any `json:"call" required:"the call: {\"call\": {\"_tool\": \"lookup\", \"id\": 7}}" jsonschema:"The call as a plan has it, with its _tool. Its expressions refer to the context that is given."`
+	Context map[string]any `json:"context" jsonschema:"The values, by kind, that its expressions read and that its scopes grant it, all without scopes."`
 }
 
 // callAnswer is the outcome of an activity that was tried.
@@ -324,47 +288,33 @@ type callAnswer struct {
 
 // postCall runs an activity once, outside of the log. That passes by the project's policy, so where
 // calls are held for a person it needs the role decide.
-func (s project) postCall(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) postCall(ctx context.Context, in tryIn) (answer callAnswer, err error) {
 	g := s.config.Host.Generation()
 	if policy := g.Settings().Approve; policy.String() != "never" {
-		if err := allow(r, host.MayDecide, "a call by itself, where the project holds calls for a person,"); err != nil {
-			return err
+		if err := allow(ctx, host.MayDecide, "a call by itself, where the project holds calls for a person,"); err != nil {
+			return answer, err
 		}
-	}
-	var asked callBody
-	if err := read(r, &asked); err != nil {
-		return err
-	}
-	call, err := readByName("call", "parameters by name", asked.Call)
-	if err != nil {
-		return err
-	}
-	if call == nil {
-		return wrong(`the call is missing: {"call": {"_tool": "lookup", "id": 7}}`)
-	}
-	kinds, err := readByName("context", "values by kind", asked.Context)
-	if err != nil {
-		return err
 	}
 	leave, err := s.trial()
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer leave()
-	result, err := engine.Try(r.Context(), g.Registry(), call, kinds)
+	result, err := engine.Try(ctx, g.Registry(), in.Call, in.Context)
 	if is[*plan.PlanError](err) {
-		return err
+		return answer, err
 	}
-	if ended := r.Context().Err(); ended != nil { // it has cut the activity off
-		return ended
+	if ended := ctx.Err(); ended != nil { // it has cut the activity off
+		return answer, ended
 	}
-	answer := callAnswer{Status: "done"}
+	if err == nil {
+		answer.Result, err = resultOf(result)
+	}
 	if err != nil {
-		answer = callAnswer{Status: "failed", Error: failureBody(err)}
-	} else if answer.Result, err = resultOf(result); err != nil {
-		answer = callAnswer{Status: "failed", Error: failureBody(err)}
+		return callAnswer{Status: "failed", Error: failureBody(err)}, nil
 	}
-	return s.respond(w, r, func(context.Context) (any, error) { return answer, nil })
+	answer.Status = "done"
+	return answer, nil
 }
 
 // resultOf returns the value of a result, or the message that it is.
@@ -412,26 +362,29 @@ type scriptAnswer struct {
 	Source     string `json:"source"`
 }
 
+// scriptIn names a script of a generation.
+type scriptIn struct {
+	Generation string `path:"generation" example:"GENERATION" jsonschema:"The digest of a generation, as records of calls have it."`
+	Path       string `path:"path" example:"activities/billing.lua" jsonschema:"The path of a script below the project's folder."`
+}
+
 // getCode answers with a script of a generation, as calls have its digest: one that the log keeps
 // since calls ran it, or the one that is loaded.
-func (s project) getCode(w http.ResponseWriter, r *http.Request) error {
-	digest, name := r.PathValue("generation"), r.PathValue("path")
-	return s.respond(w, r, func(ctx context.Context) (any, error) {
-		var scripts []store.Script
-		if g := s.config.Host.Generation(); g.Digest == digest {
-			scripts = g.Files()
-		} else if code, err := s.log.Code(ctx, digest); err == nil {
-			scripts = code.Scripts
-		} else if errors.Is(err, store.ErrNoCode) {
-			return nil, &problem{status: http.StatusNotFound, code: "no-code", message: fmt.Sprintf("no scripts of generation %s are kept: a call's record has it as generation", quoted(digest))}
-		} else {
-			return nil, err
+func (s *Server) getCode(ctx context.Context, in scriptIn) (answer scriptAnswer, err error) {
+	var scripts []store.Script
+	if g := s.config.Host.Generation(); g.Digest == in.Generation {
+		scripts = g.Files()
+	} else if code, err := s.log.Code(ctx, in.Generation); err == nil {
+		scripts = code.Scripts
+	} else if errors.Is(err, store.ErrNoCode) {
+		return answer, &problem{status: http.StatusNotFound, code: "no-code", message: fmt.Sprintf("no scripts of generation %s are kept: a call's record has it as generation", quoted(in.Generation))}
+	} else {
+		return answer, err
+	}
+	for _, script := range scripts {
+		if script.Path == in.Path {
+			return scriptAnswer{Generation: in.Generation, Path: script.Path, SHA256: script.SHA256, Source: strings.ToValidUTF8(string(script.Source), "\uFFFD")}, nil
 		}
-		for _, script := range scripts {
-			if script.Path == name {
-				return scriptAnswer{Generation: digest, Path: script.Path, SHA256: script.SHA256, Source: strings.ToValidUTF8(string(script.Source), "\uFFFD")}, nil
-			}
-		}
-		return nil, &problem{status: http.StatusNotFound, code: "no-code", message: fmt.Sprintf("generation %s has no script %s", digest, quoted(name))}
-	})
+	}
+	return answer, &problem{status: http.StatusNotFound, code: "no-code", message: fmt.Sprintf("generation %s has no script %s", in.Generation, quoted(in.Path))}
 }

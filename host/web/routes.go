@@ -9,87 +9,28 @@ import (
 	"obelus/host"
 )
 
-// route is one path of the server.
-type route struct {
-	pattern string
-	may     host.Role // that its requests need; NoRole for a route without a token
-	handle  func(http.ResponseWriter, *http.Request) error
-	query   string // the names of its parameters
-}
-
-// table lists the routes, by subject. [Doc] describes them.
-func (s *Server) table() []route {
-	return []route{
-		{"GET /healthz", host.NoRole, s.health, anyQuery},
-		{"GET /metrics", host.MayRead, s.metrics.serve, anyQuery},
-		{"GET /openapi.json", host.NoRole, docs{s}.document(), anyQuery},
-		{"GET /docs", host.NoRole, docs{s}.page(), anyQuery},
-		{"GET /docs/style.css", host.NoRole, docs{s}.style, anyQuery},
-
-		{"POST /v1/runs", host.MayRun, s.postRun, ""},
-		{"GET /v1/runs", host.MayRead, lists{s}.listRuns, listFilter + " cursor limit"},
-		{"GET /v1/runs/counts", host.MayRead, lists{s}.countRuns, listFilter},
-		{"DELETE /v1/runs/{context}", host.MayRun, s.deleteRun, "by"},
-		{"GET /v1/approvals", host.MayRead, lists{s}.getInbox, ""},
-		{"GET /v1/events", host.MayRead, lists{s}.getFeed, "after inbox"},
-
-		{"GET /v1/contexts", host.MayRead, lists{s}.listContexts, "prefix limit"},
-		{"GET /v1/contexts/{context}", host.MayRead, s.getContext, ""},
-		{"GET /v1/contexts/{context}/log", host.MayRead, reading{s}.getLog, "kind path since after at newest q limit"},
-		{"GET /v1/contexts/{context}/logs", host.MayRead, reading{s}.getLogs, "call level after newest limit"},
-		{"GET /v1/contexts/{context}/calls", host.MayRead, reading{s}.getCalls, "at status tool cursor limit"},
-		{"GET /v1/contexts/{context}/approvals", host.MayRead, lists{s}.getApprovals, ""},
-		{"GET /v1/contexts/{context}/get", host.MayRead, reading{s}.getValue, "ref at instance depth"},
-		{"GET /v1/contexts/{context}/why", host.MayRead, reading{s}.getWhy, "ref at instance"},
-		{"GET /v1/contexts/{context}/events", host.MayRead, s.getEvents, "after"},
-		{"GET /v1/contexts/{context}/graph", host.MayRead, timeline{s}.getGraph, "tick at"},
-		{"GET /v1/contexts/{context}/ticks", host.MayRead, timeline{s}.getTicks, ""},
-		{"GET /v1/contexts/{context}/steps", host.MayRead, timeline{s}.getSteps, "after limit"},
-		{"GET /v1/contexts/{context}/kinds", host.MayRead, timeline{s}.getKinds, "at"},
-		{"GET /v1/contexts/{context}/downstream", host.MayRead, timeline{s}.getDownstream, "call"},
-		{"GET /v1/contexts/{context}/prompt", host.MayRead, timeline{s}.getPrompt, "call tick"},
-		{"GET /v1/contexts/{context}/children", host.MayRead, timeline{s}.getChildren, "limit"},
-		{"GET /v1/diff", host.MayRead, timeline{s}.getDiff, "a a_at b b_at"},
-
-		{"POST /v1/contexts/{context}/messages", host.MayRun, s.postMessages, ""},
-		{"POST /v1/contexts/{context}/approve", host.MayDecide, s.postApprovePlan, ""},
-		{"POST /v1/contexts/{context}/reject", host.MayDecide, s.postRejectPlan, ""},
-		{"POST /v1/contexts/{context}/calls/{call}/approve", host.MayDecide, s.postApprove, ""},
-		{"POST /v1/contexts/{context}/calls/{call}/reject", host.MayDecide, s.postReject, ""},
-		{"POST /v1/contexts/{context}/resume", host.MayRun, s.postResume, ""},
-		{"POST /v1/contexts/{context}/fork", host.MayRun, s.postFork, ""},
-		{"POST /v1/contexts/{context}/replay", host.MayRun, timeline{s}.postReplay, ""},
-		{"POST /v1/hooks/{hook}", host.NoRole, hookHandler(s), anyQuery},
-
-		{"GET /v1/plans", host.MayRead, project{s}.listPlans, ""},
-		{"GET /v1/plans/{file...}", host.MayRead, project{s}.getPlan, ""},
-		{"POST /v1/check", host.MayRead, project{s}.postCheck, ""},
-		{"GET /v1/tools", host.MayRead, project{s}.listTools, ""},
-		{"POST /v1/call", host.MayRun, project{s}.postCall, ""},
-		{"GET /v1/scripts", host.MayRead, s.getScripts, ""},
-		{"GET /v1/code/{generation}/{path...}", host.MayRead, project{s}.getCode, ""},
-	}
+// operations lists what the server can be asked, by subject.
+func operations() []operation {
+	return slices.Concat(runOperations(), contextOperations(), timelineOperations(), decisionOperations(), projectOperations(), serverOperations())
 }
 
 func (s *Server) routes(pages *pages) http.Handler {
 	mux := http.NewServeMux()
 	s.access.open = map[string]bool{}
-	api := s.table()
-	for i, route := range slices.Concat(api, pages.table()) {
-		isPage := i >= len(api)
-		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
-			err := s.checkRoute(r, route)
+	for _, o := range slices.Concat(s.operations, pages.operations()) {
+		isPage := o.Tag == ""
+		mux.HandleFunc(o.Route, s.answer(o.Route, func(w http.ResponseWriter, r *http.Request) error {
+			err := s.checkRole(r, o)
 			if err == nil {
-				err = route.handle(w, r)
+				err = o.handle(s, w, r)
 			}
 			if err != nil && isPage && w.(*response).status == 0 {
 				return pages.page.Fail(w, r, err)
 			}
 			return err
 		}))
-		_, path, _ := strings.Cut(route.pattern, " ")
-		if route.may == host.NoRole && !strings.Contains(path, "{") { // a hook says itself what it needs
-			s.access.open[path] = true
+		if o.Open && !strings.Contains(o.Route, "{") { // a hook says itself what it needs
+			s.access.open[o.path()] = true
 		}
 	}
 	refuse := s.answer("/", func(w http.ResponseWriter, r *http.Request) error {
@@ -133,15 +74,12 @@ func methodsAt(mux *http.ServeMux, r *http.Request) (taken []string) {
 	return taken
 }
 
-// checkRoute returns an error for a request that a route does not take.
-func (s *Server) checkRoute(r *http.Request, route route) error {
-	if _, isHook := hookOf(s, r); s.config.ReadOnly && (route.may > host.MayRead || isHook) {
+// checkRole returns an error for a request whose author may not make it.
+func (s *Server) checkRole(r *http.Request, o operation) error {
+	if _, isHook := hookOf(s, r); s.config.ReadOnly && (o.role() > host.MayRead || isHook) {
 		return errReadOnly(r.Method + " " + r.URL.Path)
 	}
-	if err := allow(r, route.may, route.pattern); err != nil {
-		return err
-	}
-	return checkQuery(r, route.query)
+	return allow(r.Context(), o.role(), o.Route)
 }
 
 // answer returns a handler that turns the error of a function into an answer.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -15,35 +16,50 @@ type scriptFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// getScripts answers with the loaded scripts and, while the files hold scripts that do not load,
-// the error.
-func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
-	last := s.config.Host.LastReload()
-	g := last.Generation
-	body := map[string]any{
-		"generation": g.Number, "digest": g.Digest, "loaded": store.FormatDate(g.Loaded),
-		"pending": append([]string{}, last.Pending...), "error": nil,
-	}
-	files := []scriptFile{}
-	for _, f := range g.Files() {
-		files = append(files, scriptFile{f.Path, f.SHA256})
-	}
-	body["files"] = files
-	if last.Err != nil {
-		problems, ok := host.Problems(last.Err)
-		if !ok {
-			problems = []plan.Problem{}
-		}
-		body["error"] = map[string]any{
-			"code": "script", "message": last.Err.Error(), "check": problems, "date": store.FormatDate(last.Time),
-			"added": append([]string{}, last.Added...), "changed": append([]string{}, last.Changed...), "removed": append([]string{}, last.Removed...),
-		}
-	}
-	return write(w, http.StatusOK, body)
+// scriptsAnswer is the generation that is loaded.
+type scriptsAnswer struct {
+	Digest     string        `json:"digest"`
+	Error      *reloadAnswer `json:"error"` // null unless the files hold scripts that do not load
+	Files      []scriptFile  `json:"files"`
+	Generation int           `json:"generation"`
+	Loaded     string        `json:"loaded"`
+	Pending    []string      `json:"pending"`
 }
 
-// health answers whether the server takes requests and can read its log.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+// reloadAnswer says why newer scripts do not load.
+type reloadAnswer struct {
+	Added   []string       `json:"added"`
+	Changed []string       `json:"changed"`
+	Check   []plan.Problem `json:"check"`
+	Code    string         `json:"code"`
+	Date    string         `json:"date"`
+	Message string         `json:"message"`
+	Removed []string       `json:"removed"`
+}
+
+// getScripts answers with the loaded scripts and, while the files hold scripts that do not load,
+// the error.
+func (s *Server) getScripts(context.Context, noIn) (scriptsAnswer, error) {
+	last := s.config.Host.LastReload()
+	g := last.Generation
+	answer := scriptsAnswer{
+		Generation: g.Number, Digest: g.Digest, Loaded: store.FormatDate(g.Loaded), Pending: append([]string{}, last.Pending...), Files: []scriptFile{},
+	}
+	for _, f := range g.Files() {
+		answer.Files = append(answer.Files, scriptFile{f.Path, f.SHA256})
+	}
+	if last.Err != nil {
+		problems, _ := host.Problems(last.Err)
+		answer.Error = &reloadAnswer{
+			Code: "script", Message: last.Err.Error(), Check: append([]plan.Problem{}, problems...), Date: store.FormatDate(last.Time),
+			Added: append([]string{}, last.Added...), Changed: append([]string{}, last.Changed...), Removed: append([]string{}, last.Removed...),
+		}
+	}
+	return answer, nil
+}
+
+// getHealth answers whether the server takes requests and can read its log.
+func (s *Server) getHealth(w http.ResponseWriter, r *http.Request) error {
 	if s.supervisor.IsShutDown() {
 		return errStopping
 	}

@@ -7,13 +7,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"obelus/engine"
+	"obelus/host/ops"
 	"obelus/host/supervise"
-	"obelus/host/web/internal/lookup"
+	"obelus/host/web/internal/api"
 )
 
 // Bounds of connections.
@@ -43,6 +46,8 @@ func New(config Config) *Server {
 		room:   newRoom(config.Answers),
 		trials: semaphore.NewWeighted(int64(cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns))),
 	}
+	s.operations = slices.Concat(operations(), config.extra)
+	s.described = sync.OnceValue(func() []api.Operation { return described(s.operations) })
 	s.streaming = s.room.forStreams()
 	s.metrics = newMetrics(s)
 	s.exporter = s.newExporter(serve.OTLP)
@@ -52,8 +57,8 @@ func New(config Config) *Server {
 		Skipped: s.metrics.skip,
 	})
 	s.log = countedLog{s.supervisor.Log()}
-	s.runs = &lookup.Runs{Project: lookup.Project{Host: config.Host, Log: s.log}}
-	s.waiting = &lookup.Waiting{Log: s.log}
+	s.runs = &ops.Runs{Project: ops.Project{Host: config.Host, Log: s.log}}
+	s.waiting = &ops.Waiting{Log: s.log}
 	var routes http.Handler
 	pages := newPages(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		routes.ServeHTTP(&response{ResponseWriter: w, controller: http.NewResponseController(w), timeout: s.timeouts.write}, r)

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/host/supervise"
 	"obelus/host/trace"
-	"obelus/host/web/internal/lookup"
+	"obelus/host/web/internal/api"
 	"obelus/store"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	// Logger receives a record of each request and run. Nil discards them.
 	Logger *slog.Logger
 
+	extra []operation // in addition to [operations]
+
 	poll time.Duration // [supervise.Config].Poll
 	rest time.Duration // [supervise.Config].Rest
 }
@@ -83,13 +86,15 @@ type Server struct {
 	handler    http.Handler
 	access     *access
 	trials     *semaphore.Weighted // places for work that is no run
+	operations []operation
+	described  func() []api.Operation // the operations for clients
 	supervisor *supervise.Supervisor
-	bodies     atomic.Int64    // bytes of the bodies being worked on, and of the values made of them
-	streams    atomic.Int64    // clients that follow a context
-	room       *answerRoom     // for answers that are being sent
-	streaming  *answerRoom     // the same for streams
-	runs       *lookup.Runs    // what the log has about them
-	waiting    *lookup.Waiting // for decisions
+	bodies     atomic.Int64 // bytes of the bodies being worked on, and of the values made of them
+	streams    atomic.Int64 // clients that follow a context
+	room       *answerRoom  // for answers that are being sent
+	streaming  *answerRoom  // the same for streams
+	runs       *ops.Runs    // what the log has about them
+	waiting    *ops.Waiting // for decisions
 	metrics    *metrics
 	written    writing         // by models at this moment
 	exporter   *trace.Exporter // of runs; nil for none

@@ -30,10 +30,10 @@ func withCaller(r *http.Request, c caller) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
-// callerOf returns the author of a request. It has no role where no token was asked for, as for a
-// hook.
-func callerOf(r *http.Request) caller {
-	c, _ := r.Context().Value(callerKey{}).(caller)
+// callerOf returns the author of the request of a context. It has no role where no token was asked
+// for, as for a hook.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }
 
@@ -112,8 +112,8 @@ func CheckTokens(tokens []host.Token, token string, secret func(variable string)
 }
 
 // allow returns an error for a request whose author lacks a role.
-func allow(r *http.Request, role host.Role, what string) error {
-	c := callerOf(r)
+func allow(ctx context.Context, role host.Role, what string) error {
+	c := callerOf(ctx)
 	if c.may >= role {
 		return nil
 	}

@@ -42,8 +42,8 @@ func bearer(role host.Role) []string {
 func TestTokens_EachRoute(t *testing.T) {
 	s := serve(t, withTokens(work), nil, withSecrets)
 	fill := strings.NewReplacer("{context}", "none", "{call}", "1.1", "{hook}", "none", "{file...}", "plans/none.lua", "{generation}", "0", "{path...}", "none.lua")
-	for _, route := range s.server.table() {
-		method, path, _ := strings.Cut(route.pattern, " ")
+	for _, route := range s.server.operations {
+		method, path, _ := strings.Cut(route.Route, " ")
 		path = fill.Replace(path)
 		for _, role := range []host.Role{host.NoRole, host.MayRead, host.MayRun, host.MayDecide} {
 			r, err := http.NewRequestWithContext(t.Context(), method, s.http.URL+path, strings.NewReader("!"))
@@ -59,25 +59,25 @@ func TestTokens_EachRoute(t *testing.T) {
 			}
 			response.Body.Close()
 			switch {
-			case route.may == host.NoRole && strings.Contains(path, "/hooks/"): // there is no such hook, so it is like any path
+			case route.role() == host.NoRole && strings.Contains(path, "/hooks/"): // there is no such hook, so it is like any path
 				if want := response.StatusCode == 401; want != (role == host.NoRole) {
-					t.Errorf("%s with %s: %d", route.pattern, role, response.StatusCode)
+					t.Errorf("%s with %s: %d", route.Route, role, response.StatusCode)
 				}
-			case route.may == host.NoRole:
+			case route.role() == host.NoRole:
 				if response.StatusCode != 200 {
-					t.Errorf("%s with %s: %d", route.pattern, role, response.StatusCode)
+					t.Errorf("%s with %s: %d", route.Route, role, response.StatusCode)
 				}
 			case role == host.NoRole && response.StatusCode != 401,
-				role != host.NoRole && (response.StatusCode == 403) != (role < route.may):
-				t.Errorf("%s, which needs %s, with %s: %d", route.pattern, route.may, role, response.StatusCode)
+				role != host.NoRole && (response.StatusCode == 403) != (role < route.role()):
+				t.Errorf("%s, which needs %s, with %s: %d", route.Route, route.role(), role, response.StatusCode)
 			}
 		}
 		want := host.MayRead // unless the table has a reason
 		if method != http.MethodGet {
 			want = host.MayRun
 		}
-		if exceptions := []string{"GET /healthz", "POST /v1/hooks/{hook}", "POST /v1/check", "GET /openapi.json", "GET /docs", "GET /docs/style.css"}; route.may < want && !slices.Contains(exceptions, route.pattern) {
-			t.Errorf("%s needs no more than %s", route.pattern, route.may)
+		if exceptions := []string{"GET /healthz", "POST /v1/hooks/{hook}", "POST /v1/check", "GET /openapi.json", "GET /docs", "GET /docs/style.css"}; route.role() < want && !slices.Contains(exceptions, route.Route) {
+			t.Errorf("%s needs no more than %s", route.Route, route.role())
 		}
 	}
 }

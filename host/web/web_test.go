@@ -453,13 +453,13 @@ func TestAnswers_OtherMethods(t *testing.T) {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	for _, withPage := range []bool{false, true} {
 		s := serve(t, work, nil, func(c *Config) { c.Page = withPage })
-		routes := s.server.table()
+		routes := s.server.operations
 		if withPage {
-			routes = slices.Concat(routes, newPages(s.server, nil).table())
+			routes = slices.Concat(routes, newPages(s.server, nil).operations())
 		}
 		methodsFor := func(path string) (methods []string) {
 			for _, route := range routes {
-				method, pattern, _ := strings.Cut(route.pattern, " ")
+				method, pattern, _ := strings.Cut(route.Route, " ")
 				matching := parameter.ReplaceAllStringFunc(pattern, func(name string) string {
 					switch {
 					case name == "{$}":
@@ -480,7 +480,7 @@ func TestAnswers_OtherMethods(t *testing.T) {
 			return slices.Compact(methods)
 		}
 		for _, route := range routes {
-			_, pattern, _ := strings.Cut(route.pattern, " ")
+			_, pattern, _ := strings.Cut(route.Route, " ")
 			path := parameter.ReplaceAllString(strings.TrimSuffix(pattern, "{$}"), "x")
 			want := methodsFor(path)
 			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {

@@ -1,12 +1,14 @@
 // Package setting decodes tables of Lua and objects of JSON into tagged structs: settings, options
 // of activities, bodies of requests. The same structs give the lists of fields that help prints,
-// and the classes that editors read. The tags of a field are
+// and the classes that editors read. [Form.Tag] may be another tag than json: parts of the path and
+// parameters of the query of a request are tables too. The tags of a field are
 //
 //	json:"name"          its name; a field without the tag is no part of the table
 //	jsonschema:"text"    its description
 //	kind:"name"          a [Kind]; without it, that of the field's type
 //	zero:"-1"            the number to keep where the table says 0, and 0 stands for the default
 //	required:"a plan"    that the table must have it, and what it needs then
+//	example:"order-7"    a value for examples
 //	short:"true"         that its value, a text, may stand in place of the table
 //
 // A slice of structs with a field Name is a table by name.
@@ -38,6 +40,9 @@ type Form struct {
 	// Check, if it is set, is called with a table and a pointer to its struct, once all fields are
 	// right. A sentence made by [Errorf] follows the path of the table; any other text, a colon.
 	Check func(table, of any) error
+
+	// Tag is the tag that names the fields; json unless it is set.
+	Tag string
 
 	// JSON is set for objects of JSON: errors use the words of JSON, a text may be empty, and a field
 	// that is null is not given.
@@ -95,13 +100,13 @@ func (f *Form) word(lua, json string) string {
 func (f *Form) table(v any, to reflect.Value) error {
 	if short, ok := shortField(to.Type()); ok {
 		if _, ok := v.(string); ok {
-			return f.value(v, to.FieldByIndex(short.Index), Field{kind: short.Tag.Get("kind")})
+			return f.value(v, to.FieldByIndex(short.Index), Field{Kind: short.Tag.Get("kind")})
 		}
 		if _, ok := f.Object(v); !ok {
 			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
 		}
 	}
-	fields := Fields(to.Type())
+	fields := f.Fields(to.Type())
 	names := make([]string, len(fields))
 	for i, field := range fields {
 		names[i] = field.Name
@@ -122,8 +127,8 @@ func (f *Form) table(v any, to reflect.Value) error {
 		return err
 	}
 	for _, field := range fields {
-		if field.required != "" && to.FieldByIndex(field.index).IsZero() {
-			return Errorf("needs %s", field.required)
+		if field.Required != "" && to.FieldByIndex(field.index).IsZero() {
+			return Errorf("needs %s", field.Required)
 		}
 	}
 	if f.Check == nil {
@@ -136,10 +141,10 @@ var rawMessage = reflect.TypeFor[json.RawMessage]()
 
 // value reads the value of a field, or one within it.
 func (f *Form) value(v any, to reflect.Value, field Field) error {
-	if kind, ok := f.kindOf(to.Type(), field.kind); ok {
+	if kind, ok := f.kindOf(to.Type(), field.Kind); ok {
 		return f.read(kind, v, to)
 	}
-	field.kind = "" // it was of a pointer, or a list
+	field.Kind = "" // it was of a pointer, or a list
 	switch to.Kind() {
 	case reflect.Pointer:
 		made := reflect.New(to.Type().Elem())
@@ -205,7 +210,7 @@ func (f *Form) byName(v any, to reflect.Value, field Field) error {
 		element := reflect.New(to.Type().Elem()).Elem()
 		if to.Kind() == reflect.Slice {
 			own, _ := element.Type().FieldByName("Name")
-			err := f.value(name, element.FieldByIndex(own.Index), Field{kind: own.Tag.Get("kind")})
+			err := f.value(name, element.FieldByIndex(own.Index), Field{Kind: own.Tag.Get("kind")})
 			if err == nil {
 				err = f.table(v, element)
 			}

@@ -11,36 +11,47 @@ import (
 
 // Field is a field of a table.
 type Field struct {
-	Name  string
-	About string // for help and editors
-	Type  reflect.Type
+	Name     string
+	About    string // for help and editors
+	Type     reflect.Type
+	Kind     string // the tag of that name
+	Required string // the tag of that name
+	Example  string // the tag of that name
 
-	index    []int
-	kind     string
-	zero     int64
-	required string
+	index []int
+	zero  int64
 }
 
-var fieldsOf sync.Map // of structs that were decoded, by reflect.Type
+// table is a struct with the tag that names its fields.
+type table struct {
+	of  reflect.Type
+	tag string
+}
+
+var fieldsOf sync.Map // of structs that were decoded, by table
+
+// Fields is [Form.Fields] for fields that the tag json names.
+func Fields(t reflect.Type) []Field { return new(Form).Fields(t) }
 
 // Fields lists the fields of a struct, with those of embedded ones, in their order. The list is
 // shared.
-func Fields(t reflect.Type) (fields []Field) {
-	if known, ok := fieldsOf.Load(t); ok {
+func (f *Form) Fields(t reflect.Type) (fields []Field) {
+	key := table{t, cmp.Or(f.Tag, "json")}
+	if known, ok := fieldsOf.Load(key); ok {
 		return known.([]Field)
 	}
 	for _, field := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(field.Tag.Get(key.tag), ",")
 		if name == "" || name == "-" {
 			continue
 		}
 		zero, _ := strconv.ParseInt(field.Tag.Get("zero"), 10, 64) // 0 without the tag
 		fields = append(fields, Field{
-			Name: name, About: field.Tag.Get("jsonschema"), Type: field.Type, index: field.Index,
-			kind: field.Tag.Get("kind"), zero: zero, required: field.Tag.Get("required"),
+			Name: name, About: field.Tag.Get("jsonschema"), Type: field.Type, index: field.Index, zero: zero,
+			Kind: field.Tag.Get("kind"), Required: field.Tag.Get("required"), Example: field.Tag.Get("example"),
 		})
 	}
-	fieldsOf.Store(t, fields)
+	fieldsOf.Store(key, fields)
 	return fields
 }
 
@@ -68,17 +79,24 @@ func Help(fields []Field) string {
 	}
 	var b strings.Builder
 	for _, field := range fields {
-		line := fmt.Sprintf("  %-*s ", width, field.Name)
-		for word := range strings.FieldsSeq(field.About) {
-			if len([]rune(line))+1+len([]rune(word)) > helpWidth {
-				b.WriteString(line + "\n")
-				line = strings.Repeat(" ", width+3)
-			}
-			line += " " + word
-		}
-		b.WriteString(line + "\n")
+		text := Paragraph(field.About, width+4)
+		b.WriteString(fmt.Sprintf("  %-*s  ", width, field.Name) + strings.TrimLeft(text, " "))
 	}
 	return b.String()
+}
+
+// Paragraph returns a text in lines that begin with so many spaces.
+func Paragraph(text string, indent int) string {
+	var b strings.Builder
+	line := strings.Repeat(" ", indent-1)
+	for word := range strings.FieldsSeq(text) {
+		if len([]rune(line))+1+len([]rune(word)) > helpWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
 }
 
 // Class writes a struct as a class for editors, in LuaCATS, with a comment that may be empty, and
@@ -89,13 +107,13 @@ func (f *Form) Class(name, about string, t reflect.Type) string {
 		about = "---" + about + "\n"
 	}
 	fmt.Fprintf(&b, "%s---@class %s\n", about, name)
-	for _, field := range Fields(t) {
+	for _, field := range f.Fields(t) {
 		mark := "?"
-		if field.required != "" {
+		if field.Required != "" {
 			mark = ""
 		}
 		class := name + "." + field.Name
-		kind := f.annotation(field.Type, field.kind, class, &others)
+		kind := f.annotation(field.Type, field.Kind, class, &others)
 		b.WriteString(strings.TrimRight("---@field "+field.Name+mark+" "+kind+" "+field.About, " ") + "\n")
 	}
 	return b.String() + others.String()

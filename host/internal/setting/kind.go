@@ -21,6 +21,9 @@ type Kind struct {
 	Want string // what one must be, behind "must be"
 	Type string // in annotations for editors
 
+	// Schema is the JSON Schema of values in requests; nil for none that says more than the type.
+	Schema map[string]any
+
 	// Read returns what is kept of a value, which is converted to the type of the field; nil leaves it
 	// alone.
 	Read func(v any) (any, error)
@@ -94,12 +97,14 @@ func Lower(kind Kind) Kind {
 
 // whole returns the kind of integers from least on.
 func whole(want string, least int) Kind {
-	return Of(want, "integer", func(number json.Number) (any, error) {
+	kind := Of(want, "integer", func(number json.Number) (any, error) {
 		if n, err := strconv.Atoi(string(number)); err == nil && n >= least {
 			return n, nil
 		}
 		return Unfit()
 	})
+	kind.Schema = map[string]any{"type": "integer", "minimum": least}
+	return kind
 }
 
 // Range returns the kind of numbers between two.
@@ -205,6 +210,10 @@ func readTexts(v any) (any, error) {
 	}
 	return texts, nil
 }
+
+// KindOf returns the kind of the values of a field; ok is false for tables and lists that have
+// none.
+func (f *Form) KindOf(field Field) (kind Kind, ok bool) { return f.kindOf(field.Type, field.Kind) }
 
 // kindOf returns the kind of the values of a Go type, or that of a tag; ok is false for tables and
 // lists that have none.

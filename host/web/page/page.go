@@ -16,7 +16,7 @@ import (
 
 	"obelus/engine/history"
 	"obelus/host"
-	"obelus/host/web/internal/lookup"
+	"obelus/host/ops"
 	"obelus/host/web/internal/mount"
 	"obelus/store"
 )
@@ -51,14 +51,14 @@ type Config struct {
 	Follow func() (leave func(), err error)
 
 	// Runs reads the calls of contexts.
-	Runs *lookup.Runs
+	Runs *ops.Runs
 
 	// ShowPlan returns the plan that waits in a context, or in a delegate's there. Its error is a
 	// [*journal.NoSuchCallError] where none does.
 	ShowPlan func(ctx context.Context, name string) (*history.ShownPlan, error)
 
 	// Waiting knows where decisions wait.
-	Waiting *lookup.Waiting
+	Waiting *ops.Waiting
 
 	// Reserve produces the text of a view, with a context for what is read of the log, and holds room
 	// for it until leave is called. It may call produce several times, until there is room, and gives
@@ -83,13 +83,13 @@ type Page struct {
 	read   reader
 	assets map[string]asset
 
-	figures *lookup.Figures
+	figures *ops.Figures
 }
 
 // New returns the pages of a project.
 func New(config Config) *Page {
 	return &Page{
-		config: config, read: reader{config.Runs, config.Stuck}, figures: &lookup.Figures{Log: config.Log},
+		config: config, read: reader{config.Runs, config.Stuck}, figures: &ops.Figures{Log: config.Log},
 		assets: readAssets(),
 	}
 }

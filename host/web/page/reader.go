@@ -1,9 +1,9 @@
 package page
 
-import "obelus/host/web/internal/lookup"
+import "obelus/host/ops"
 
 // reader reads the data of pages from the log.
 type reader struct {
-	*lookup.Runs
+	*ops.Runs
 	stuck func(context string) (reason string, ok bool)
 }

@@ -9,8 +9,8 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/ops"
 	"obelus/host/schedule/ledger"
-	"obelus/host/web/internal/lookup"
 	"obelus/store"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -35,7 +35,7 @@ type scriptsView struct {
 // scriptRow is a loaded file, with the calls that it ran in the last day.
 type scriptRow struct {
 	Path, SHA256 string
-	lookup.ScriptFigures
+	ops.ScriptFigures
 }
 
 // scheduleRow is a schedule with its next time, its last run, and the skipped ones.
@@ -53,7 +53,7 @@ func (p *Page) scripts(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.CountsAll, v.Most = all, lookup.MostFigures
+	v.CountsAll, v.Most = all, ops.MostFigures
 	for _, f := range g.Files() {
 		v.Files = append(v.Files, scriptRow{f.Path, f.SHA256, figures[f.Path]})
 	}

@@ -21,7 +21,7 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
-	"obelus/host/web/internal/lookup"
+	"obelus/host/ops"
 	"obelus/store"
 )
 
@@ -162,8 +162,8 @@ func whyWords(why *history.Why) (words []string) {
 // seq, while runs go on, in forks, and where a context is another one of the same name.
 func TestRuns_EqualJournal(t *testing.T) {
 	s := serve(t, shop, nil)
-	project := lookup.Project{Host: s.host, Log: s.log}
-	kept := &lookup.Runs{Project: project}
+	project := ops.Project{Host: s.host, Log: s.log}
+	kept := &ops.Runs{Project: project}
 	compare := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
@@ -348,7 +348,7 @@ func TestGraph_None(t *testing.T) {
 // TestScripts_Figures holds the figures beside a script to the calls of all runs, as more come.
 func TestScripts_Figures(t *testing.T) {
 	s := serve(t, shop, nil)
-	names, figures := []string{}, &lookup.Figures{Log: s.log}
+	names, figures := []string{}, &ops.Figures{Log: s.log}
 	for i, amount := range []int{80, 20, 5, 60} {
 		names = append(names, fmt.Sprintf("order-%d", i))
 		s.run(names[i], "plans/order.lua", fmt.Sprintf(`{"amount":%d}`, amount))
@@ -372,7 +372,7 @@ func TestScripts_Figures(t *testing.T) {
 		}
 		slices.Sort(durations)
 		got, all, err := figures.ByScript(t.Context(), time.Now())
-		if want := (lookup.ScriptFigures{
+		if want := (ops.ScriptFigures{
 			Calls: calls, Failed: failed, Median: durations[len(durations)/2], Versions: got["activities/shop.lua"].Versions,
 		}); err != nil || !all || len(got) != 1 || !reflect.DeepEqual(got["activities/shop.lua"], want) || len(want.Versions) != 1 {
 			t.Errorf("with %d runs the figures are %v, %v; want %v", i+1, got, err, want)
@@ -410,7 +410,7 @@ func TestScripts_Figures(t *testing.T) {
 	if old != nil {
 		t.Errorf("there is no link to the version that ran before: %s", textOf(old))
 	}
-	if later, _, err := figures.ByScript(t.Context(), time.Now().Add(lookup.FiguresSpan)); err != nil || len(later) != 0 {
+	if later, _, err := figures.ByScript(t.Context(), time.Now().Add(ops.FiguresSpan)); err != nil || len(later) != 0 {
 		t.Errorf("a day later they are %v, %v", later, err)
 	}
 }

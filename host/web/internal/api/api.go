@@ -1,10 +1,10 @@
-// Package api describes the routes of a server for clients: as an OpenAPI document, and as a page.
+// Package api describes the operations of a server for clients: as an OpenAPI document, and as a
+// page.
 package api
 
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,31 +15,33 @@ import (
 // Schema is a JSON Schema of draft 2020-12.
 type Schema = map[string]any
 
-// Route is a path with a method, and its operation.
-type Route struct {
-	Method string
-	Path   string   // with {names} of its parts; a last part {name...} may have slashes
-	Role   string   // that a token needs; empty for a route without a token
-	Query  []string // names of its parameters
-	Operation
-}
-
-// Operation describes the requests and answers of a route.
+// Operation describes a request that the server answers, and its answers.
 type Operation struct {
-	ID      string // a name for programs
-	Tag     string // one of [Tags]
-	Summary string // a line
-	Detail  string // more about it; may be empty
-
-	// Query describes parameters by their names, where [Parameters] says less.
-	Query map[string]string
-
-	Body     Schema // of the request; nil for none
-	BodyType string // media type of the request; empty for JSON
-	Example  string // of a body, or a query that begins with ?; may be empty
-
-	Answers []Answer
+	ID         string // a name for programs
+	Method     string
+	Path       string // with {names} of its parts; a last part {name...} may have slashes
+	Role       string // that a token needs; empty for a request without a token
+	Tag        string // one of [Tags]
+	Summary    string // a line
+	Detail     string // more about it; may be empty
+	Parameters []Parameter
+	Body       Schema // nil for none
+	BodyType   string // media type of the body; empty for JSON
+	Example    string // of a body, or a query that begins with ?; may be empty
+	Answers    []Answer
 }
+
+// Parameter describes a part of the path, or a parameter of the query.
+type Parameter struct {
+	Name, In string // path or query
+	About    string
+	Schema   Schema
+	Required bool
+	Example  string // of a part of the path
+}
+
+// Type names the type of its values.
+func (p Parameter) Type() string { return typeOf(p.Schema) }
 
 // Answer is an answer that is no error.
 type Answer struct {
@@ -49,14 +51,18 @@ type Answer struct {
 	Schema Schema // nil for an answer that is no JSON
 }
 
-// OK returns the answers of an operation that has one, with status 200.
-func OK(about string, s Schema) []Answer {
-	return []Answer{{Status: http.StatusOK, About: about, Schema: s}}
-}
-
-// Events returns the answers of an operation that streams server-sent events.
-func Events(about string) []Answer {
-	return []Answer{{Status: http.StatusOK, Type: "text/event-stream", About: about}}
+// Fields names the fields of the answer, or of the elements of a list; "" for an answer that has
+// none.
+func (a Answer) Fields() string {
+	object, format := a.Schema, ` {"%s"}`
+	if items, ok := object["items"].(Schema); ok {
+		object, format = items, ` [{"%s"}]`
+	}
+	properties, _ := object["properties"].(Schema)
+	if len(properties) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, strings.Join(slices.Sorted(maps.Keys(properties)), `", "`))
 }
 
 // Tag is a subject of routes.
@@ -69,54 +75,6 @@ var Tags = []Tag{
 	{"decisions", "Approve, reject, correct, resume, fork, append."},
 	{"project", "The project's plans, tools and scripts."},
 	{"server", "The server itself."},
-}
-
-// Parameter describes a parameter of paths and queries.
-type Parameter struct {
-	About   string
-	Schema  Schema
-	Example string // in a path
-}
-
-// Parameters are the parameters by their names.
-var Parameters = map[string]Parameter{
-	"call":       {"The number of a call: its tick and its position, such as 1.2.", Text(), "1.2"},
-	"context":    {"The name of a context.", Schema{"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}, "order-7"},
-	"file":       {"The file of a plan, below plans/.", Text(), "refund.lua"},
-	"generation": {"The digest of a generation, as records of calls have it.", Text(), "GENERATION"},
-	"hook":       {"The name of a hook in the setting serve.hooks.", Text(), "github"},
-	"path":       {"The path of a script below the project's folder.", Text(), "activities/billing.lua"},
-
-	"a":        {"The context to compare.", Text(), ""},
-	"a_at":     {"The seq as of which a counts; the newest unless it is given.", Positive(), ""},
-	"after":    {"The seq after which to begin.", Schema{"type": "integer", "minimum": 0}, ""},
-	"all":      {"true adds the contexts of delegates.", Boolean(), ""},
-	"at":       {"The seq as of which to answer; the newest unless it is given.", Positive(), ""},
-	"b":        {"The context to compare with; a unless it is given.", Text(), ""},
-	"b_at":     {"The seq as of which b counts; the newest unless it is given.", Positive(), ""},
-	"by":       {"The name that the client gives itself; recorded as claimed.", Text(), ""},
-	"cursor":   {"The next of the page before.", Text(), ""},
-	"depth":    {"How many levels of objects and arrays to show; all unless it is given. Instead of one that is deeper and not empty stands {\"…\": \"array\", \"entries\": 12}.", Positive(), ""},
-	"held":     {"true picks runs that wait for a person's decision.", Boolean(), ""},
-	"inbox":    {"Follow only the number of decisions that wait for a person.", Schema{"type": "string", "enum": []any{"", "true", "false"}}, ""},
-	"instance": {"The instance whose values count; the global ones unless it is given.", Text(), ""},
-	"kind":     {"Messages of this kind.", Text(), ""},
-	"label":    {"A label as NAME=VALUE; may be given several times.", Schema{"type": "array", "items": Text()}, ""},
-	"level":    {"Lines from this level on.", Schema{"type": "string", "enum": []any{"debug", "info", "warn", "error"}}, ""},
-	"limit":    {"At most so many.", Positive(), ""},
-	"newest":   {"true begins at the end.", Boolean(), ""},
-	"retrying": {"Only runs with calls that pause before another attempt.", Boolean(), ""},
-	"waiting":  {"Only runs that wait for this path.", Text(), "†input.receipt"},
-	"parent":   {"The contexts of the delegates of this context.", Text(), ""},
-	"plan":     {"Runs of this plan's file.", Text(), ""},
-	"prefix":   {"Contexts whose names begin so.", Text(), ""},
-	"q":        {"Text in the name, the plan or a label, in any case.", Text(), ""},
-	"ref":      {"A path such as state.user, or an expression.", Text(), ""},
-	"since":    {"From this time on.", Schema{"type": "string", "format": "date-time"}, ""},
-	"status":   {"Those with one of these statuses, a list with commas.", Text(), ""},
-	"tick":     {"The tick; all of them unless it is given.", Positive(), ""},
-	"tool":     {"Calls of this tool.", Text(), ""},
-	"until":    {"Before this time.", Schema{"type": "string", "format": "date-time"}, ""},
 }
 
 // Text is the schema of a string.
@@ -151,18 +109,27 @@ func Object(fields Schema) Schema {
 	return Schema{"type": "object", "properties": properties, "required": required}
 }
 
-// Of returns the schema of an answer that has a Go type, as encoding/json writes it. It may have
-// more fields in time.
-func Of[T any]() Schema {
-	s := must(schema.ForEncoding(reflect.TypeFor[T]()))
+// Of is [OfType] of a type that is known.
+func Of[T any]() Schema { return OfType(reflect.TypeFor[T]()) }
+
+// OfType returns the schema of an answer that has a Go type, as encoding/json writes it. It may
+// have more fields in time.
+func OfType(t reflect.Type) Schema {
+	if t.Kind() == reflect.Interface {
+		return Any()
+	}
+	if t.Kind() == reflect.Pointer { // an answer is never null
+		t = t.Elem()
+	}
+	s := must(schema.ForEncoding(t))
 	open(s)
 	return s
 }
 
-// Body returns the schema of a request that has a Go type, as encoding/json reads it. required
-// names the fields that it must have.
-func Body[T any](required ...string) Schema {
-	s := must(schema.ForDecoding(reflect.TypeFor[T]()))
+// Body returns the schema of a request with some fields, as encoding/json reads it. required names
+// those that it must have.
+func Body(fields []reflect.StructField, required []string) Schema {
+	s := must(schema.ForDecoding(reflect.StructOf(fields)))
 	delete(s, "required")
 	if len(required) > 0 {
 		s["required"] = required
@@ -194,23 +161,4 @@ func open(v any) {
 			open(below)
 		}
 	}
-}
-
-// Parts returns the names of the parts of a route's path.
-func (r *Route) Parts() (names []string) {
-	for _, part := range strings.Split(r.Path, "/") {
-		if name, ok := strings.CutPrefix(part, "{"); ok {
-			names = append(names, strings.TrimSuffix(strings.TrimSuffix(name, "}"), "..."))
-		}
-	}
-	return names
-}
-
-// parameter describes a parameter of a route.
-func (r *Route) parameter(name string) Parameter {
-	p := Parameters[name]
-	if about := r.Operation.Query[name]; about != "" {
-		p.About = about
-	}
-	return p
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -17,17 +18,18 @@ func errorSchema() Schema {
 	return Object(Schema{"error": Object(Schema{"code": Text(), "message": Text(), "check?": check})})
 }
 
-// Document returns an OpenAPI 3.1 document about routes. server is the URL that paths begin with.
-func Document(routes []Route, server string) map[string]any {
+// Document returns an OpenAPI 3.1 document about operations. server is the URL that paths begin
+// with.
+func Document(all []Operation, server string) map[string]any {
 	paths := map[string]any{}
-	for _, r := range routes {
-		path := strings.ReplaceAll(r.Path, "...}", "}")
-		operations, ok := paths[path].(map[string]any)
+	for _, o := range all {
+		path := strings.ReplaceAll(o.Path, "...}", "}")
+		methods, ok := paths[path].(map[string]any)
 		if !ok {
-			operations = map[string]any{}
-			paths[path] = operations
+			methods = map[string]any{}
+			paths[path] = methods
 		}
-		operations[strings.ToLower(r.Method)] = r.document()
+		methods[strings.ToLower(o.Method)] = o.document()
 	}
 	var tags []any
 	for _, tag := range Tags {
@@ -50,63 +52,48 @@ func Document(routes []Route, server string) map[string]any {
 	}
 }
 
-// document returns the operation of a route.
-func (r *Route) document() map[string]any {
+// document returns the object of an operation.
+func (o *Operation) document() map[string]any {
 	operation := map[string]any{
-		"operationId": r.ID, "tags": []any{r.Tag}, "summary": r.Summary, "responses": r.responses(),
+		"operationId": o.ID, "tags": []any{o.Tag}, "summary": o.Summary, "responses": o.responses(),
 	}
-	if r.Detail != "" {
-		operation["description"] = r.Detail
+	if o.Detail != "" {
+		operation["description"] = o.Detail
 	}
 	var parameters []any
-	for _, name := range r.Parts() {
-		parameters = append(parameters, r.documentParameter(name, "path"))
-	}
-	for _, name := range r.Query {
-		parameters = append(parameters, r.documentParameter(name, "query"))
+	for _, p := range o.Parameters {
+		documented := map[string]any{"name": p.Name, "in": p.In, "description": p.About, "schema": p.Schema}
+		if p.Required {
+			documented["required"] = true
+		}
+		parameters = append(parameters, documented)
 	}
 	if parameters != nil {
 		operation["parameters"] = parameters
 	}
-	if r.Body != nil {
-		kind, media := r.BodyType, map[string]any{"schema": r.Body}
-		if kind == "" {
-			kind = jsonType
-		}
-		operation["requestBody"] = map[string]any{"content": map[string]any{kind: media}}
+	if o.Body != nil {
+		operation["requestBody"] = map[string]any{"content": map[string]any{cmp.Or(o.BodyType, jsonType): map[string]any{"schema": o.Body}}}
 	}
-	if r.Role == "" {
+	if o.Role == "" {
 		operation["security"] = []any{}
 	} else {
-		operation["security"], operation["x-role"] = []any{map[string]any{"token": []any{}}}, r.Role
+		operation["security"], operation["x-role"] = []any{map[string]any{"token": []any{}}}, o.Role
 	}
 	return operation
 }
 
-func (r *Route) documentParameter(name, in string) map[string]any {
-	p := r.parameter(name)
-	documented := map[string]any{"name": name, "in": in, "description": p.About, "schema": p.Schema}
-	if in == "path" {
-		documented["required"] = true
-	}
-	return documented
-}
-
-// responses returns the answers of a route, by status.
-func (r *Route) responses() map[string]any {
+// responses returns the answers of an operation, by status.
+func (o *Operation) responses() map[string]any {
 	all := map[string]any{"default": map[string]any{
 		"description": "The request is refused, or can't be answered.",
 		"content":     map[string]any{jsonType: map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Error"}}},
 	}}
-	for _, a := range r.Answers {
-		kind, media := a.Type, map[string]any{}
-		if kind == "" {
-			kind = jsonType
-		}
+	for _, a := range o.Answers {
+		media := map[string]any{}
 		if a.Schema != nil {
 			media["schema"] = a.Schema
 		}
-		all[strconv.Itoa(a.Status)] = map[string]any{"description": a.About, "content": map[string]any{kind: media}}
+		all[strconv.Itoa(a.Status)] = map[string]any{"description": a.About, "content": map[string]any{cmp.Or(a.Type, jsonType): media}}
 	}
 	return all
 }

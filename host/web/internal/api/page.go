@@ -31,17 +31,14 @@ type section struct {
 	Routes []shown
 }
 
-// shown is a route as the page shows it.
+// shown is an operation as the page shows it.
 type shown struct {
-	Route
-	Parameters []shownParameter
+	Operation
 	Fields     []shownField // of the body
 	BodySchema string       // of the body as JSON, where it has no fields
 	Answers    []shownAnswer
 	Curl       string
 }
-
-type shownParameter struct{ Name, In, Type, About string }
 
 type shownField struct {
 	Name, Type, About string
@@ -55,15 +52,15 @@ type shownAnswer struct {
 	JSON   string
 }
 
-// WritePage writes the page about routes. base is the URL that paths begin with, for examples, and
-// text is about all routes.
-func WritePage(w io.Writer, routes []Route, base, text string) error {
+// WritePage writes the page about operations. base is the URL that paths begin with, for examples,
+// and text is about all of them.
+func WritePage(w io.Writer, all []Operation, base, text string) error {
 	var sections []section
 	for _, tag := range Tags {
 		s := section{Tag: tag}
-		for _, r := range routes {
-			if r.Tag == tag.Name {
-				s.Routes = append(s.Routes, show(r, base))
+		for _, o := range all {
+			if o.Tag == tag.Name {
+				s.Routes = append(s.Routes, show(o, base))
 			}
 		}
 		sections = append(sections, s)
@@ -71,20 +68,12 @@ func WritePage(w io.Writer, routes []Route, base, text string) error {
 	return page().Execute(w, map[string]any{"Sections": sections, "Text": text})
 }
 
-func show(r Route, base string) shown {
-	s := shown{Route: r, Curl: curl(&r, base)}
-	for _, name := range r.Parts() {
-		p := r.parameter(name)
-		s.Parameters = append(s.Parameters, shownParameter{name, "path", typeOf(p.Schema), p.About})
+func show(o Operation, base string) shown {
+	s := shown{Operation: o, Curl: curl(&o, base)}
+	if s.Fields = fieldsOf(o.Body); s.Fields == nil && len(o.Body) > 0 && o.Body["properties"] == nil {
+		s.BodySchema = indented(o.Body)
 	}
-	for _, name := range r.Query {
-		p := r.parameter(name)
-		s.Parameters = append(s.Parameters, shownParameter{name, "query", typeOf(p.Schema), p.About})
-	}
-	if s.Fields = fieldsOf(r.Body); s.Fields == nil && len(r.Body) > 0 && r.Body["properties"] == nil {
-		s.BodySchema = indented(r.Body)
-	}
-	for _, a := range r.Operation.Answers {
+	for _, a := range o.Answers {
 		s.Answers = append(s.Answers, showAnswer(a))
 	}
 	return s
@@ -173,30 +162,30 @@ func indented(s Schema) string {
 	return string(text)
 }
 
-// curl returns a command line that makes a request of a route.
-func curl(r *Route, base string) string {
-	path := r.Path
-	for _, name := range r.Parts() {
-		path = strings.NewReplacer("{"+name+"}", Parameters[name].Example, "{"+name+"...}", Parameters[name].Example).Replace(path)
+// curl returns a command line that makes a request of an operation.
+func curl(o *Operation, base string) string {
+	path := o.Path
+	for _, p := range o.Parameters {
+		path = strings.NewReplacer("{"+p.Name+"}", p.Example, "{"+p.Name+"...}", p.Example).Replace(path)
 	}
 	var b strings.Builder
 	b.WriteString("curl")
-	if r.Role != "" {
+	if o.Role != "" {
 		b.WriteString(` -H "Authorization: Bearer $TOKEN"`)
 	}
 	switch {
-	case r.Method == http.MethodPost && r.Example == "":
+	case o.Method == http.MethodPost && o.Example == "":
 		b.WriteString(" -d '{}'")
-	case r.Method == http.MethodPost:
-		b.WriteString(" -d " + visible.Word(r.Example))
-	case r.Method != http.MethodGet:
-		b.WriteString(" -X " + r.Method)
+	case o.Method == http.MethodPost:
+		b.WriteString(" -d " + visible.Word(o.Example))
+	case o.Method != http.MethodGet:
+		b.WriteString(" -X " + o.Method)
 	}
 	url := base + path
-	if r.Method == http.MethodGet && r.Example != "" {
-		url = visible.Word(url + r.Example)
+	if o.Method == http.MethodGet && o.Example != "" {
+		url = visible.Word(url + o.Example)
 	}
-	for _, a := range r.Operation.Answers {
+	for _, a := range o.Answers {
 		if a.Type == "text/event-stream" {
 			b.WriteString(" -N")
 		}

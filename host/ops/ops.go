@@ -1,6 +1,6 @@
-// Package lookup reads contexts with their plans and values, for handlers that show them as JSON or
-// as pages.
-package lookup
+// Package ops answers questions about a project and the log of its runs, for all that show the
+// answers: commands, the JSON API and the page. It knows none of them.
+package ops
 
 import (
 	"context"

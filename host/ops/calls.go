@@ -1,0 +1,86 @@
+package ops
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+)
+
+// recordsAtOnce is how many records of calls are in memory at once.
+const recordsAtOnce = 500
+
+// Calls lists the records of the calls of a context that picks accepts, as they stood at a seq, or,
+// with 0, as they stand. limit bounds their number; 0 for all.
+func (r *Runs) Calls(ctx context.Context, name string, at, limit int64, picks func(*history.Line) bool) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		lines, err := r.Lines(ctx, name, at)
+		if err != nil {
+			yield(journal.Record{}, err)
+			return
+		}
+		lines = history.Pick(lines, picks)
+		if limit > 0 && int64(len(lines)) > limit {
+			lines = lines[:limit]
+		}
+		for part := range slices.Chunk(lines, recordsAtOnce) {
+			records, err := r.Records(ctx, name, part)
+			if err != nil {
+				yield(journal.Record{}, err)
+				return
+			}
+			for _, record := range records {
+				if !yield(record, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Graphs returns the graph of each tick of a context's newest run, or of one tick, as the calls
+// stood at a seq. A tick of 0 is all of them, and a seq of 0 is now.
+func (r *Runs) Graphs(ctx context.Context, name string, tick, at int64) ([]history.Graph, error) {
+	ticks, err := r.Ticks(ctx, name, at)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := r.Lines(ctx, name, at)
+	if err != nil {
+		return nil, err
+	}
+	graphs := []history.Graph{}
+	for _, one := range ticks {
+		if tick != 0 && int64(one.Tick) != tick {
+			continue
+		}
+		calls, err := r.Records(ctx, name, history.OfTick(lines, one.Tick))
+		if err != nil {
+			return nil, err
+		}
+		graphs = append(graphs, history.GraphOf(one.Plan, calls, one.Tick))
+	}
+	return graphs, nil
+}
+
+// Downstream lists the calls of the newest tick of a context that run again if one does, itself
+// first.
+func (r *Runs) Downstream(ctx context.Context, name, call string) ([]string, error) {
+	last, records, err := r.LastTick(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return history.Downstream(ctx, journal.In(r.Log, name), last, records, call)
+}
+
+// Inbox reads what waits for a person in a context and its delegates.
+func (p Project) Inbox(ctx context.Context, name string) (in *history.Inbox, err error) {
+	in = &history.Inbox{}
+	if in.Plans, err = journal.In(p.Log, name).Lazy(ctx); err != nil {
+		return in, err
+	}
+	in.Calls, err = journal.In(p.Log, name).Holds(ctx)
+	return in, err
+}
