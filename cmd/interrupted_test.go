@@ -32,7 +32,7 @@ var interrupting = map[string]string{
 }
 
 // runUntil runs a plan of a project until its call has begun, and sends the process signals,
-// each once the process has said something.
+// each once the process has said something, or a function has returned.
 func runUntil(t *testing.T, dir, plan, name string, signals ...any) *running {
 	t.Helper()
 	p := start(t, dir, "run", "plans/"+plan+".json", "-c", name)
@@ -45,6 +45,8 @@ func runUntil(t *testing.T, dir, plan, name string, signals ...any) *running {
 			}
 		case string:
 			p.says(s)
+		case func():
+			s()
 		}
 	}
 	p.gone()
@@ -246,7 +248,10 @@ func TestCancelled_Pausing(t *testing.T) {
 func TestCancelled_AfterCrash(t *testing.T) {
 	dir := project(t, interrupting)
 	write(t, filepath.Join(dir, "plans/mixed.json"), `{"calls": [{"_tool": "flaky", "_outputPath": "†a"}, {"_tool": "slow", "_in": "3d", "_outputPath": "†b"}, {"_tool": "slow", "_outputPath": "†c"}]}`)
-	runUntil(t, dir, "mixed", "c", "attempt 1 of 2 failed", syscall.SIGKILL)
+	runUntil(t, dir, "mixed", "c", "attempt 1 of 2 failed", func() {
+		for listed := ""; !strings.HasSuffix(listed, " running"); listed, _ = callStatuses(t, dir, "c") {
+		}
+	}, syscall.SIGKILL)
 	obelusOutput(t, exitDone, "-C", dir, "cancel", "-c", "c")
 	if listed, queried := callStatuses(t, dir, "c"); listed != "cancelled waiting interrupted" || queried != listed {
 		t.Errorf("the calls are %s, and in SQL %s", listed, queried)
