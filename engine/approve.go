@@ -104,6 +104,13 @@ func (r *Runner) keepOld(ctx context.Context, record journal.Record, hold *journ
 	if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
 		issued, _ = calls[i].(map[string]any)
 	}
+	keepShown(hold, issued)
+	return nil
+}
+
+// keepShown keeps the values that a person who corrects a call was shown, and the references in the
+// call as issued that had given them.
+func keepShown(hold *journal.Hold, issued map[string]any) {
 	hold.Was = plan.Values{}
 	for _, name := range hold.Corrected {
 		if was, ok := hold.Arguments[name]; ok {
@@ -116,7 +123,6 @@ func (r *Runner) keepOld(ctx context.Context, record journal.Record, hold *journ
 			hold.Refs[name] = ref
 		}
 	}
-	return nil
 }
 
 // applyCorrection puts a person's arguments in place of those that were shown.

@@ -84,7 +84,7 @@ func standingOf(t *tickRun) store.Standing {
 	}
 	end, counts := now.newest, now.state
 	s := store.Standing{
-		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(cmp.Or(end.Error, end.Cause)),
+		Status: string(cmp.Or(end.Status, now.before, journal.RunRunning)), Plan: now.event.Plan, Error: journal.ShortError(cmp.Or(end.Cause, end.Error)),
 		Started: t.loop.runStarted, Worked: t.loop.workedBefore,
 		Tick: now.event.Tick, Labels: now.event.Labels,
 		Calls: len(counts.Calls), Done: counts.Done, Failed: counts.Failed, Waiting: counts.In(sched.Waiting), Held: counts.In(sched.Held), Retrying: counts.Retrying,
@@ -177,7 +177,8 @@ func (e *ending) nextStatus(end journal.RunEvent, problem error) journal.RunEven
 	status, wrong, exhausted := sched.DecideEnd(end.Status, problem, limit, asked, e.repeated)
 	if end.Status = status; wrong != nil {
 		end.Error = wrong.Error()
-	} else if status == journal.RunFailed {
+	}
+	if status == journal.RunFailed && (wrong == nil || !e.event.Planner) { // a planner is asked again about failures
 		end.Cause = journal.CauseOf(e.all())
 	}
 	if exhausted || spent != nil {

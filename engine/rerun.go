@@ -162,6 +162,9 @@ func (a *amendment) applyCorrections(ctx context.Context, i int, set map[string]
 	if err := cmp.Or(err, call.Definition.Correctable(h.Corrected, h.Arguments), call.Definition.Accepts(arguments)); err != nil {
 		return &journal.CorrectionError{Call: a.state.Calls[i].Record.Call, Err: err}
 	}
+	if len(h.Corrected) > 0 {
+		keepShown(h, call.Issued)
+	}
 	h.Arguments, h.Decision, h.Who = arguments, journal.Approved, who
 	c := &a.state.Calls[i]
 	c.Record.Hold, c.Record.Reads = h, reads

@@ -15,7 +15,7 @@ const longestError = 300
 
 // Standing describes the run for lists ([store.Standing]), with its calls as they stand.
 func (r *Run) Standing(records []Record) store.Standing {
-	s := store.Standing{Status: string(r.Status), Plan: r.Plan, Error: ShortError(cmp.Or(r.Error, r.Cause)), Tick: r.Tick, Labels: r.Event.Labels, Started: r.Started, Worked: r.Worked}
+	s := store.Standing{Status: string(r.Status), Plan: r.Plan, Error: ShortError(cmp.Or(r.Cause, r.Error)), Tick: r.Tick, Labels: r.Event.Labels, Started: r.Started, Worked: r.Worked}
 	detached := false
 	for i := range records {
 		c := &records[i]

@@ -18,9 +18,9 @@ WHERE d.decision NOT IN ('approved', 'rejected') OR r.event = 'held' -- of two d
 UNION ALL SELECT s.context, NULL, NULL, coalesce(e.data ->> '$.decision', 'released'), e.data ->> '$.by', e.data ->> '$.claimed', e.date, e.data -> '$.shown',
   e.data -> '$.corrected', e.data ->> '$.reason'
 FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n WHERE e.event = 'release' AND e.call IS NULL
-  AND NOT EXISTS ( -- nor of two releases of one plan
-    SELECT 1 FROM spans AS f CROSS JOIN journal AS b ON b.context = f.source AND b.n <= f.n
-    WHERE f.context = s.context AND b.event = 'release' AND b.call IS NULL AND b.n < e.n AND b.data ->> '$.tick' = e.data ->> '$.tick')
+  AND NOT EXISTS ( -- nor of two releases of one plan; a fork may release it once more
+    SELECT 1 FROM journal AS b
+    WHERE b.context = e.context AND b.event = 'release' AND b.call IS NULL AND b.n < e.n AND b.data ->> '$.tick' = e.data ->> '$.tick')
 UNION ALL SELECT s.context, NULL, NULL, 'cancelled', e.data ->> '$.by', e.data ->> '$.claimed', e.date, NULL, NULL, NULL
 FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n WHERE e.event = 'run' AND e.call IS NULL AND e.data ->> '$.by' IS NOT NULL;
 
@@ -33,7 +33,7 @@ DROP VIEW runs;
 CREATE VIEW runs (context, tick, plan, started, ended, status, output, error) AS
 SELECT context, tick, plan, started, iif(stands = 'running', NULL, ended), CASE
     WHEN stands = 'running' AND NOT held OR stands = 'cancelled' AND data ->> '$.stopped' THEN 'interrupted'
-    ELSE stands END, data -> '$.output', COALESCE(data ->> '$.error', data ->> '$.cause')
+    ELSE stands END, data -> '$.output', COALESCE(data ->> '$.cause', data ->> '$.error')
 FROM (
   SELECT o.context AS context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data AS data,
     COALESCE(r.data ->> '$.status', 'running') AS stands,
