@@ -13,29 +13,34 @@ import (
 const recordsAtOnce = 500
 
 // Calls lists the records of the calls of a context that picks accepts, as they stood at a seq, or,
-// with 0, as they stand. limit bounds their number; 0 for all.
+// with 0, as they stand. limit bounds their number; 0 for all. Who goes through them must not ask
+// the same Runs about the context meanwhile.
 func (r *Runs) Calls(ctx context.Context, name string, at, limit int64, picks func(*history.Line) bool) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		lines, err := r.Lines(ctx, name, at)
-		if err != nil {
-			yield(journal.Record{}, err)
-			return
-		}
-		lines = history.Pick(lines, picks)
-		if limit > 0 && int64(len(lines)) > limit {
-			lines = lines[:limit]
-		}
-		for part := range slices.Chunk(lines, recordsAtOnce) {
-			records, err := r.Records(ctx, name, part)
+		err := r.with(ctx, name, func(of *run) error {
+			lines, err := of.history.Lines(ctx, at)
 			if err != nil {
-				yield(journal.Record{}, err)
-				return
+				return err
 			}
-			for _, record := range records {
-				if !yield(record, nil) {
-					return
+			lines = history.Pick(lines, picks)
+			if limit > 0 && int64(len(lines)) > limit {
+				lines = lines[:limit]
+			}
+			for part := range slices.Chunk(lines, recordsAtOnce) {
+				records, err := of.history.Records(ctx, part)
+				if err != nil {
+					return err
+				}
+				for _, record := range records {
+					if !yield(record, nil) {
+						return nil
+					}
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			yield(journal.Record{}, err)
 		}
 	}
 }

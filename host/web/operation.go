@@ -147,6 +147,9 @@ func (o *operation) readURL(r *http.Request, into any) error {
 	path := map[string]any{}
 	for _, field := range pathForm.Fields(o.in) {
 		path[field.Name] = r.PathValue(field.Name)
+		if path[field.Name] == "" {
+			return &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+		}
 	}
 	if errs := pathForm.Decode(path, into); errs != nil {
 		return wrong("%s", errs)

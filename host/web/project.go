@@ -122,7 +122,7 @@ func kindOf(request *plan.Request) string {
 // checkIn says what to check.
 type checkIn struct {
 	Plan    string          `json:"plan" jsonschema:"A file below plans/; all of them, and the project, without plan and calls."`
-	Calls   any             `json:"calls" jsonschema:"A list of calls, in place of a file."`
+	Calls   json.RawMessage `json:"calls" jsonschema:"A list of calls, in place of a file."`
 	Output  json.RawMessage `json:"output" jsonschema:"The output of such a plan."`
 	Context string          `json:"context" jsonschema:"The context whose values count; an empty one unless it is given."`
 	Input   json.RawMessage `json:"input" jsonschema:"An object that a run would be given as input, to be checked too."`
@@ -206,7 +206,10 @@ func (s *Server) problemsOf(ctx context.Context, asked *checkIn) ([]plan.Problem
 
 // request returns the plan that the body has.
 func (b *checkIn) request() (*plan.Request, error) {
-	calls := b.Calls
+	calls, err := store.DecodeJSON(b.Calls)
+	if err != nil {
+		return nil, wrong("calls: %s", err)
+	}
 	if call, ok := calls.(map[string]any); ok && call["_tool"] != nil {
 		calls = []any{call}
 	}

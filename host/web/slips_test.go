@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,5 +77,17 @@ func TestMetrics_TellHandledAndRejected(t *testing.T) {
 	}
 	if strings.Contains(text, `count{status="done",tool="fail"}`) || strings.Contains(text, `count{status="failed",tool="double"}`) {
 		t.Error("they are counted as done or failed too")
+	}
+}
+
+// TestSlips_EmptyParts holds that calls that are null are no calls to check, which would be everything,
+// and that an empty part of a path names nothing.
+func TestSlips_EmptyParts(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	if status, text := s.ask("POST", "/v1/check", `{"calls":null}`); status != http.StatusBadRequest || !strings.Contains(text, "calls must be an array of calls, not null") {
+		t.Errorf("a check of null answers %d %s", status, text)
+	}
+	if status, text := s.ask("GET", "/v1/plans/", ""); status != http.StatusNotFound {
+		t.Errorf("a plan without a name answers %d %s", status, text)
 	}
 }
