@@ -44,7 +44,7 @@ func (l reader) callsOf(ctx context.Context, lines []*history.Line, a address) (
 	}
 	f := history.CallFilter{Text: a.Query}
 	if a.Tool != "" {
-		f.Tool = []string{a.Tool}
+		f.Tool = strings.Split(a.Tool, ",")
 	}
 	f.Since, v.Wrong = readMoment(a.From)
 	picked := history.Pick(lines, func(line *history.Line) bool { return (a.Status == "" || line.Word == a.Status) && f.Picks(line) })

@@ -24,6 +24,8 @@ type heldPlan struct {
 	Approve equivalent
 	Reject  equivalent
 	Effects []string // what a decision that is to be confirmed would change
+	// The calls that it drops, with commas: another decision has to be confirmed by itself.
+	Confirmed string
 }
 
 // heldPlanCall is a call of a plan that waits.
@@ -39,7 +41,11 @@ type planInput struct {
 	Place string // "1.2.amount"
 	Text  string
 	Note  string // what a reference comes to
+	Large bool   // it is too long for an input: Text is its beginning
 }
+
+// HasLines reports whether the text has several lines, which only a textarea keeps.
+func (i planInput) HasLines() bool { return strings.ContainsAny(i.Text, "\r\n") }
 
 // heldPlanOf returns the plan that waits in a context, or in a delegate's there; nil for none.
 func (p *Page) heldPlanOf(r *http.Request, name string) (*heldPlan, error) {
@@ -57,7 +63,11 @@ func (p *Page) heldPlanOf(r *http.Request, name string) (*heldPlan, error) {
 	for _, call := range shown.Calls {
 		row := heldPlanCall{ShownCall: call}
 		for _, argument := range call.Arguments {
-			row.Inputs = append(row.Inputs, planInput{argument.Name, call.Call + "." + argument.Name, argumentText(argument.Value), argumentNote(argument)})
+			input := planInput{Name: argument.Name, Place: call.Call + "." + argument.Name, Text: argumentText(argument.Value), Note: argumentNote(argument)}
+			if cut := cutText(input.Text, mostText); cut != input.Text {
+				input.Large, input.Text = true, cut
+			}
+			row.Inputs = append(row.Inputs, input)
 		}
 		held.Rows = append(held.Rows, row)
 	}
@@ -110,8 +120,9 @@ func (p *Page) planAct(ctx context.Context, name, what string, form url.Values) 
 	for _, call := range shown.Calls {
 		for _, argument := range call.Arguments {
 			place := call.Call + "." + argument.Name
-			text := strings.ReplaceAll(form.Get(valueOf+place), "\r\n", "\n")
-			if slices.Contains(without, call.Call) || !form.Has(valueOf+place) || text == argumentText(argument.Value) {
+			text := withoutReturns(form.Get(valueOf + place))
+			isKept := text == withoutReturns(argumentText(argument.Value))
+			if slices.Contains(without, call.Call) || !form.Has(valueOf+place) || isKept {
 				continue
 			}
 			if set[place], err = correctionOf(place, argument.Value, text); err != nil {
@@ -126,6 +137,11 @@ func (p *Page) planAct(ctx context.Context, name, what string, form url.Values) 
 		body["without"] = without
 	}
 	return act{http.MethodPost, contextPath(name, "approve"), body}, nil
+}
+
+// withoutReturns returns a text with the ends of lines that all browsers give back alike.
+func withoutReturns(text string) string {
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }
 
 // correctionOf reads what a person has typed in the place of an argument: a text where that was
@@ -146,7 +162,7 @@ func correctionOf(place string, was any, text string) (any, error) {
 // one that is confirmed, or changes nothing for other calls.
 func (p *Page) previewPlan(r *http.Request, a act) ([]string, error) {
 	body, _ := a.Body.(map[string]any)
-	if r.PostForm.Get("confirmed") != "" || body["without"] == nil {
+	if isConfirmed := r.PostForm.Get("confirmed") == strings.Join(r.PostForm["without"], ","); isConfirmed || body["without"] == nil {
 		return nil, nil
 	}
 	preview := map[string]any{"preview": true}
@@ -160,7 +176,7 @@ func (p *Page) previewPlan(r *http.Request, a act) ([]string, error) {
 
 // refill puts the values of a form into the inputs of a plan.
 func (h *heldPlan) refill(form url.Values, effects []string) {
-	h.Effects = effects
+	h.Effects, h.Confirmed = effects, strings.Join(form["without"], ",")
 	for i := range h.Rows {
 		row := &h.Rows[i]
 		row.Drops = slices.Contains(form["without"], row.Call)

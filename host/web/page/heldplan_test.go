@@ -57,7 +57,11 @@ func TestHeldPlan_Decide(t *testing.T) {
 	if amount := attr(find(asked.doc, "input", "name", "value:1.2.amount"), "value"); amount != "40" {
 		t.Errorf("the correction is not kept: %q", amount)
 	}
-	if path, _ := s.followed(s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "confirmed", "1")...)); path != "/inbox" {
+	// Another drop has to be confirmed by itself.
+	if again := s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "without", "1.1", "confirmed", "1.3")...); again.status != http.StatusOK {
+		t.Errorf("dropping another call is not asked about: %d", again.status)
+	}
+	if path, _ := s.followed(s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "confirmed", "1.3")...)); path != "/inbox" {
 		t.Errorf("it leads to %s", path)
 	}
 	s.awaitCall("a", "1.2", journal.Held)
@@ -81,5 +85,32 @@ func TestHeldPlan_Decide(t *testing.T) {
 	})
 	if said := textOf(find(s.page("/runs/b").doc, "article", "id", "plan-b")); !strings.Contains(said, "tick 2") {
 		t.Errorf("the second plan is not shown: %s", said)
+	}
+}
+
+// TestHeldPlan_Lines holds that a text of several lines runs as it was shown, however its lines end and
+// a browser gives them back, and that a text too long for an input has none.
+func TestHeldPlan_Lines(t *testing.T) {
+	s := serve(t, map[string]string{
+		"activities/a.lua": `Activity.register("note", function(call) return call.text end)`,
+		"plans/p.lua": `return { calls = {
+			{ _tool = "note", text = "Dear Ada,\r\nthank you.\n\nBob", _outputPath = "†state.a" },
+			{ _tool = "note", text = string.rep("x", 5000), _outputPath = "†state.b" },
+		}, output = "†state.a" }`,
+	}, nil)
+	s.api(http.MethodPost, "/v1/runs", `{"context":"a","plan":"plans/p.lua","mode":"lazy","wait":true}`)
+	doc := s.page("/runs/a").doc
+	text := find(doc, "textarea", "name", "value:1.1.text")
+	if text == nil || find(doc, "input", "name", "value:1.2.text") != nil || find(doc, "textarea", "name", "value:1.2.text") != nil {
+		t.Fatal("the text of several lines has no textarea, or the long one an input")
+	}
+	hash := attr(find(doc, "input", "name", "hash"), "value")
+	s.followed(s.post("/runs/a/approve-plan", "hash", hash, "value:1.1.text", "Dear Ada,\r\nthank you.\r\n\r\nBob"))
+	s.await("a", journal.RunDone)
+	if got := s.value("a", "state.a"); got != "Dear Ada,\r\nthank you.\n\nBob" {
+		t.Errorf("it ran with %q", got)
+	}
+	if why := textOf(find(s.page("/runs/a?tab=state&why=state.a").doc, "aside")); strings.Contains(why, "corrected") {
+		t.Errorf("it is said to be corrected: %s", why)
 	}
 }

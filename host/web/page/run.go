@@ -126,10 +126,12 @@ func (p *Page) run(r *http.Request) (*content, error) {
 	if v.Acts, err = p.read.actsOf(ctx, p.config.Author(r), v, lines); err != nil {
 		return nil, err
 	}
-	if v.Acts.DecidesPlan {
+	if inside := v.heldInside(lines); inside > 0 {
 		if v.Held, err = p.heldPlanOf(r, a.Context); err != nil {
 			return nil, err
 		}
+		v.Acts.DecidesPlan = p.config.Author(r).Role >= host.MayDecide
+		v.Acts.HeldInside = v.Acts.DecidesPlan && (v.Held == nil || inside > 1)
 	}
 	if v.Acts.Append && len(v.Acts.Waits) > 0 {
 		if v.Inputs, err = p.read.waitFields(ctx, a.Context, v.Acts.Waits); err != nil {
@@ -366,7 +368,7 @@ const mostUndecided = 10
 // acts lists the acts on a run that its author may do.
 type acts struct {
 	Cancel, Resume, Append, Fork, Replay bool
-	DecidesPlan                          bool // a plan waits for a decision
+	DecidesPlan                          bool // a plan waits for a decision, which the author may take
 	HeldInside                           bool // a delegate waits for one
 
 	// Retry and the like are for calls, by their numbers.
@@ -375,6 +377,16 @@ type acts struct {
 	Others    int              // failed calls beyond those
 	Waits     []string         // the paths that the run waits for
 	By        string           // name of the author, if a token says it
+}
+
+// heldInside counts the decisions that a run as it is now waits for beside those about its own
+// calls: about its plan, and those of its delegates.
+func (v *runView) heldInside(lines []*history.Line) int {
+	if !v.Live || v.Summary.Status != journal.RunWaiting {
+		return 0
+	}
+	own := history.Pick(history.OfTick(lines, v.Summary.Tick), func(line *history.Line) bool { return line.Status == journal.Held })
+	return v.Summary.Held - len(own)
 }
 
 // actsOf returns the acts on a run that make sense as it stands, and that its author may do.
@@ -419,8 +431,6 @@ func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*
 	if author.Role < host.MayDecide {
 		return all, nil
 	}
-	waitsInside := v.Summary.Held > len(held) && status == journal.RunWaiting
-	all.DecidesPlan, all.HeldInside = waitsInside, waitsInside
 	all.Others = max(0, len(undecided)-mostUndecided)
 	if all.Undecided, err = l.Records(ctx, v.Context, undecided[:len(undecided)-all.Others]); err != nil {
 		return all, err

@@ -198,7 +198,10 @@ const logRows = 50
 
 func (l reader) logOf(ctx context.Context, v address) (logView, error) {
 	out := logView{address: v}
-	asked := history.LogFilter{Kind: v.Kind, Tool: v.Tool, Text: visible.Text(v.Query)}
+	asked := history.LogFilter{Kind: v.Kind, Text: visible.Text(v.Query)}
+	if v.Tool != "" {
+		asked.Tool = strings.Split(v.Tool, ",")
+	}
 	asked.Since, out.Wrong = readMoment(v.From)
 	if v.Path != "" {
 		path, err := store.ParseTyped(v.Path)
