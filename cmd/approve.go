@@ -51,16 +51,18 @@ func (a *app) readInbox(ctx context.Context) (in *history.Inbox, where string, e
 
 // listApprovals prints held calls, and lazy plans that wait.
 func listApprovals(ctx context.Context, a *app) error {
-	if err := a.openProject(""); err != nil {
-		return err
-	}
+	unread := a.openProject("") // held calls are listed also where it can't be read
 	in, where, err := a.readInbox(ctx)
 	if err != nil {
 		return err
 	}
 	for _, plan := range in.Plans {
-		if err := a.printPlan(ctx, plan); err != nil {
-			return err
+		err := unread
+		if err == nil {
+			err = a.printPlan(ctx, plan)
+		}
+		if err != nil && !errors.As(err, new(*journal.NoSuchCallError)) { // else it was decided meanwhile
+			in.Damaged = errors.Join(in.Damaged, fmt.Errorf("the plan that waits in context %s can't be shown: %w", plan.Context, err))
 		}
 	}
 	var rows [][]string
@@ -71,7 +73,11 @@ func listApprovals(ctx context.Context, a *app) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{r.Context, r.Call, view.Title(r.Tool, r.Instance), human.OrDash(strings.Join(r.Hold.Scopes, ",")), view.Arguments(r.Hold)})
+		arguments := view.Arguments(r.Hold)
+		if r.Hold.Reasoning != "" {
+			arguments += " (" + human.FirstLine(r.Hold.Reasoning) + ")"
+		}
+		rows = append(rows, []string{r.Context, r.Call, view.Title(r.Tool, r.Instance), human.OrDash(strings.Join(r.Hold.Scopes, ",")), arguments})
 	}
 	switch {
 	case a.json || len(rows) == 0 && len(in.Plans) > 0:

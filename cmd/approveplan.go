@@ -58,10 +58,14 @@ type planDecision struct {
 
 // command returns the command line of the decision about a plan.
 func (d *planDecision) command(a *app, context, hash string) string {
-	words := []string{a.commandPrefix(), "approve", "--plan=" + hash}
+	return a.commandPrefix() + " " + d.words("--plan="+hash) + " -c " + context
+}
+
+// words returns the command without its context, with a flag that names the plan.
+func (d *planDecision) words(plan string) string {
+	words := []string{"approve", plan}
 	if d.reject {
-		words[1] = "reject"
-		words = append(words, "--reason", visible.Word(d.reason))
+		words = []string{"reject", plan, "--reason", visible.Word(d.reason)}
 	}
 	for _, set := range d.set {
 		words = append(words, "--set", visible.Word(set))
@@ -72,7 +76,7 @@ func (d *planDecision) command(a *app, context, hash string) string {
 	if d.who.given() {
 		words = append(words, "--by", visible.Word(d.who.by))
 	}
-	return strings.Join(append(words, "-c", context), " ")
+	return strings.Join(words, " ")
 }
 
 // decidePlan records a decision about a lazy plan. A plan that the command does not name is shown:
@@ -92,11 +96,11 @@ func decidePlan(ctx context.Context, a *app, typed planDecision) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	command := "approve --plan"
-	if typed.reject {
-		command = "reject --plan --reason " + visible.Word(typed.reason)
+	named := "--plan"
+	if typed.plan.hash != anyPlan {
+		named += "=" + typed.plan.hash
 	}
-	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx, command))
+	name, err := a.roots().Find(ctx, a.roots().WithLazyPlan(ctx, typed.words(named)))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
 				return err
 			}
 			if model {
-				if o.follow || o.Tool+o.Text != "" {
+				isFiltered := len(o.Tool) > 0 || o.Text != ""
+				if o.follow || isFiltered {
 					return exit.Usage("--model shows what a model sees at one time: leave --follow, --tool and --search out")
 				}
 				return printModelView(c.Context(), a, o, scopes)
@@ -71,7 +72,7 @@ to use. A prompt shows their values once they are joined, see obelus prompt.`,
 	}
 	c.Flags().StringVar(&o.Kind, "kind", "", "only data of the kind `K`, or tool, plan, system and text messages")
 	c.Flags().StringVar(&o.path, "path", "", "only messages that touch the path `P`")
-	c.Flags().StringVar(&o.Tool, "tool", "", "only what calls of the `TOOL` wrote")
+	c.Flags().Var((*cli.Words)(&o.Tool), "tool", "only what calls of the `TOOL,...` wrote")
 	c.Flags().StringVar(&o.Text, "search", "", "only messages with `TEXT` in them, in any case")
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is appended")
 	c.Flags().StringVar(&o.since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")

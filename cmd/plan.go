@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -65,11 +66,14 @@ func printPlanFile(ctx context.Context, a *app, tick int) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(file, "", "  ")
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // a person reads it
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(file); err != nil {
 		return err
 	}
-	return a.term.Line(string(text))
+	return a.term.Line(strings.TrimSuffix(text.String(), "\n"))
 }
 
 // planOfFile is the content of a plan file.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ func (r *Runner) HeldPlan(ctx context.Context, name string) (*HeldPlan, error) {
 		}
 	}
 	calls, err := journal.In(r.Log, name).PlanMessage(ctx, last.Event.MessageSeq())
-	return &HeldPlan{name, last, calls, journal.PlanHash(&last.Event, calls)}, err
+	return &HeldPlan{name, last, calls, journal.PlanHash(name, &last.Event, calls)}, err
 }
 
 // delegateWithHeldPlan returns the only delegate's context in which a plan waits.
@@ -87,6 +88,9 @@ func (r *Runner) DecidePlan(ctx context.Context, d journal.PlanDecision) (string
 		}
 		return held.Context, held.Run.Decide(ctx, r.Log, held.Context, event, nil, skipped)
 	}
+	if inherited := held.Run.Event.Decision; inherited != nil { // the plan was corrected before a fork
+		event.Seq, event.Shown, event.Set, event.Without = inherited.Seq, inherited.Shown, inherited.Set, inherited.Without
+	}
 	change, err := r.correct(ctx, held, d)
 	if err != nil || change == nil {
 		if err == nil {
@@ -123,16 +127,13 @@ func (r *Runner) correct(ctx context.Context, held *HeldPlan, d journal.PlanDeci
 	}
 	c := &planChange{calls: slices.Clone(held.Calls), shown: plan.Values{}, set: plan.Values{}}
 	event := held.Run.Event
-	before := event.Decision
-	if before == nil {
-		before = &journal.PlanDecisionEvent{}
+	if before := event.Decision; before != nil {
+		maps.Copy(c.shown, before.Shown)
+		maps.Copy(c.set, before.Set)
+		c.without = slices.Clone(before.Without)
 	}
-	decision := *before
-	c.without = slices.Concat(before.Without, d.Without)
-	decision.Without = c.without
-	event.Decision = &decision
 	for _, call := range d.Without {
-		if err := c.drop(held, before, d.Who, call); err != nil {
+		if err := c.drop(held, d.Who, call); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +141,7 @@ func (r *Runner) correct(ctx context.Context, held *HeldPlan, d journal.PlanDeci
 	if err != nil {
 		return nil, err
 	}
-	decision.Set = c.set
+	event.Decision = &journal.PlanDecisionEvent{Set: c.set, Without: c.without}
 	p, err := r.scopeOf(ctx, held.Context)
 	if err != nil {
 		return nil, err
@@ -167,14 +168,16 @@ func (h *HeldPlan) indexOf(call string) (int, error) {
 }
 
 // drop drops a call.
-func (c *planChange) drop(held *HeldPlan, before *journal.PlanDecisionEvent, who journal.Who, call string) error {
-	i, err := held.indexOf(call)
+func (c *planChange) drop(held *HeldPlan, who journal.Who, named string) error {
+	i, err := held.indexOf(named)
 	if err != nil {
 		return err
 	}
-	if _, twice := c.set[call]; twice || slices.Contains(before.Without, call) {
+	call := journal.CallID(held.Run.Tick, i+1)
+	if slices.Contains(c.without, call) {
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is dropped already", call)}
 	}
+	c.without = append(c.without, call)
 	c.shown[call], c.set[call] = held.Calls[i], nil
 	c.dropped = append(c.dropped, held.skipped(i, journal.ReasonDropped+who.Name()))
 	return nil
@@ -218,11 +221,12 @@ func (c *planChange) applySet(held *HeldPlan, set map[string]any) (corrected map
 		c.calls[i], corrected[i] = made, true
 		for place, v := range places {
 			c.set[call+"."+place] = v
-			if old, ok := valueAt(issued, plan.CorrectionPlace(place, issued)); ok {
+			_, wasCorrected := c.shown[call+"."+place]
+			if old, ok := valueAt(issued, plan.CorrectionPlace(place, issued)); ok && !wasCorrected {
 				c.shown[call+"."+place] = old
 			}
 		}
-		if _, isDropped := c.set[call]; isDropped {
+		if slices.Contains(c.without, call) {
 			return nil, &journal.CorrectionError{Call: call, Err: fmt.Errorf("it is dropped, and can't be corrected as well")}
 		}
 	}
@@ -298,7 +302,11 @@ func (r *Runner) PreviewPlan(ctx context.Context, d journal.PlanDecision) (effec
 	if before == nil {
 		return nil, err
 	}
-	resolver := store.Resolver{Log: r.Log, Context: held.Context}
+	superseded, err := journal.In(r.Log, held.Context).Superseded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resolver := store.Resolver{Log: superseded.Without(r.Log), Context: held.Context}
 	add := func(what string, path store.Path, instance string) error {
 		resolved, err := resolver.Resolve(ctx, path, instance)
 		if err == nil && resolved.Exists {

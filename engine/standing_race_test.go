@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,4 +245,32 @@ func (l *refusingLog) Append(ctx context.Context, b store.Batch) (store.Appended
 		}
 	}
 	return l.Log.Append(ctx, b)
+}
+
+// TestDecidePlan_Second holds that of two decisions about a plan at once the second changes nothing:
+// it neither skips calls nor corrects any.
+func TestDecidePlan_Second(t *testing.T) {
+	for name, d := range map[string]journal.PlanDecision{
+		"drop": {Context: "c", Without: []string{"1.1"}}, "reject": {Context: "c", Reject: true, Reason: "dear"},
+	} {
+		log := memory.New()
+		halted(t, log, plan.ModeLazy)
+		r := newRunner(&beforeLog{log, func(b *store.Batch) bool { return len(b.Journal) > 0 }, func() {
+			if err := release(t, log); err != nil {
+				t.Error(err)
+			}
+		}}, map[string]activity{"value": value})
+		if _, err := r.DecidePlan(t.Context(), d); err == nil || !strings.Contains(err.Error(), "approved already") {
+			t.Errorf("%s: %v", name, err)
+		}
+		records, err := journal.In(log, "c").Records(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range records {
+			if record.Status == journal.Skipped {
+				t.Errorf("%s: call %s is skipped: %s", name, record.Call, record.Reason)
+			}
+		}
+	}
 }

@@ -99,7 +99,7 @@ type CallFilter struct {
 	Status []string  `query:"status" kind:"words" jsonschema:"Calls with one of these statuses or outcomes, a list with commas."`
 	Tool   []string  `query:"tool" kind:"words" jsonschema:"Calls of these tools, a list with commas."`
 	Since  time.Time `query:"since" kind:"date" jsonschema:"Calls that began at this time or later: a date, or a span before now, as 90s or 7d."`
-	Text   string    `query:"q" jsonschema:"Text in the call's number, tool or instance."`
+	Text   string    `query:"q" jsonschema:"Text in the call's number, tool or instance, in any case."`
 }
 
 // Check returns a *[FilterError] for a status that there is not.
@@ -124,7 +124,7 @@ type LogFilter struct {
 	Kind  string     `query:"kind" jsonschema:"Data of this kind, or tool, plan, system and text messages."`
 	Path  store.Path `query:"path" kind:"path" jsonschema:"Messages that touch this path."`
 	Since time.Time  `query:"since" kind:"date" jsonschema:"From this time on: a date, or a span before now, as 90s or 7d."`
-	Tool  string     `query:"tool" jsonschema:"What calls of this tool wrote."`
+	Tool  []string   `query:"tool" kind:"words" jsonschema:"What calls of these tools wrote, a list with commas."`
 	Text  string     `query:"q" jsonschema:"Text in the message, in any case."`
 }
 
@@ -147,7 +147,8 @@ func (f *LogFilter) kind() string { return strings.TrimPrefix(f.Kind, store.Dagg
 // Picks reports whether the filter picks a message of those that [LogFilter.Messages] gives.
 func (f *LogFilter) Picks(m *store.Message) bool {
 	producer, _ := m.Producer.(map[string]any)
-	isOfTool := f.Tool == "" || producer["_tool"] == f.Tool
+	tool, _ := producer["_tool"].(string)
+	isOfTool := len(f.Tool) == 0 || slices.Contains(f.Tool, tool)
 	isOfKind := f.Kind == "" || m.Kind == f.kind() || string(m.Type) == f.kind()
 	return isOfTool && isOfKind && f.hasText(m)
 }

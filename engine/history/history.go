@@ -146,7 +146,8 @@ func (h *History) add(ctx context.Context, entry store.Entry) error {
 	return nil
 }
 
-// addDecision adds a decision about the plan of a tick. Of several about one plan the first counts.
+// addDecision adds a decision about the plan of a tick. A fork's own stands before one that it
+// inherits.
 func (h *History) addDecision(entry store.Entry) error {
 	decision, err := journal.ReadPlanDecision(entry)
 	if err != nil || len(h.ticks) == 0 {
@@ -154,7 +155,7 @@ func (h *History) addDecision(entry store.Entry) error {
 	}
 	newest := &h.ticks[len(h.ticks)-1]
 	isAbout := decision.Tick == 0 || decision.Tick == newest.Tick
-	if isAbout && newest.IsLazy() && newest.Decision == nil {
+	if isAbout && newest.IsLazy() {
 		newest.Decision = &decision
 	}
 	return nil
@@ -641,9 +642,10 @@ func (l *Line) Is(words []string) bool {
 	return len(words) == 0 || slices.Contains(words, string(l.Status)) || slices.Contains(words, l.Word)
 }
 
-// HasText reports whether the number of the call, its tool or its instance has a text in it.
+// HasText reports whether the number of the call, its tool or its instance has a text in it, in
+// any case.
 func (l *Line) HasText(text string) bool {
-	return strings.Contains(l.Call+" "+l.Tool+" "+l.Instance, text)
+	return strings.Contains(strings.ToLower(l.Call+" "+l.Tool+" "+l.Instance), strings.ToLower(text))
 }
 
 // InBackground is [journal.Record.InBackground].

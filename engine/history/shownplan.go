@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"obelus/engine/expr"
 	"obelus/engine/journal"
@@ -38,6 +39,7 @@ type ShownCall struct {
 	Scopes      []string        `json:"scopes"`
 	Permissions []string        `json:"permissions,omitempty"` // that its activity may use: "net api.example.com"
 	Writes      string          `json:"writes,omitempty"`      // its output path as written
+	Rules       plan.Values     `json:"rules,omitempty"`       // its other properties as written, such as _delegate, _outputMethod and _retries
 	Held        bool            `json:"held,omitempty"`        // it will be held for a person, with its arguments
 	Dropped     bool            `json:"dropped,omitempty"`     // a person has dropped it
 }
@@ -69,6 +71,11 @@ func ShowPlan(ctx context.Context, c journal.Context, run *journal.Run, hash str
 	if shown.Output, err = journal.DecodeJSON(event.Output); err != nil {
 		return nil, err
 	}
+	superseded, err := c.Superseded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resolver := store.Resolver{Log: superseded.Without(c.Log), Context: c.Name}
 	policy := event.Approve.For(event.ByModel)
 	for i, call := range compiled.Calls {
 		one := ShownCall{
@@ -76,6 +83,7 @@ func ShowPlan(ctx context.Context, c journal.Context, run *journal.Run, hash str
 			If: call.Issued["_if"], At: call.Issued["_at"], In: call.Issued["_in"], Dropped: call.Dropped,
 		}
 		one.Reason, _ = call.Issued["_reasoningForCall"].(string)
+		one.Rules = rulesOf(call.Issued)
 		if call.Output != nil {
 			one.Writes = call.Output.Source
 		}
@@ -86,7 +94,7 @@ func ShowPlan(ctx context.Context, c journal.Context, run *journal.Run, hash str
 			one.Permissions, one.Held = permissions(call), policy.Holds(call)
 		}
 		for _, p := range call.Params {
-			argument, err := showArgument(ctx, c, run.Tick, compiled, i, p.Name, p.Template)
+			argument, err := showArgument(ctx, resolver, run.Tick, compiled, i, p.Name, p.Template)
 			if err != nil {
 				return nil, err
 			}
@@ -97,8 +105,25 @@ func ShowPlan(ctx context.Context, c journal.Context, run *journal.Run, hash str
 	return shown, nil
 }
 
+// shownApart are the properties of a call that have members of their own in [ShownCall].
+var shownApart = []string{"_tool", "_instance", "_reasoningForCall", "_if", "_at", "_in", "_after", "_scopes", "_outputPath"}
+
+// rulesOf returns the properties of a call as issued that are neither arguments nor shown apart.
+func rulesOf(issued map[string]any) (rules plan.Values) {
+	for name, value := range issued {
+		if !strings.HasPrefix(name, "_") || slices.Contains(shownApart, name) {
+			continue
+		}
+		if rules == nil {
+			rules = plan.Values{}
+		}
+		rules[name] = value
+	}
+	return rules
+}
+
 // showArgument returns an argument of call i.
-func showArgument(ctx context.Context, c journal.Context, tick int, p *plan.Plan, i int, name string, written *expr.Template) (ShownArgument, error) {
+func showArgument(ctx context.Context, resolver store.Resolver, tick int, p *plan.Plan, i int, name string, written *expr.Template) (ShownArgument, error) {
 	call := p.Calls[i]
 	argument := ShownArgument{Name: name, Value: call.Issued[name]}
 	reads := written.Reads()
@@ -115,7 +140,6 @@ func showArgument(ctx context.Context, c journal.Context, tick int, p *plan.Plan
 	if len(argument.By) > 0 {
 		return argument, nil
 	}
-	resolver := store.Resolver{Log: c.Log, Context: c.Name}
 	v, missing, err := written.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, call.Instance)
 		return resolved.Value, resolved.Exists, false, err

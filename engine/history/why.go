@@ -370,7 +370,7 @@ func (x *explainer) plan(name string, tick int) (journal.PlanEvent, error) {
 		// A damaged entry hides nothing else.
 		if plan, err := journal.ReadPlanEvent(entry); err == nil {
 			if plan.IsLazy() {
-				if plan.Decision, err = journal.In(x.log, name).PlanDecision(x.ctx, plan.Tick, entry.N, 0); err != nil {
+				if plan.Decision, err = journal.In(x.log, name).PlanDecision(x.ctx, plan.Tick, entry.N); err != nil {
 					return journal.PlanEvent{}, err
 				}
 			}

@@ -21,11 +21,12 @@ type Approval struct {
 	Scopes    []string    `json:"scopes"`
 	Granted   plan.Values `json:"granted,omitempty"` // values that the scopes grant
 	Since     string      `json:"since"`
+	Reasoning string      `json:"reasoning,omitempty"` // why the planner wants the call
 }
 
 // Approval shows a held call.
 func (r Record) Approval() Approval {
-	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
+	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since, r.Hold.Reasoning}
 }
 
 // RunChange is the state of a run as sent to the followers of a context.

@@ -111,22 +111,22 @@ func (e *PlanEvent) corrects(position int, member string) bool {
 	return ok
 }
 
-// PlanHash identifies a plan that waits for a person: its tick, its calls as written and its
-// output.
-func PlanHash(e *PlanEvent, calls []any) string {
-	sum := sha256.Sum256(store.EncodeJSON([]any{e.Tick, calls, string(e.Output)}))
+// PlanHash identifies a plan that waits for a person: its context, its tick, its calls as written
+// and its output.
+func PlanHash(context string, e *PlanEvent, calls []any) string {
+	sum := sha256.Sum256(store.EncodeJSON([]any{context, e.Tick, calls, string(e.Output)}))
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
 // hashLength is the length of a [PlanHash]: people compare it by eye.
 const hashLength = 12
 
-// PlanDecision returns the first decision about the plan of a tick, made after a position of the
-// journal and up to another or, with 0, anywhere; nil for none. A decision names the tick of its
-// plan: a person who was shown the plan of an earlier tick may have decided as this one was
-// recorded.
-func (c Context) PlanDecision(ctx context.Context, tick int, after, at int64) (*PlanDecisionEvent, error) {
-	f := store.JournalFilter{Context: c.Name, Event: eventRelease, After: after, At: at}
+// PlanDecision returns the newest decision about the plan of a tick that was made after a position
+// of the journal; nil for none. A fork may have one of its own beside the one that it inherits. A
+// decision names the tick of its plan: a person who was shown the plan of an earlier tick may have
+// decided as this one was recorded.
+func (c Context) PlanDecision(ctx context.Context, tick int, after int64) (*PlanDecisionEvent, error) {
+	f := store.JournalFilter{Context: c.Name, Event: eventRelease, After: after, Newest: true}
 	for entry, err := range c.Log.Journal(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -142,43 +142,37 @@ func (c Context) PlanDecision(ctx context.Context, tick int, after, at int64) (*
 	return nil, nil
 }
 
-// decide reads what was decided about the run's newest plan, which is lazy, and reports whether it
-// is held for a person. A plan that was corrected or rejected before the context was forked stays
-// so; whether it may run is decided in the fork.
-func (r *Run) decide(ctx context.Context, c Context) (held bool, err error) {
-	if r.Event.Decision, err = c.PlanDecision(ctx, r.Tick, r.After, 0); err != nil {
+// readDecision reads what was decided about the run's newest plan, which is lazy, and reports
+// whether it is held for a person. A plan that was corrected or rejected before the context was
+// forked stays so; whether it may run is decided in the fork.
+func (r *Run) readDecision(ctx context.Context, c Context) (held bool, err error) {
+	if r.Event.Decision, err = c.PlanDecision(ctx, r.Tick, r.After); err != nil || r.Event.IsRejected() {
 		return false, err
 	}
 	forked, err := c.forkedAt(ctx)
 	if err != nil || forked < r.After {
 		return err == nil && r.Event.Decision == nil && !r.Event.Released, err
 	}
-	own, err := c.PlanDecision(ctx, r.Tick, forked, 0)
-	inherited := r.Event.Decision
-	switch {
-	case inherited != nil && inherited.Decision == Rejected:
-		return false, err
-	case own != nil && own.Seq == 0 && inherited != nil:
-		own.Seq, own.Without, own.Set, own.Shown = inherited.Seq, inherited.Without, inherited.Set, inherited.Shown
-		r.Event.Decision = own
-	case own != nil:
-		r.Event.Decision = own
-	}
+	own, err := c.PlanDecision(ctx, r.Tick, forked)
 	return own == nil, err
 }
 
 // Decide records a decision about the run's newest plan, which waits for one, with the messages
-// that belong to it and the calls that it settles. Its error is a [*NoSuchCallError] where another
-// decision was first.
+// that belong to it and the calls that it settles. Its error is a [*NoSuchCallError] where the plan
+// waits no more, as another decision was first.
 func (r *Run) Decide(ctx context.Context, log store.ReadAppender, name string, decision PlanDecisionEvent, messages []store.Message, settled []Record) error {
-	c, at := In(log, name), int64(0)
+	c := In(log, name)
 	decision.Tick = r.Tick
-	err := Amend(ctx, c, func(n int64) error {
+	return Amend(ctx, c, func(n int64) error {
 		last, err := c.LastRun(ctx)
 		if err != nil {
 			return err
 		}
-		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Messages: messages}
+		if last.Tick != r.Tick || !last.Held {
+			return r.noLongerHeld(ctx, c)
+		}
+		// Nothing may come between what was read and the decision, also where the run is at work.
+		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, ExpectN: n, Messages: messages}
 		if len(messages) > 0 {
 			head, err := log.Head(ctx, name)
 			if err != nil {
@@ -190,29 +184,25 @@ func (r *Run) Decide(ctx context.Context, log store.ReadAppender, name string, d
 		for _, settled := range settled {
 			b.Journal = append(b.Journal, settled.Entry())
 		}
-		var standing *store.Standing
-		if last.Tick == r.Tick {
-			records, err := c.Records(ctx)
-			if err != nil {
-				return err
-			}
-			last.Held = false
-			now := last.Standing(ReplaceRecords(records, settled))
-			standing = &now
+		records, err := c.Records(ctx)
+		if err != nil {
+			return err
 		}
-		at, err = appendInput(ctx, log, b, n, standing)
+		last.Held = false
+		standing := last.Standing(ReplaceRecords(records, settled))
+		_, err = appendInput(ctx, log, b, n, &standing)
 		return err
 	})
+}
+
+// noLongerHeld returns the error of a decision about the run's plan, which waits for none any more.
+func (r *Run) noLongerHeld(ctx context.Context, c Context) error {
+	decision, err := c.PlanDecision(ctx, r.Tick, r.After)
 	if err != nil {
 		return err
 	}
-	forked, err := c.forkedAt(ctx)
-	if err != nil {
-		return err
+	if decision == nil {
+		return &NoSuchCallError{Message: fmt.Sprintf("the plan of tick %d of context %s waits for nobody any more", r.Tick, c.Name)}
 	}
-	earlier, err := c.PlanDecision(ctx, r.Tick, max(r.After, forked), at-1)
-	if err == nil && earlier != nil {
-		err = &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been %s already", name, earlier.Word())}
-	}
-	return err
+	return &NoSuchCallError{Message: fmt.Sprintf("the plan of context %s has been %s already", c.Name, decision.Word())}
 }

@@ -111,7 +111,7 @@ type RunEvent struct {
 	Status RunStatus `json:"status"`
 	Output any       `json:"output"`
 	Error  string    `json:"error,omitempty"`
-	// Of a run that failed without an Error: the failures of its calls, see [CauseOf].
+	// Of a run that failed by its calls: their failures, see [CauseOf]. It stands before Error.
 	Cause string `json:"cause,omitempty"`
 	// For how long the run had been at work by then, without the times in which it had halted.
 	Worked float64 `json:"worked_ms,omitempty"`
@@ -192,7 +192,7 @@ type Run struct {
 	Held bool
 
 	Event    PlanEvent
-	Cause    string        // why it failed, where Error is empty: by its calls
+	Cause    string        // why it failed by its calls; it stands before Error
 	Started  time.Time     // start of its first tick; of its newest in older logs
 	Worked   time.Duration // see [RunEvent]
 	began    time.Time     // start of its newest tick
@@ -229,7 +229,7 @@ func (c Context) LastRun(ctx context.Context) (Run, error) {
 		run.Started = began
 	}
 	if run.Event.IsLazy() {
-		if run.Held, err = run.decide(ctx, c); err != nil {
+		if run.Held, err = run.readDecision(ctx, c); err != nil {
 			return run, err
 		}
 	}
@@ -309,7 +309,7 @@ func (c Context) Plans(ctx context.Context, first int) ([]PlanEvent, error) {
 			continue
 		}
 		if event.IsLazy() {
-			if event.Decision, err = c.PlanDecision(ctx, event.Tick, entry.N, 0); err != nil {
+			if event.Decision, err = c.PlanDecision(ctx, event.Tick, entry.N); err != nil {
 				return nil, err
 			}
 		}

@@ -141,14 +141,15 @@ func (r *record) add(entry store.Entry) error {
 	return nil
 }
 
-// addDecision adds a person's decision about the newest plan. Of several the first counts.
+// addDecision adds a person's decision about the newest plan. A fork's own stands before one that
+// it inherits.
 func (r *record) addDecision(entry store.Entry) error {
 	decision, err := journal.ReadPlanDecision(entry)
 	if err != nil || r.last == nil {
 		return err
 	}
 	isAbout := decision.Tick == 0 || decision.Tick == r.last.Tick
-	if isAbout && r.last.IsLazy() && r.last.Decision == nil {
+	if isAbout && r.last.IsLazy() {
 		r.last.Decision = &decision
 	}
 	return nil

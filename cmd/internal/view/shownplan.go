@@ -52,6 +52,9 @@ func ShownPlan(p *history.ShownPlan) (lines []string) {
 				detail(condition.name, Literal(condition.value))
 			}
 		}
+		for _, name := range SortedNames(c.Rules) {
+			add("    %s = %s", name, Literal(c.Rules[name]))
+		}
 		detail("after", strings.Join(c.After, ", "))
 		detail("sees", strings.Join(c.Scopes, ", "))
 		detail("may use", strings.Join(c.Permissions, ", "))
@@ -63,7 +66,10 @@ func ShownPlan(p *history.ShownPlan) (lines []string) {
 		add("warning: %s", warning)
 	}
 	if p.Problem != "" {
-		add("it can't run with the scripts as they are: %s", p.Problem)
+		add("it can't run with the scripts as they are:")
+		for line := range strings.Lines(p.Problem) {
+			add("  %s", strings.TrimSuffix(line, "\n"))
+		}
 	}
 	return lines
 }
