@@ -457,6 +457,7 @@ func (h *History) Records(ctx context.Context, lines []*Line) ([]journal.Record,
 		if r.Context = h.c.Name; lines[i].cut != "" {
 			r.StandWithoutHolder(lines[i].cut)
 		}
+		r.Corrected = h.correctionsOf(r.Tick, r.Call)
 		records[i] = r
 	}
 	for i, line := range lines {
@@ -477,6 +478,15 @@ func (h *History) Records(ctx context.Context, lines []*Line) ([]journal.Record,
 		return err
 	})
 	return records, err
+}
+
+// correctionsOf says what a person made of a call of a tick before its plan ran.
+func (h *History) correctionsOf(tick int, call string) map[string]string {
+	i := slices.IndexFunc(h.ticks, func(t tickStart) bool { return t.Tick == tick && t.Decision != nil })
+	if i < 0 {
+		return nil
+	}
+	return h.ticks[i].CorrectionsOf(call)
 }
 
 // nearby is how far apart entries are, in positions, that are read together.

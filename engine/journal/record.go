@@ -134,6 +134,9 @@ type Record struct {
 	Warning string `json:"warning,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
+	// What a person made of it before its plan ran, by place, see [PlanEvent.CorrectionsOf]. It is
+	// for those who are shown the call: the journal has it with the decision.
+	Corrected map[string]string `json:"corrected,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
 	Model *plan.Usage `json:"model,omitempty"`
 	// Of a latent call that a model has answered: with its plan, or as it was asked.
@@ -248,6 +251,9 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	w.NonEmpty("warning", r.Warning)
 	if r.Hold != nil {
 		w.Value("hold", r.Hold)
+	}
+	if len(r.Corrected) > 0 {
+		w.Value("corrected", r.Corrected)
 	}
 	if r.Model != nil {
 		w.Value("model", r.Model)

@@ -28,6 +28,8 @@ func TestRecord_EncodedByTags(t *testing.T) {
 			f.Set(reflect.ValueOf([]string{"†b", "<a>"}))
 		case map[string]int64:
 			f.Set(reflect.ValueOf(map[string]int64{"†b": 2, "†a": 1}))
+		case map[string]string:
+			f.Set(reflect.ValueOf(map[string]string{"b": "<1>", "a": "2, corrected by ada"}))
 		case plan.Values:
 			f.Set(reflect.ValueOf(plan.Values{"message": "no", "at": map[string]any{"b": 1.5, "a": []any{true}}}))
 		case *plan.Usage:

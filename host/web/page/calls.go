@@ -158,14 +158,6 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 			out.Granted = append(out.Granted, out.room.treeOf(name, "", value, ""))
 		}
 	}
-	begun, err := l.Begun(ctx, v.Context, 0)
-	if err != nil {
-		return err
-	}
-	var corrected map[string]string
-	if i := slices.IndexFunc(begun, func(e journal.PlanEvent) bool { return e.Tick == r.Tick }); i >= 0 {
-		corrected = begun[i].CorrectionsOf(r.Call)
-	}
 	for _, name := range sortedNames(issued, r.Hold) {
 		if strings.HasPrefix(name, "_") {
 			continue
@@ -189,7 +181,7 @@ func (l reader) addArguments(ctx context.Context, v address, r journal.Record, o
 				arg.Lacks = true
 			}
 		}
-		if arg.Corrected = corrected[name]; r.Hold != nil && arg.Corrected == "" {
+		if arg.Corrected = r.Corrected[name]; r.Hold != nil && arg.Corrected == "" {
 			arg.Corrected = r.Hold.Correction(name)
 		}
 		arg.Value = out.room.treeOf(name, "", value, "")
