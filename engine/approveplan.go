@@ -284,8 +284,9 @@ func valueAt(v any, place []string) (any, bool) {
 }
 
 // PreviewPlan says in lines what a decision about a plan that waits would have its calls do
-// otherwise: those that read what no call writes any more. It records nothing; its errors are those
-// of [Runner.DecidePlan].
+// otherwise: those that read what no call writes any more, or that a correction has read what is
+// missing, and those that wait for them. It records nothing; its errors are those of
+// [Runner.DecidePlan].
 func (r *Runner) PreviewPlan(ctx context.Context, d journal.PlanDecision) (effects []string, err error) {
 	held, err := r.HeldPlan(ctx, d.Context)
 	if err != nil {
@@ -307,26 +308,33 @@ func (r *Runner) PreviewPlan(ctx context.Context, d journal.PlanDecision) (effec
 		return nil, err
 	}
 	resolver := store.Resolver{Log: superseded.Without(r.Log), Context: held.Context}
-	add := func(what string, path store.Path, instance string) error {
-		resolved, err := resolver.Resolve(ctx, path, instance)
-		if err == nil && resolved.Exists {
-			effects = append(effects, fmt.Sprintf("%s would read %s as it is now: %.200s", what, path, store.EncodeJSON(resolved.Value)))
-		} else if err == nil {
-			effects = append(effects, fmt.Sprintf("%s would wait for %s, which no call writes any more", what, path))
-		}
-		return err
-	}
+	waits := map[int]bool{}
 	for i, call := range change.plan.Calls {
+		what := "call " + journal.CallID(held.Run.Tick, call.Position)
+		if call.Dropped {
+			continue
+		}
 		for _, path := range call.Refs {
-			had := i < len(before.Calls) && len(before.Graph.SourcesOf(i, path)) > 0
-			if !had || len(change.plan.Graph.SourcesOf(i, path)) > 0 {
+			isRead := i < len(before.Calls) && slices.Contains(before.Calls[i].Refs, path)
+			hadSource := isRead && len(before.Graph.SourcesOf(i, path)) > 0
+			if isRead && !hadSource || len(change.plan.Graph.SourcesOf(i, path)) > 0 {
 				continue
 			}
-			if err := add("call "+journal.CallID(held.Run.Tick, call.Position), path, call.Instance); err != nil {
+			resolved, err := resolver.Resolve(ctx, path, call.Instance)
+			switch {
+			case err != nil:
 				return nil, err
+			case !resolved.Exists && hadSource:
+				effects = append(effects, fmt.Sprintf("%s would wait for %s, which no call writes any more", what, path))
+			case !resolved.Exists:
+				effects = append(effects, fmt.Sprintf("%s would wait for %s, which nothing has written", what, path))
+			case hadSource:
+				effects = append(effects, fmt.Sprintf("%s would read %s as it is now: %.200s", what, path, store.EncodeJSON(resolved.Value)))
 			}
+			waits[i] = waits[i] || !resolved.Exists
 		}
 	}
+	effects = append(effects, held.waitingFor(change.plan, waits)...)
 	if change.plan.Output == nil {
 		return effects, nil
 	}
@@ -336,6 +344,24 @@ func (r *Runner) PreviewPlan(ctx context.Context, d journal.PlanDecision) (effec
 		}
 	}
 	return effects, nil
+}
+
+// waitingFor says which calls of a changed plan would wait for others that wait, by index.
+func (h *HeldPlan) waitingFor(p *plan.Plan, waits map[int]bool) (effects []string) {
+	for more := len(waits) > 0; more; {
+		more = false
+		for i, call := range p.Calls {
+			for _, path := range call.Refs {
+				sources := p.Graph.SourcesOf(i, path)
+				isCut := len(sources) > 0 && !slices.ContainsFunc(sources, func(j int) bool { return !waits[j] })
+				if isCut && !waits[i] && !call.Dropped {
+					waits[i], more = true, true
+					effects = append(effects, fmt.Sprintf("call %s would wait with call %s", journal.CallID(h.Run.Tick, call.Position), journal.CallID(h.Run.Tick, p.Calls[sources[0]].Position)))
+				}
+			}
+		}
+	}
+	return effects
 }
 
 // writesTo reports whether a call of a plan may write what a path reads.

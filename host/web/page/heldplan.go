@@ -2,7 +2,11 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,15 +21,14 @@ import (
 // heldPlan is a plan that waits for a person, with the form for the decision.
 type heldPlan struct {
 	*history.ShownPlan
-	ID      string
-	Back    string // "inbox" on the inbox
-	Cost    string // of the model that planned it
-	Rows    []heldPlanCall
-	Approve equivalent
-	Reject  equivalent
-	Effects []string // what a decision that is to be confirmed would change
-	// The calls that it drops, with commas: another decision has to be confirmed by itself.
-	Confirmed string
+	ID        string
+	Back      string // "inbox" on the inbox
+	Cost      string // of the model that planned it
+	Rows      []heldPlanCall
+	Approve   equivalent
+	Reject    equivalent
+	Effects   []string // what a decision that is to be confirmed would change
+	Confirmed string   // identifies that decision, as changeOf has it: another one has to be confirmed by itself
 }
 
 // heldPlanCall is a call of a plan that waits.
@@ -162,7 +165,8 @@ func correctionOf(place string, was any, text string) (any, error) {
 // one that is confirmed, or changes nothing for other calls.
 func (p *Page) previewPlan(r *http.Request, a act) ([]string, error) {
 	body, _ := a.Body.(map[string]any)
-	if isConfirmed := r.PostForm.Get("confirmed") == strings.Join(r.PostForm["without"], ","); isConfirmed || body["without"] == nil {
+	isChange := body["without"] != nil || body["set"] != nil
+	if isConfirmed := r.PostForm.Get("confirmed") == changeOf(r.PostForm); isConfirmed || !isChange {
 		return nil, nil
 	}
 	preview := map[string]any{"preview": true}
@@ -174,9 +178,20 @@ func (p *Page) previewPlan(r *http.Request, a act) ([]string, error) {
 	return answer.Effects, err
 }
 
+// changeOf identifies what a form for a plan that waits drops and has in its inputs.
+func changeOf(form url.Values) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		if name == "without" || strings.HasPrefix(name, valueOf) {
+			fmt.Fprintf(sum, "%q %q\n", name, withoutReturns(strings.Join(form[name], ",")))
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
 // refill puts the values of a form into the inputs of a plan.
 func (h *heldPlan) refill(form url.Values, effects []string) {
-	h.Effects, h.Confirmed = effects, strings.Join(form["without"], ",")
+	h.Effects, h.Confirmed = effects, changeOf(form)
 	for i := range h.Rows {
 		row := &h.Rows[i]
 		row.Drops = slices.Contains(form["without"], row.Call)

@@ -57,11 +57,12 @@ func TestHeldPlan_Decide(t *testing.T) {
 	if amount := attr(find(asked.doc, "input", "name", "value:1.2.amount"), "value"); amount != "40" {
 		t.Errorf("the correction is not kept: %q", amount)
 	}
+	confirmed := attr(find(asked.doc, "input", "name", "confirmed"), "value")
 	// Another drop has to be confirmed by itself.
-	if again := s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "without", "1.1", "confirmed", "1.3")...); again.status != http.StatusOK {
+	if again := s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "without", "1.1", "confirmed", confirmed)...); again.status != http.StatusOK {
 		t.Errorf("dropping another call is not asked about: %d", again.status)
 	}
-	if path, _ := s.followed(s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "confirmed", "1.3")...)); path != "/inbox" {
+	if path, _ := s.followed(s.post("/runs/a/approve-plan", form("value:1.2.amount", "40", "without", "1.3", "confirmed", confirmed)...)); path != "/inbox" {
 		t.Errorf("it leads to %s", path)
 	}
 	s.awaitCall("a", "1.2", journal.Held)
