@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"obelus/host"
-	"obelus/store"
 )
 
 // answerRoom bounds the bytes of answers that are being sent, for all clients together: an answer
@@ -139,17 +138,6 @@ func (o *answerRoom) inPlace(ctx context.Context, in *intake, taken *reserved, p
 
 // errNoRoom is the answer if no room becomes free in time.
 var errNoRoom = &problem{status: http.StatusTooManyRequests, code: "full", message: "the answers that are being sent are too large together", retry: 5}
-
-// respond answers with a value that is read from the log, as JSON.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func(context.Context) (any, error)) error {
-	return s.respondText(w, r, func(ctx context.Context) ([]byte, error) {
-		v, err := value(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return append(store.EncodeJSON(v), '\n'), nil
-	})
-}
 
 // respondText answers with JSON that is read from the log.
 func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce func(context.Context) ([]byte, error)) error {
