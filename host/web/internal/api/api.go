@@ -89,11 +89,6 @@ func Boolean() Schema { return Schema{"type": "boolean"} }
 // Any is the schema of every value.
 func Any() Schema { return Schema{} }
 
-// Nullable is the schema of a value or null.
-func Nullable(s Schema) Schema {
-	return Schema{"anyOf": []any{s, Schema{"type": "null"}}}
-}
-
 // List is the schema of an array.
 func List(items Schema) Schema { return Schema{"type": "array", "items": items} }
 
