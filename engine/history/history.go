@@ -19,9 +19,12 @@ import (
 // the newest entry of each, a page of records those of the page. What it has decoded for lists it
 // keeps. It is for one goroutine at a time.
 type History struct {
-	c       journal.Context
-	n       int64 // position of the newest entry that was read
-	ticks   []tickStart
+	c     journal.Context
+	n     int64 // position of the newest entry that was read
+	ticks []tickStart
+	// The newest decisions about lazy plans, by the plan's tick.
+	decisions map[int]*journal.PlanDecisionEvent
+
 	calls   []*call
 	entries []*callEntry // about calls, in the order of the journal
 	names   map[string]string
@@ -88,7 +91,7 @@ const Retrying = "retrying"
 
 // Of returns the history of a context, without any entry read.
 func Of(log store.Reader, name string) *History {
-	return &History{c: journal.In(log, name), names: map[string]string{}}
+	return &History{c: journal.In(log, name), names: map[string]string{}, decisions: map[int]*journal.PlanDecisionEvent{}}
 }
 
 // Read returns the history of a context with all entries that it has.
@@ -157,6 +160,7 @@ func (h *History) addDecision(entry store.Entry) error {
 	isAbout := decision.Tick == 0 || decision.Tick == newest.Tick
 	if isAbout && newest.IsLazy() {
 		newest.Decision = &decision
+		h.decisions[newest.Tick] = &decision
 	}
 	return nil
 }
@@ -457,7 +461,7 @@ func (h *History) Records(ctx context.Context, lines []*Line) ([]journal.Record,
 		if r.Context = h.c.Name; lines[i].cut != "" {
 			r.StandWithoutHolder(lines[i].cut)
 		}
-		r.Corrected = h.correctionsOf(r.Tick, r.Call)
+		r.Corrected = h.decisions[r.Tick].CorrectionsOf(r.Call)
 		records[i] = r
 	}
 	for i, line := range lines {
@@ -478,15 +482,6 @@ func (h *History) Records(ctx context.Context, lines []*Line) ([]journal.Record,
 		return err
 	})
 	return records, err
-}
-
-// correctionsOf says what a person made of a call of a tick before its plan ran.
-func (h *History) correctionsOf(tick int, call string) map[string]string {
-	i := slices.IndexFunc(h.ticks, func(t tickStart) bool { return t.Tick == tick && t.Decision != nil })
-	if i < 0 {
-		return nil
-	}
-	return h.ticks[i].CorrectionsOf(call)
 }
 
 // nearby is how far apart entries are, in positions, that are read together.

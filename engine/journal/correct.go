@@ -124,19 +124,19 @@ func (h *Hold) Correction(name string) string {
 }
 
 // CorrectionsOf says what a person made of members of a call before its plan ran, by place in the
-// call, as [Correction] does.
-func (e *PlanEvent) CorrectionsOf(call string) map[string]string {
-	if e.Decision == nil {
+// call, as [Correction] does. A plan without a decision has none.
+func (e *PlanDecisionEvent) CorrectionsOf(call string) map[string]string {
+	if e == nil {
 		return nil
 	}
 	var all map[string]string
-	for key, value := range e.Decision.Set {
+	for key, value := range e.Set {
 		place, isOfCall := strings.CutPrefix(key, call+".")
 		if !isOfCall {
 			continue
 		}
 		was, refs := plan.Values{}, map[string]string{}
-		old, had := e.Decision.Shown[key]
+		old, had := e.Shown[key]
 		if text, isText := old.(string); isText && expr.IsExpr(text) {
 			refs[place] = text
 		} else if had {
@@ -145,7 +145,7 @@ func (e *PlanEvent) CorrectionsOf(call string) map[string]string {
 		if all == nil {
 			all = map[string]string{}
 		}
-		all[place] = Correction(value, e.Decision.Who, was, refs, place)
+		all[place] = Correction(value, e.Who, was, refs, place)
 	}
 	return all
 }

@@ -134,8 +134,9 @@ type Record struct {
 	Warning string `json:"warning,omitempty"`
 	// Of a call that is or was held for a person.
 	Hold *Hold `json:"hold,omitempty"`
-	// What a person made of it before its plan ran, by place, see [PlanEvent.CorrectionsOf]. It is
-	// for those who are shown the call: the journal has it with the decision.
+	// What a person made of it before its plan ran, by place, see
+	// [PlanDecisionEvent.CorrectionsOf]. It is for those who are shown the call: the journal has it
+	// with the decision.
 	Corrected map[string]string `json:"corrected,omitempty"`
 	// Of a call that a model answered: what that used, in all its attempts.
 	Model *plan.Usage `json:"model,omitempty"`
