@@ -10,6 +10,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/host/ops"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
@@ -122,7 +123,7 @@ func (s *Server) listRuns(ctx context.Context, in runsIn) (page runPage, err err
 			return page, err
 		}
 		if int64(len(page.Runs)) == limit {
-			page.Next = cursorOf(last)
+			page.Next = ops.Cursor(last)
 			break
 		}
 		line, err := s.waiting.Summarize(ctx, info)

@@ -3,10 +3,10 @@ package web
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"obelus/engine/history"
 	"obelus/host/internal/setting"
+	"obelus/host/ops"
 	"obelus/host/web/internal/api"
 	"obelus/store"
 )
@@ -50,17 +50,10 @@ func readDate(v any) (any, error) {
 
 // readCursor reads the place at which a list goes on.
 func readCursor(text string) (any, error) {
-	at, name, _ := strings.Cut(text, "~")
-	updated, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil || store.CheckStoredContext(name) != nil {
-		return setting.Unfit()
+	if mark, ok := ops.ReadCursor(text); ok {
+		return mark, nil
 	}
-	return store.ContextMark{Updated: updated, Context: name}, nil
-}
-
-// cursorOf is the cursor with which a list goes on after a context.
-func cursorOf(mark store.ContextMark) string {
-	return mark.Updated.UTC().Format(time.RFC3339Nano) + "~" + mark.Context
+	return setting.Unfit()
 }
 
 // readFilled reads a text. One of spaces alone is an empty one.

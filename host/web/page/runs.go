@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/host/ops"
 	"obelus/store"
 )
 
@@ -147,7 +148,7 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 	v := runsView{Filter: readFilter(q), Plans: p.config.Host.Generation().PlanFiles(), IsFirst: q.Get("cursor") == ""}
 	f, statuses, wrong := v.Filter.read()
 	v.Wrong = wrong
-	f.After = markOf(q.Get("cursor"))
+	f.After, _ = ops.ReadCursor(q.Get("cursor")) // the beginning, where it can't be read
 	var last store.ContextMark
 	for info, err := range history.List(r.Context(), p.config.Log, f, statuses) {
 		if err != nil {
@@ -155,7 +156,7 @@ func (p *Page) runs(r *http.Request) (*content, error) {
 		}
 		if len(v.Runs) == pageRows {
 			v.Older = v.Filter.query(v.Filter.Status, v.Filter.Only)
-			v.Older += cond(v.Older == "", "?", "&") + "cursor=" + url.QueryEscape(cursorOf(last))
+			v.Older += cond(v.Older == "", "?", "&") + "cursor=" + url.QueryEscape(ops.Cursor(last))
 			break
 		}
 		line, err := p.config.Waiting.Summarize(r.Context(), info)
@@ -260,19 +261,4 @@ func (r runRow) LabelText() string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
-}
-
-// cursorOf is the text of a place in a list; markOf reads it, and takes an unreadable one
-// for the beginning.
-func cursorOf(mark store.ContextMark) string {
-	return mark.Updated.UTC().Format(time.RFC3339Nano) + "~" + mark.Context
-}
-
-func markOf(text string) store.ContextMark {
-	at, name, _ := strings.Cut(text, "~")
-	updated, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil || store.CheckStoredContext(name) != nil {
-		return store.ContextMark{}
-	}
-	return store.ContextMark{Updated: updated, Context: name}
 }
