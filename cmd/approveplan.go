@@ -121,37 +121,40 @@ func decidePlan(ctx context.Context, a *app, typed planDecision) error {
 	for _, effect := range effects {
 		a.term.Noticef("%s", effect)
 	}
-	word := journal.Approved
-	if d.Reject {
-		word = journal.Rejected
-	}
 	if !isNamed {
-		if !a.canAskPerson() {
-			return exit.Usagef("nothing is decided yet: the plan of context %s is to be named, by %s", shown.Context, typed.command(a, shown.Context, shown.Hash))
-		}
-		verb := "let it run"
-		if d.Reject {
-			verb = "reject it"
-		}
-		yes, err := term.AskYes(ctx, a.term, a.stdin, verb+"?")
+		yes, err := a.confirmPlan(ctx, &typed, shown)
 		if err != nil || !yes {
-			if err == nil {
-				a.term.Infof("nothing is decided")
-			}
 			return err
 		}
 	}
 	if name, err = runner.DecidePlan(ctx, d); err != nil {
 		return err
 	}
-	what := "released the plan of context " + name
+	word, what := journal.Approved, "released the plan of context "+name
 	switch {
 	case d.Reject:
-		what = "rejected the plan of context " + name
+		word, what = journal.Rejected, "rejected the plan of context "+name
 	case len(d.Set)+len(d.Without) > 0:
 		what += describeCorrections(d)
 	}
 	return reportDecision(ctx, a, what, name, map[string]any{"context": name, "decision": word, "hash": shown.Hash})
+}
+
+// confirmPlan asks the person at the terminal about a plan that the command does not name; its
+// error tells anybody else how to name it.
+func (a *app) confirmPlan(ctx context.Context, typed *planDecision, shown *history.ShownPlan) (yes bool, err error) {
+	if !a.canAskPerson() {
+		return false, exit.Usagef("nothing is decided yet: the plan of context %s is to be named, by %s", shown.Context, typed.command(a, shown.Context, shown.Hash))
+	}
+	verb := "let it run"
+	if typed.reject {
+		verb = "reject it"
+	}
+	yes, err = term.AskYes(ctx, a.term, a.stdin, verb+"?")
+	if err == nil && !yes {
+		a.term.Infof("nothing is decided")
+	}
+	return yes, err
 }
 
 // describeCorrections says how a plan was corrected.

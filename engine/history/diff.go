@@ -147,8 +147,9 @@ func (c *Comparison) compareCalls(before, after []*Line) {
 			c.Calls = append(c.Calls, CallChange{Call: now.Call, Tool: now.Tool, Old: old.Word, New: now.Word})
 		}
 		isOther := old.Script == now.Script && old.ScriptSHA256 != now.ScriptSHA256
+		isKnown := old.ScriptSHA256 != "" && now.ScriptSHA256 != ""
 		change := ScriptChange{Script: now.Script, Old: old.ScriptSHA256, New: now.ScriptSHA256, OldGeneration: old.Generation, NewGeneration: now.Generation}
-		if isOther && change.Old != "" && change.New != "" && !scripts[change] {
+		if isOther && isKnown && !scripts[change] {
 			scripts[change] = true
 			c.Scripts = append(c.Scripts, change)
 		}
