@@ -90,24 +90,6 @@ func (r *Runner) checkFirst(ctx context.Context, d journal.Decision, before, rec
 	return nil
 }
 
-// keepOld keeps the values that a person corrects, and the references that had given them.
-func (r *Runner) keepOld(ctx context.Context, record journal.Record, hold *journal.Hold) error {
-	last, err := journal.In(r.Log, record.Context).LastRun(ctx)
-	if err != nil || len(hold.Corrected) == 0 {
-		return err
-	}
-	calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.MessageSeq())
-	if err != nil {
-		return err
-	}
-	issued := map[string]any{}
-	if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
-		issued, _ = calls[i].(map[string]any)
-	}
-	keepShown(hold, issued)
-	return nil
-}
-
 // keepShown keeps the values that a person who corrects a call was shown, and the references in the
 // call as issued that had given them.
 func keepShown(hold *journal.Hold, issued map[string]any) {
@@ -142,17 +124,17 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 	if arguments, err = plan.NormalizeObject(arguments, ""); err != nil {
 		return &journal.CorrectionError{Call: record.Call, Err: err}
 	}
+	calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.MessageSeq())
+	if err != nil {
+		return err
+	}
+	var issued map[string]any
+	if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
+		issued, _ = calls[i].(map[string]any)
+	}
 	tool, ok := registry.WithDefinitions(brought).Tool(record.Tool)
-	if !ok {
-		calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.MessageSeq())
-		if err != nil {
-			return err
-		}
-		if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
-			given, _ := calls[i].(map[string]any)
-			// A call with a delegate needs no tool.
-			tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(given)
-		}
+	if !ok { // a call with a delegate needs no tool
+		tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(issued)
 	}
 	if !ok {
 		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s: its tool %q is not registered any more, so that its arguments can't be checked", record.Call, record.Tool)}
@@ -174,8 +156,8 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 		}
 	}
 	slices.Sort(hold.Corrected)
-	if err := r.keepOld(ctx, record, hold); err != nil {
-		return err
+	if len(hold.Corrected) > 0 {
+		keepShown(hold, issued)
 	}
 	hold.Arguments = arguments
 	return nil

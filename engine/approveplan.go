@@ -89,7 +89,8 @@ func (r *Runner) DecidePlan(ctx context.Context, d journal.PlanDecision) (string
 		return held.Context, held.Run.Decide(ctx, r.Log, held.Context, event, nil, skipped)
 	}
 	if inherited := held.Run.Event.Decision; inherited != nil { // the plan was corrected before a fork
-		event.Seq, event.Shown, event.Set, event.Without = inherited.Seq, inherited.Shown, inherited.Set, inherited.Without
+		event = *inherited
+		event.Hash, event.Who = held.Hash, d.Who
 	}
 	change, err := r.correct(ctx, held, d)
 	if err != nil || change == nil {
