@@ -73,7 +73,7 @@ func listApprovals(ctx context.Context, a *app) error {
 			}
 			continue
 		}
-		arguments := view.Arguments(r.Hold)
+		arguments := view.Arguments(r.Hold) + view.Corrections(r)
 		if r.Hold.Reasoning != "" {
 			arguments += " (" + human.FirstLine(r.Hold.Reasoning) + ")"
 		}

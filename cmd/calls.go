@@ -76,7 +76,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	if o.follow {
 		return followCalls(ctx, a, name, o)
 	}
-	h, err := history.Read(ctx, a.log, name)
+	h, err := journal.ReadHistory(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	if err != nil {
 		return err
 	}
-	records, err := h.Records(ctx, history.Pick(lines, o.Picks))
+	records, err := h.Records(ctx, journal.Pick(lines, o.Picks))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			}
 			r, ok := told.(journal.Record)
 			switch {
-			case !ok || !o.Picks(history.LineOf(&r)):
+			case !ok || !o.Picks(journal.LineOf(&r)):
 			case a.json:
 				err = a.term.NDJSON(r)
 			default:

@@ -133,7 +133,7 @@ func (o completer) offerCalls(statuses ...journal.Status) complete.Offer {
 		if err != nil {
 			return nil
 		}
-		records, _ := journal.In(o.log, name).CurrentRecords(ctx, 0)
+		records, _ := journal.In(o.log, name).CurrentRecords(ctx)
 		for _, r := range records {
 			if r.Tick == run.Tick && (len(statuses) == 0 || slices.Contains(statuses, r.Status)) {
 				calls = append(calls, r.Call)

@@ -9,7 +9,6 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/cmd/internal/view"
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -52,7 +51,7 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	if err != nil {
 		return err
 	}
-	h, err := history.Read(ctx, a.log, run.context)
+	h, err := journal.ReadHistory(ctx, a.log, run.context)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 		if len(ticks) > 1 {
 			one.Tick = of.Tick
 		}
-		records, err := h.Records(ctx, history.OfTick(lines, of.Tick))
+		records, err := h.Records(ctx, journal.OfTick(lines, of.Tick))
 		if err != nil {
 			return err
 		}

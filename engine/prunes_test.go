@@ -63,7 +63,7 @@ func pruneBesideOthers(t *testing.T, log store.Log) {
 			return err
 		},
 		"calls": func(_ *rand.Rand, name string) error {
-			_, err := journal.In(log, name).CurrentRecords(ctx, 0)
+			_, err := journal.In(log, name).CurrentRecords(ctx)
 			return err
 		},
 		"messages": func(_ *rand.Rand, name string) error {

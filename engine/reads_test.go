@@ -72,7 +72,7 @@ func TestJournal_ReadOnce(t *testing.T) {
 		{"run", "waits", func() error { _, err := runner.Run(ctx, engine.Start{Context: "waits", Request: waits}); return err }},
 		{"input", "waits", func() error { _, err := journal.In(log, "waits").HasInput(ctx); return err }},
 		{"outcome", "waits", func() error { _, err := engine.ReadOutcome(ctx, log, "waits"); return err }},
-		{"calls", "waits", func() error { _, err := journal.In(log, "waits").CurrentRecords(ctx, 0); return err }},
+		{"calls", "waits", func() error { _, err := journal.In(log, "waits").CurrentRecords(ctx); return err }},
 		{"append", "waits", append1},
 		{"resume", "waits", func() error {
 			_, err := runner.Resume(ctx, engine.Resume{Context: "waits", Request: waits})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"obelus/engine/history"
 	"obelus/engine/internal/jsonvalue"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
@@ -184,9 +183,9 @@ func ReadOutcome(ctx context.Context, log store.Reader, name string) (*journal.O
 	switch {
 	case err != nil:
 	case last.Detached: // background calls of any tick are counted
-		records, err = journal.In(log, name).CurrentRecords(ctx, 0)
+		records, err = journal.In(log, name).CurrentRecords(ctx)
 	case last.Status == journal.RunFailed || last.Status == journal.RunWaiting:
-		records, err = journal.In(log, name).RecordsFrom(ctx, last.Tick, last.After-1, 0)
+		records, err = journal.In(log, name).RecordsFrom(ctx, last.Tick, last.After-1, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -296,7 +295,7 @@ type Tick struct {
 // TicksOf gives the ticks of the newest run in the history of a context: one, or where its plan is
 // a function as many as that was asked. Its error is a [*journal.NoSuchCallError] where nothing has
 // run.
-func (r *Runner) TicksOf(ctx context.Context, h *history.History) ([]Tick, error) {
+func (r *Runner) TicksOf(ctx context.Context, h *journal.History) ([]Tick, error) {
 	p, err := r.scopeOf(ctx, h.Context())
 	if err != nil {
 		return nil, err
@@ -305,7 +304,7 @@ func (r *Runner) TicksOf(ctx context.Context, h *history.History) ([]Tick, error
 	return ticks, p.explain(err)
 }
 
-func (r *Runner) ticks(ctx context.Context, h *history.History) (ticks []Tick, err error) {
+func (r *Runner) ticks(ctx context.Context, h *journal.History) (ticks []Tick, err error) {
 	run := h.TicksOfRun(0)
 	if len(run) == 0 {
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run", h.Context())}

@@ -286,7 +286,7 @@ func TestRetry_RestCancelled(t *testing.T) {
 		}
 		c := journal.In(log, "c")
 		info, err := log.Info(t.Context(), "c")
-		calls, wrong := c.CurrentRecords(t.Context(), 0)
+		calls, wrong := c.CurrentRecords(t.Context())
 		if err != nil || wrong != nil || info.Standing.Retrying != 0 || calls[0].Status != journal.Cancelled || calls[0].RetryAt != "" {
 			t.Errorf("cancelled: %+v, %v, %+v, %v", info.Standing, err, calls, wrong)
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
@@ -480,7 +479,7 @@ func TestRun_EmptyContextName(t *testing.T) {
 	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
 	_, errs["replay"] = replay.Run(t.Context(), r, "", nil)
-	_, errs["rounds"] = history.Read(t.Context(), r.Log, "")
+	_, errs["rounds"] = journal.ReadHistory(t.Context(), r.Log, "")
 	for what, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), `"" is no name for a context`) {
 			t.Errorf("%s: %v", what, err)

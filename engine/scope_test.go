@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
@@ -50,7 +49,7 @@ func TestDelegate_OwnNames(t *testing.T) {
 			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 				t.Errorf("%s: %s: %+v, %v", kind, name, outcome, err)
 			}
-			h, err := history.Read(ctx, log, name)
+			h, err := journal.ReadHistory(ctx, log, name)
 			if err == nil {
 				_, err = r.TicksOf(ctx, h)
 			}

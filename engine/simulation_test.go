@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/journal/journaltest"
 	"obelus/engine/plan"
 	"obelus/engine/replay"
 	"obelus/store"
@@ -268,7 +268,7 @@ type world struct {
 	due     map[string]bool          // those whose results must be in the log when it has ended
 	keys    map[string]bool          // of activities that have run, in whichever process
 
-	followed map[string]*history.History // by context
+	followed map[string]*journal.History // by context
 
 	acquired atomic.Int64 // calls that have not ended
 }
@@ -276,7 +276,7 @@ type world struct {
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *plan.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log, w.keys, w.followed = standingLog{memory.New(), w.t}, map[string]bool{}, map[string]*history.History{}
+		w.log, w.keys, w.followed = standingLog{memory.New(), w.t}, map[string]bool{}, map[string]*journal.History{}
 		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
@@ -837,7 +837,7 @@ func (w *world) holdHistory(name string) {
 		w.t.Error(err)
 	}
 	for at := range head + 1 {
-		want, err := journal.In(w.log, name).CurrentRecords(ctx, at)
+		want, err := journaltest.Calls(ctx, w.log, name, at)
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -851,7 +851,7 @@ func (w *world) holdHistory(name string) {
 			w.t.Errorf("%s at %d: %v\n%s\nand in the journal\n%s", name, at, err, store.EncodeJSON(got), store.EncodeJSON(want))
 		}
 		for i, line := range lines {
-			if line.Word != history.WordOf(&want[i]) || line.Tool != want[i].Tool || line.Attempts != want[i].Attempts || line.InBackground() != want[i].InBackground() {
+			if line.Word != journal.WordOf(&want[i]) || line.Tool != want[i].Tool || line.Attempts != want[i].Attempts || line.InBackground() != want[i].InBackground() {
 				w.t.Errorf("%s at %d: %s is listed as %+v", name, at, store.EncodeJSON(want[i]), line)
 			}
 		}
@@ -859,10 +859,10 @@ func (w *world) holdHistory(name string) {
 }
 
 // follow returns the history of a context as it has followed the log.
-func (w *world) follow(name string) *history.History {
+func (w *world) follow(name string) *journal.History {
 	h := w.followed[name]
 	if h == nil {
-		h = history.Of(w.log, name)
+		h = journal.HistoryOf(w.log, name)
 		w.followed[name] = h
 	}
 	if err := h.Advance(context.Background()); err != nil {

@@ -268,7 +268,7 @@ func TestFireAndForget_Stopped(t *testing.T) {
 			if err != nil || outcome.Status != journal.RunDone || time.Since(began) != 6*time.Second {
 				t.Fatalf("%v: %+v, %v, after %s", cause, outcome, err, time.Since(began))
 			}
-			records, err := journal.In(log, "c").CurrentRecords(t.Context(), 0)
+			records, err := journal.In(log, "c").CurrentRecords(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -82,7 +83,7 @@ type Comparison struct {
 type CallChange struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	Old  string `json:"old,omitempty"` // its outcome, see [Line.Word]; empty where there is no such call
+	Old  string `json:"old,omitempty"` // its outcome, see [journal.Line.Word]; empty where there is no such call
 	New  string `json:"new,omitempty"`
 }
 
@@ -122,16 +123,16 @@ func Compare(ctx context.Context, log store.Reader, from, to Moment) (*Compariso
 }
 
 // linesAt returns the calls of a moment.
-func linesAt(ctx context.Context, log store.Reader, m Moment) ([]*Line, error) {
-	h, err := Read(ctx, log, m.Context)
+func linesAt(ctx context.Context, log store.Reader, m Moment) ([]*journal.Line, error) {
+	h, err := journal.ReadHistory(ctx, log, m.Context)
 	if err != nil {
 		return nil, err
 	}
 	return h.Lines(ctx, m.At)
 }
 
-func (c *Comparison) compareCalls(before, after []*Line) {
-	earlier, later := map[string]*Line{}, map[string]bool{}
+func (c *Comparison) compareCalls(before, after []*journal.Line) {
+	earlier, later := map[string]*journal.Line{}, map[string]bool{}
 	for _, line := range before {
 		earlier[line.Call] = line
 	}

@@ -12,9 +12,9 @@ import (
 	"obelus/store"
 )
 
-// RunFilter is what a list of runs is asked for: by flags of the command, or by parameters of a
-// request over HTTP or of the page. Its empty fields pick all.
-type RunFilter struct {
+// ContextFilter is what a list of contexts is asked for: by flags of the command, or by parameters
+// of a request over HTTP or of the page. Its empty fields pick all.
+type ContextFilter struct {
 	Status   []string   `query:"status" kind:"words" jsonschema:"Those with one of these statuses, a list with commas; held for those that wait for a person."`
 	Plan     string     `query:"plan" jsonschema:"Runs of this plan's file."`
 	Since    time.Time  `query:"since" kind:"date" jsonschema:"Appended to from this time on: a date, or a span before now, as 90s or 7d."`
@@ -25,7 +25,20 @@ type RunFilter struct {
 	Retrying bool       `query:"retrying" jsonschema:"Only runs with calls that pause before another attempt."`
 	Waiting  store.Path `query:"waiting" kind:"path" jsonschema:"Only runs that wait for this path, among the first 32 that they wait for."`
 	Parent   string     `query:"parent" jsonschema:"The contexts of the delegates of this context."`
-	All      bool       `query:"all" jsonschema:"true adds the contexts of delegates."`
+}
+
+// RunFilter is what a list of runs is asked for: a [ContextFilter] that leaves out delegates.
+type RunFilter struct {
+	ContextFilter
+	All bool `query:"all" jsonschema:"true adds the contexts of delegates."`
+}
+
+// Contexts returns the filter of contexts, and the statuses that are asked for; none for all. Its
+// error is a *[FilterError].
+func (f *RunFilter) Contexts() (c store.ContextFilter, statuses []journal.RunStatus, err error) {
+	c, statuses, err = f.ContextFilter.Contexts()
+	c.Roots = !f.All && f.Parent == ""
+	return c, statuses, err
 }
 
 // FilterError tells which value of a filter can't be read, by the name that it has over HTTP.
@@ -38,10 +51,10 @@ func (e *FilterError) Error() string { return fmt.Sprintf("%s=%s: %s", e.Name, e
 
 // Contexts returns the filter of contexts, and the statuses that are asked for; none for all. Its
 // error is a *[FilterError].
-func (f *RunFilter) Contexts() (c store.ContextFilter, statuses []journal.RunStatus, err error) {
+func (f *ContextFilter) Contexts() (c store.ContextFilter, statuses []journal.RunStatus, err error) {
 	c = store.ContextFilter{
 		Plan: f.Plan, Since: f.Since, Until: f.Until, Text: f.Text, Parent: f.Parent, Retrying: f.Retrying,
-		Held: f.Held, WaitingOn: f.Waiting.String(), Roots: !f.All && f.Parent == "",
+		Held: f.Held, WaitingOn: f.Waiting.String(),
 	}
 	if c.Labels, err = ReadLabels(f.Label); err != nil {
 		return c, nil, err
@@ -113,7 +126,7 @@ func (f *CallFilter) Check() error {
 }
 
 // Picks reports whether the filter picks a call.
-func (f *CallFilter) Picks(l *Line) bool {
+func (f *CallFilter) Picks(l *journal.Line) bool {
 	isOfTool := len(f.Tool) == 0 || slices.Contains(f.Tool, l.Tool)
 	isSince := f.Since.IsZero() || !l.Started.Before(f.Since)
 	return isOfTool && isSince && l.Is(f.Status) && l.HasText(f.Text)

@@ -105,7 +105,7 @@ func Downstream(ctx context.Context, c journal.Context, p *plan.Plan, records []
 	}
 	switch {
 	case first < 0:
-		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick of context %s", call, c.Name), Absent: true}
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in its tick of context %s", call, c.Name), Absent: true}
 	case !d.records[first].Status.Settled():
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s has not settled (obelus calls shows why): only one that has can run again", call)}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"strings"
 
 	"obelus/engine/plan"
@@ -84,17 +83,23 @@ func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
 
 // planOfTick returns the plan event of the tick of a call.
 func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error) {
-	tick, _, _ := strings.Cut(call, ".")
+	tick, _ := PlaceOf(call)
+	event, _, err := c.FindTick(ctx, tick)
+	return event, err
+}
+
+// FindTick returns the plan event of a tick, and its entry; both are zero where there is none.
+func (c Context) FindTick(ctx context.Context, tick int) (PlanEvent, store.Entry, error) {
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan, Newest: true}) {
 		if err != nil {
-			return PlanEvent{}, err
+			return PlanEvent{}, entry, err
 		}
 		event, err := ReadPlanEvent(entry)
-		if err != nil || strconv.Itoa(event.Tick) == tick {
-			return event, err
+		if err != nil || event.Tick == tick {
+			return event, entry, err
 		}
 	}
-	return PlanEvent{}, nil
+	return PlanEvent{}, store.Entry{}, nil
 }
 
 // RootPlan names the plan of the run that a context is part of: a plan's file, or a delegate that

@@ -57,35 +57,29 @@ func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 // Forked reports whether an entry begins a fork. While it is the newest, the fork is unchanged.
 func Forked(entry store.Entry) bool { return entry.Event == EventFork }
 
-// CurrentRecords is [Context.RecordsAt] as of now: a call that has started without an outcome, and
+// CurrentRecords is [Context.Records] as of now: a call that has started without an outcome, and
 // has no holder any more, is interrupted, or in doubt where it must not run twice. In a cancelled
 // run a call that paused before another attempt is cancelled, and none waits for a time.
-func (c Context) CurrentRecords(ctx context.Context, at int64) (records []Record, err error) {
-	if at > 0 {
-		return c.RecordsAt(ctx, at)
-	}
-	var last Run
-	changes := func(r Record) bool {
-		_, waits := r.WaitsUntil()
-		return waits || r.Status == Running || r.Status == Cancelled || r.cutAtRest()
-	}
-	held, err := c.readWithHolder(ctx, func() (settled bool, err error) {
-		if records, err = c.Records(ctx); err != nil || !slices.ContainsFunc(records, changes) {
-			return true, err
-		}
-		last, err = c.LastRun(ctx)
-		return false, err
-	})
-	if err != nil {
+func (c Context) CurrentRecords(ctx context.Context) (records []Record, err error) {
+	h := c.wholeHistory(0, 0)
+	if err := h.Advance(ctx); err != nil {
 		return nil, err
 	}
-	if !held {
-		for i := range records {
-			records[i].StandWithoutHolder(last.Status)
-		}
+	run, abandoned, err := h.abandoned(ctx, func() (bool, error) {
+		records, err = h.records(ctx)
+		return slices.ContainsFunc(records, isOfHolder), err
+	})
+	if err != nil || !abandoned {
+		return records, err
+	}
+	for i := range records {
+		records[i].StandWithoutHolder(run)
 	}
 	return records, nil
 }
+
+// isOfHolder is [Line.isOfHolder] of the call's line.
+func isOfHolder(r Record) bool { return LineOf(&r).isOfHolder() }
 
 // StandWithoutHolder gives the record of a call the status that it has without a holder, in a run
 // that has a status: it was cancelled with its run, or was interrupted. In the first logs a call

@@ -3,5 +3,6 @@
 //
 // The journal is the truth about a run. [Context.LastRun] and [Context.Records] return its state as
 // recorded; [Context.CurrentRun] and [Context.CurrentRecords] take into account whether a process
-// still holds the context, so that a run whose process died reads as interrupted.
+// still holds the context, so that a run whose process died reads as interrupted. All of them ask
+// [History], which reads the entries about calls, and which a program that follows a context keeps.
 package journal

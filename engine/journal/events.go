@@ -22,11 +22,13 @@ type Approval struct {
 	Granted   plan.Values `json:"granted,omitempty"` // values that the scopes grant
 	Since     string      `json:"since"`
 	Reasoning string      `json:"reasoning,omitempty"` // why the planner wants the call
+	// What a person made of arguments before the plan ran, by place.
+	Corrected map[string]string `json:"corrected,omitempty"`
 }
 
 // Approval shows a held call.
 func (r Record) Approval() Approval {
-	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since, r.Hold.Reasoning}
+	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since, r.Hold.Reasoning, r.Corrected}
 }
 
 // RunChange is the state of a run as sent to the followers of a context.

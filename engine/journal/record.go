@@ -183,10 +183,10 @@ func EarliestDue(calls []Record) (due time.Time, ok bool) {
 	return due, ok
 }
 
-// Entry returns the journal entry with the record as its data. The context is left out there: the
-// entry has it.
+// Entry returns the journal entry with the record as its data. It leaves out the context, which the
+// entry has, and corrections of the plan, which the decision about the plan has.
 func (r Record) Entry() store.Entry {
-	r.Context = ""
+	r.Context, r.Corrected = "", nil
 	return store.Entry{Call: r.Call, Event: string(r.Status), Data: r.JSON()}
 }
 
@@ -198,7 +198,10 @@ func (r *Record) JSON() string { return string(r.AppendJSON(nil)) }
 func (r *Record) TakeEntry(buffer []byte) (store.Entry, []byte) {
 	e := store.Entry{Call: r.Call, Event: string(r.Status)}
 	e.Exchanges, r.Model = r.Model.TakeExchanges()
+	corrected := r.Corrected
+	r.Corrected = nil
 	buffer = r.AppendJSON(buffer)
+	r.Corrected = corrected
 	e.Data = string(buffer)
 	return e, buffer
 }
@@ -268,36 +271,28 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	return w.End()
 }
 
-// Records returns the calls of a context in their present state and in the order of its plans,
+// Records returns the calls of a context as its journal has them, in the order of its plans,
 // including calls that have not begun.
 func (c Context) Records(ctx context.Context) ([]Record, error) {
-	return c.RecordsAt(ctx, 0)
+	return c.RecordsFrom(ctx, 0, 0, nil)
 }
 
-// RecordsAt is [Context.Records] as of a seq; 0 for now.
-func (c Context) RecordsAt(ctx context.Context, at int64) ([]Record, error) {
-	return c.RecordsFrom(ctx, 0, 0, at)
-}
-
-// RecordsFrom is [Context.RecordsAt] for the calls of a tick and of later ones. It reads the
-// journal after position n.
-func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Record, error) {
-	if err := store.CheckStoredContext(c.Name); err != nil { // as for the last run
+// RecordsFrom is [Context.Records] for the calls of a tick and of later ones. It reads the journal
+// after position n, and calls observe, which may be nil, with each entry.
+func (c Context) RecordsFrom(ctx context.Context, tick int, n int64, observe func(store.Entry) error) ([]Record, error) {
+	h := c.wholeHistory(tick, n)
+	if err := h.advance(ctx, observe); err != nil {
 		return nil, err
 	}
-	f := newFold(tick)
-	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: n}) {
-		if err != nil {
-			return nil, err
-		}
-		if at > 0 && entry.Seq > at {
-			break
-		}
-		if err := c.eachRecord(ctx, entry, func(r Record) error { return f.put(entry, r) }); err != nil {
-			return nil, err
-		}
-	}
-	return f.all, nil
+	return h.records(ctx)
+}
+
+// wholeHistory returns a history without any entry yet, which reads entries whole: those after
+// position n, of calls of a tick and of later ones.
+func (c Context) wholeHistory(tick int, n int64) *History {
+	h := HistoryOf(c.Log, c.Name)
+	h.whole, h.firstTick, h.n = true, tick, n
+	return h
 }
 
 // StatusIn returns the status that a call's entry gives it, without its data; ok is false for an

@@ -16,22 +16,19 @@ func SpentOn(ctx context.Context, in Context, first int) (spent plan.Usage, err 
 			spent.Add(*u)
 		}
 	}
-	plans, err := in.Plans(ctx, first)
-	if err != nil {
-		return spent, err
-	}
-	for _, event := range plans {
-		add(event.Model)
-	}
-	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, Event: EventRun}) {
-		if err != nil {
-			return spent, err
+	records, err := in.RecordsFrom(ctx, first, 0, func(entry store.Entry) error {
+		switch entry.Event {
+		case EventPlan:
+			if event, err := ReadPlanEvent(entry); err == nil && event.Tick >= first {
+				add(event.Model)
+			}
+		case EventRun:
+			if end, _, err := ReadRunEvent(entry); err == nil && end.Tick >= first {
+				add(end.Model)
+			}
 		}
-		if end, _, err := ReadRunEvent(entry); err == nil && end.Tick >= first {
-			add(end.Model)
-		}
-	}
-	records, err := in.RecordsFrom(ctx, first, 0, 0)
+		return nil
+	})
 	if err != nil {
 		return spent, err
 	}

@@ -37,10 +37,10 @@ type Arrival struct {
 func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
 	t := NewTimeline()
 	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
-		if err != nil {
-			return t, err
+		if err == nil {
+			err = t.Add(entry, first)
 		}
-		if err := t.Add(entry, first); err != nil {
+		if err != nil {
 			return t, err
 		}
 	}
@@ -49,19 +49,9 @@ func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) 
 
 // RecordsAndTimeline is [Context.Records] and [Context.ReadTimeline] in one pass over the journal.
 func (c Context) RecordsAndTimeline(ctx context.Context, first int) ([]Record, Timeline, error) {
-	t, f := NewTimeline(), newFold(0)
-	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
-		if err == nil {
-			err = c.eachRecord(ctx, entry, func(r Record) error { return f.put(entry, r) })
-		}
-		if err == nil {
-			err = t.Add(entry, first)
-		}
-		if err != nil {
-			return nil, t, err
-		}
-	}
-	return f.all, t, nil
+	t := NewTimeline()
+	records, err := c.RecordsFrom(ctx, 0, 0, func(entry store.Entry) error { return t.Add(entry, first) })
+	return records, t, err
 }
 
 // NewTimeline returns a timeline without events.

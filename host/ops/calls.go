@@ -15,14 +15,14 @@ const recordsAtOnce = 500
 // Calls lists the records of the calls of a context that picks accepts, as they stood at a seq, or,
 // with 0, as they stand. limit bounds their number; 0 for all. Who goes through them must not ask
 // the same Runs about the context meanwhile.
-func (r *Runs) Calls(ctx context.Context, name string, at, limit int64, picks func(*history.Line) bool) iter.Seq2[journal.Record, error] {
+func (r *Runs) Calls(ctx context.Context, name string, at, limit int64, picks func(*journal.Line) bool) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		err := r.with(ctx, name, func(of *run) error {
 			lines, err := of.history.Lines(ctx, at)
 			if err != nil {
 				return err
 			}
-			lines = history.Pick(lines, picks)
+			lines = journal.Pick(lines, picks)
 			if limit > 0 && int64(len(lines)) > limit {
 				lines = lines[:limit]
 			}
@@ -61,7 +61,7 @@ func (r *Runs) Graphs(ctx context.Context, name string, tick, at int64) ([]histo
 		if tick != 0 && int64(one.Tick) != tick {
 			continue
 		}
-		calls, err := r.Records(ctx, name, history.OfTick(lines, one.Tick))
+		calls, err := r.Records(ctx, name, journal.OfTick(lines, one.Tick))
 		if err != nil {
 			return nil, err
 		}
@@ -70,14 +70,15 @@ func (r *Runs) Graphs(ctx context.Context, name string, tick, at int64) ([]histo
 	return graphs, nil
 }
 
-// Downstream lists the calls of the newest tick of a context that run again if one does, itself
-// first.
-func (r *Runs) Downstream(ctx context.Context, name, call string) ([]string, error) {
-	last, records, err := r.LastTick(ctx, name)
+// Downstream lists the calls of a tick of the newest run of a context that run again if one does,
+// itself first, and the seq at which the context is to be forked for that, see [RerunTick].
+func (r *Runs) Downstream(ctx context.Context, name, call string) (calls []string, at int64, err error) {
+	of, err := r.RerunTick(ctx, name, call)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return history.Downstream(ctx, journal.In(r.Log, name), last, records, call)
+	calls, err = history.Downstream(ctx, journal.In(r.Log, name), of.Plan, of.Records, call)
+	return calls, of.At, err
 }
 
 // Inbox reads what waits for a person in a context and its delegates.

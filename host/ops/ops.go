@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
@@ -65,7 +64,7 @@ func (p Project) Prompt(ctx context.Context, name, about string) (*prompts.Promp
 }
 
 // TicksOf returns the ticks of a context's newest run; none where nothing has run.
-func (p Project) TicksOf(ctx context.Context, h *history.History) ([]engine.Tick, error) {
+func (p Project) TicksOf(ctx context.Context, h *journal.History) ([]engine.Tick, error) {
 	runner, _, _, err := p.LastRun(ctx, h.Context())
 	if err != nil {
 		return nil, err

@@ -2,14 +2,13 @@ package ops
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
-	"obelus/engine/plan"
 )
 
 // Bounds of the contexts that are kept, and of the entries about calls of one.
@@ -34,7 +33,7 @@ type run struct {
 	created time.Time
 
 	mu      sync.Mutex
-	history *history.History
+	history *journal.History
 	ticks   []engine.Tick // of the newest run
 	plans   int           // of the history when they were compiled
 	digest  string        // of the scripts then
@@ -66,7 +65,7 @@ func (r *Runs) take(ctx context.Context, name string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.kept, func(of *run) bool { return of.context == name && of.created.Equal(info.Created) })
-	found := &run{context: name, created: info.Created, history: history.Of(r.Log, name)}
+	found := &run{context: name, created: info.Created, history: journal.HistoryOf(r.Log, name)}
 	if i >= 0 {
 		found = r.kept[i]
 		r.kept = slices.Delete(r.kept, i, i+1)
@@ -82,8 +81,8 @@ func (r *Runs) drop(large *run) {
 	r.kept = slices.DeleteFunc(r.kept, func(of *run) bool { return of == large })
 }
 
-// Lines is [history.History.Lines] of a context.
-func (r *Runs) Lines(ctx context.Context, name string, at int64) (lines []*history.Line, err error) {
+// Lines is [journal.History.Lines] of a context.
+func (r *Runs) Lines(ctx context.Context, name string, at int64) (lines []*journal.Line, err error) {
 	err = r.with(ctx, name, func(of *run) error {
 		lines, err = of.history.Lines(ctx, at)
 		return err
@@ -91,8 +90,8 @@ func (r *Runs) Lines(ctx context.Context, name string, at int64) (lines []*histo
 	return lines, err
 }
 
-// Records is [history.History.Records] of a context.
-func (r *Runs) Records(ctx context.Context, name string, lines []*history.Line) (records []journal.Record, err error) {
+// Records is [journal.History.Records] of a context.
+func (r *Runs) Records(ctx context.Context, name string, lines []*journal.Line) (records []journal.Record, err error) {
 	if len(lines) == 0 {
 		return nil, nil
 	}
@@ -103,8 +102,8 @@ func (r *Runs) Records(ctx context.Context, name string, lines []*history.Line) 
 	return records, err
 }
 
-// Pauses is [history.History.Pauses] of a context.
-func (r *Runs) Pauses(ctx context.Context, name string, lines []*history.Line) (pauses map[string][]history.Pause, err error) {
+// Pauses is [journal.History.Pauses] of a context.
+func (r *Runs) Pauses(ctx context.Context, name string, lines []*journal.Line) (pauses map[string][]journal.Pause, err error) {
 	err = r.with(ctx, name, func(of *run) error {
 		pauses, err = of.history.Pauses(ctx, lines)
 		return err
@@ -143,23 +142,44 @@ func (r *Runs) Ticks(ctx context.Context, name string, at int64) (ticks []engine
 	return ticks, err
 }
 
-// LastTick returns the newest tick of a context's newest run with the records of its calls. Its
-// error is a [*plan.PlanError] for a plan that can't run again.
-func (r *Runs) LastTick(ctx context.Context, name string) (*plan.Plan, []journal.Record, error) {
+// RerunTick is the tick of a call that is to run again, as it stands where that is done.
+type RerunTick struct {
+	engine.Tick
+	Records []journal.Record // its calls
+
+	// At is the seq at which the context is to be forked first, where the tick had ended; 0 for the
+	// newest tick, which is forked as it stands.
+	At int64
+}
+
+// RerunTick returns the tick of a call of the newest run of a context, for the call to run again.
+// Its error is a [*journal.NoSuchCallError] where the run has no such tick, and a [*plan.PlanError]
+// where the plan of the tick was refused.
+func (r *Runs) RerunTick(ctx context.Context, name, call string) (*RerunTick, error) {
 	ticks, err := r.Ticks(ctx, name, 0)
-	if err != nil || len(ticks) == 0 {
-		return plan.Empty(), nil, err
-	}
-	last := ticks[len(ticks)-1]
-	if last.Refused != nil {
-		return nil, nil, last.Refused
-	}
-	lines, err := r.Lines(ctx, name, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	records, err := r.Records(ctx, name, history.OfTick(lines, last.Tick))
-	return last.Plan, records, err
+	number, _ := journal.PlaceOf(call)
+	i := slices.IndexFunc(ticks, func(t engine.Tick) bool { return t.Tick == number })
+	if i < 0 {
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("the newest run of %s has no call %s", name, call), Absent: true}
+	}
+	if ticks[i].Refused != nil {
+		return nil, ticks[i].Refused
+	}
+	of := &RerunTick{Tick: ticks[i]}
+	if i < len(ticks)-1 {
+		if of.At, err = journal.In(r.Log, name).EndOfTick(ctx, number); err != nil {
+			return nil, err
+		}
+	}
+	lines, err := r.Lines(ctx, name, of.At)
+	if err != nil {
+		return nil, err
+	}
+	of.Records, err = r.Records(ctx, name, journal.OfTick(lines, number))
+	return of, err
 }
 
 // Outcome is [engine.ReadOutcome], which reads the calls of a run that has failed or waits.
@@ -174,8 +194,8 @@ func (r *Runs) Outcome(ctx context.Context, name string) (*journal.Outcome, erro
 		if err != nil {
 			return nil, err
 		}
-		telling := func(l *history.Line) bool { return l.Status == journal.Failed || l.InBackground() }
-		if records, err = r.Records(ctx, name, history.Pick(lines, telling)); err != nil {
+		telling := func(l *journal.Line) bool { return l.Status == journal.Failed || l.InBackground() }
+		if records, err = r.Records(ctx, name, journal.Pick(lines, telling)); err != nil {
 			return nil, err
 		}
 	}

@@ -69,7 +69,7 @@ func (q *question) waits() string {
 // find returns the question about a call or a tick of a context; the latest one for an empty text.
 func find(ctx context.Context, log store.Reader, name, call string) (*question, error) {
 	in := journal.In(log, name)
-	records, err := in.CurrentRecords(ctx, 0)
+	records, err := in.CurrentRecords(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func TestRetries_RestInTheLog(t *testing.T) {
 func (w *worker) expectRest(name string, attempts int) time.Time {
 	w.t.Helper()
 	synctest.Wait()
-	records, err := journal.In(w.log, name).CurrentRecords(w.t.Context(), 0)
+	records, err := journal.In(w.log, name).CurrentRecords(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

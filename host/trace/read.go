@@ -39,21 +39,16 @@ func readRun(ctx context.Context, in journal.Context, first int, content bool) (
 	if _, err := in.Log.Head(ctx, in.Name); err != nil {
 		return nil, err
 	}
-	entries, err := entriesSince(ctx, in, first)
+	_, begun, err := in.FindTick(ctx, first)
 	if err != nil {
 		return nil, err
 	}
-	r := &recordedRun{status: journal.RunRunning}
-	plans := map[int]int64{} // seq of the plan message, by tick
-	for _, entry := range entries {
-		if err := r.note(entry, first, plans); err != nil {
-			return nil, err
-		}
-	}
-	if len(plans) == 0 {
+	if begun.N == 0 {
 		return nil, ErrNoRun
 	}
-	records, err := in.RecordsFrom(ctx, first, entries[0].N-1, 0)
+	r := &recordedRun{status: journal.RunRunning}
+	plans := map[int]int64{} // seq of the plan message, by tick
+	records, err := in.RecordsFrom(ctx, first, begun.N-1, func(entry store.Entry) error { return r.add(entry, first, plans) })
 	if err != nil {
 		return nil, err
 	}
@@ -68,27 +63,8 @@ func readRun(ctx context.Context, in journal.Context, first int, content bool) (
 	return r, nil
 }
 
-// entriesSince returns the entries of a journal from the beginning of a tick on. It reads no more
-// of it: a context may have many runs before.
-func entriesSince(ctx context.Context, in journal.Context, tick int) (entries []store.Entry, err error) {
-	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, Newest: true}) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
-		if entry.Event != journal.EventPlan {
-			continue
-		}
-		if event, err := journal.ReadPlanEvent(entry); err != nil || event.Tick == tick {
-			slices.Reverse(entries)
-			return entries, err
-		}
-	}
-	return nil, nil
-}
-
-// note reads an entry of the journal, if it is of the run whose first tick is first.
-func (r *recordedRun) note(entry store.Entry, first int, plans map[int]int64) error {
+// add adds an entry of the journal, if it is of the run whose first tick is first.
+func (r *recordedRun) add(entry store.Entry, first int, plans map[int]int64) error {
 	switch {
 	case entry.Event == journal.EventPlan:
 		event, err := journal.ReadPlanEvent(entry)
@@ -112,11 +88,10 @@ func (r *recordedRun) note(entry store.Entry, first int, plans map[int]int64) er
 			r.status = journal.RunRunning
 		}
 	case entry.Call != "":
-		record, err := journal.ReadRecord(entry)
-		if _, own := plans[record.Tick]; err != nil || !own {
-			return err
+		tick, _ := journal.PlaceOf(entry.Call)
+		if _, own := plans[tick]; own {
+			r.ended = entry.Date
 		}
-		r.ended = entry.Date
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestBackground_Stopped(t *testing.T) {
 	if err := s.server.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	records, err := journal.In(s.log, "a").CurrentRecords(t.Context(), 0)
+	records, err := journal.In(s.log, "a").CurrentRecords(t.Context())
 	if err != nil || records[0].Status != journal.Interrupted {
 		t.Errorf("%+v, %v", records, err)
 	}
@@ -93,7 +93,7 @@ func TestBackground_Cancelled(t *testing.T) {
 	if status, body := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusOK || !strings.Contains(body, `"status":"done"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	records, err := journal.In(s.log, "a").CurrentRecords(t.Context(), 0)
+	records, err := journal.In(s.log, "a").CurrentRecords(t.Context())
 	if err != nil || records[0].Status != journal.Cancelled {
 		t.Errorf("%+v, %v", records, err)
 	}
@@ -115,7 +115,7 @@ func TestBackground_CancelledLater(t *testing.T) {
 	if status, body := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusOK || !strings.Contains(body, `"output":1,"status":"done"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	records, err := journal.In(s.log, "a").CurrentRecords(t.Context(), 0)
+	records, err := journal.In(s.log, "a").CurrentRecords(t.Context())
 	if err != nil || records[0].Status != journal.Cancelled {
 		t.Errorf("%+v, %v", records, err)
 	}

@@ -59,15 +59,21 @@ func (in contextIn) existing() string { return in.Context }
 // noIn is a request that says nothing by itself.
 type noIn struct{}
 
-// contextFilter picks contexts.
-type contextFilter struct {
+// contextsIn asks for contexts.
+type contextsIn struct {
+	history.ContextFilter
 	Prefix string `query:"prefix" jsonschema:"Contexts whose names begin so."`
 	Limit  int64  `query:"limit" jsonschema:"At most so many."`
 }
 
-func (s *Server) listContexts(ctx context.Context, in contextFilter) (all list[history.Summary], err error) {
+func (s *Server) listContexts(ctx context.Context, in contextsIn) (all list[history.Summary], err error) {
+	f, statuses, err := in.Contexts()
+	if err != nil {
+		return all, err
+	}
+	f.Prefix = in.Prefix
 	var infos []store.ContextInfo
-	for info, err := range s.log.Contexts(ctx, store.ContextFilter{Prefix: in.Prefix}) {
+	for info, err := range history.List(ctx, s.log, f, statuses) {
 		if err != nil {
 			return all, err
 		}

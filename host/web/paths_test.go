@@ -299,6 +299,17 @@ func TestDownstream(t *testing.T) {
 			t.Errorf("from %s there ran %v, not %v", call, ran, want)
 		}
 	}
+	s.ask("POST", "/v1/runs", `{"plan":"plans/rounds.lua","context":"rounds","wait":true}`)
+	var earlier downstreamAnswer
+	s.answer("/v1/contexts/rounds/downstream?call=1.1", &earlier)
+	if !slices.Equal(earlier.Calls, []string{"1.1"}) || earlier.At == 0 {
+		t.Errorf("in an earlier tick: %+v", earlier)
+	}
+	s.ask("POST", "/v1/contexts/rounds/fork", fmt.Sprintf(`{"context":"rounds-b","at":%d}`, earlier.At))
+	if status, text := s.ask("POST", "/v1/contexts/rounds-b/resume", `{"from":"1.1","wait":true}`); status != 200 || !strings.Contains(text, `"done"`) {
+		t.Error(status, text)
+	}
+	s.refused("GET", "/v1/contexts/rounds/downstream?call=3.1", "", 404, "no-call")
 	s.refused("GET", "/v1/contexts/a/downstream?call=1.9", "", 404, "no-call")
 	s.refused("GET", "/v1/contexts/a/downstream", "", 400, "request")
 	s.refused("GET", "/v1/contexts/b/downstream?call=1.1", "", 404, "no-context")

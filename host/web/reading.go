@@ -149,7 +149,7 @@ func (s *Server) getCalls(ctx context.Context, in callsIn) (l list[journal.Recor
 		return l, err
 	}
 	tick, position, _ := splitCall(in.Cursor)
-	picks := func(l *history.Line) bool {
+	picks := func(l *journal.Line) bool {
 		isBehind := l.Tick > tick || l.Tick == tick && l.Position > position
 		return isBehind && in.Picks(l)
 	}

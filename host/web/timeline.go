@@ -185,11 +185,13 @@ type downstreamIn struct {
 type downstreamAnswer struct {
 	Call  string   `json:"call"`
 	Calls []string `json:"calls"` // the call itself first
+	// The seq at which the context is to be forked, for a call of an earlier tick.
+	At int64 `json:"at,omitempty"`
 }
 
 func (s *Server) getDownstream(ctx context.Context, in downstreamIn) (downstreamAnswer, error) {
-	calls, err := s.runs.Downstream(ctx, in.Context, in.Call)
-	return downstreamAnswer{Call: in.Call, Calls: calls}, err
+	calls, at, err := s.runs.Downstream(ctx, in.Context, in.Call)
+	return downstreamAnswer{Call: in.Call, Calls: calls, At: at}, err
 }
 
 // promptIn names a request to a model.

@@ -527,7 +527,7 @@ func TestContext_Reading(t *testing.T) {
 	for path, want := range map[string]int{
 		"/v1/contexts/a/log": 3, "/v1/contexts/a/log?kind=state": 1, "/v1/contexts/a/log?path=state.double": 1, "/v1/contexts/a/log?after=1": 2, "/v1/contexts/a/log?after=0": 3,
 		"/v1/contexts/a/log?at=1": 1, "/v1/contexts/a/log?since=2100-01-01T00:00:00Z": 0, "/v1/contexts/a/calls": 1, "/v1/contexts/b/calls": 0, "/v1/contexts/a/calls?status=failed,done": 1, "/v1/contexts/a/calls?status=failed": 0,
-		"/v1/contexts": 2, "/v1/contexts?limit=1": 1, "/v1/contexts?prefix=b": 1, "/v1/contexts/a/approvals": 0,
+		"/v1/contexts": 2, "/v1/contexts?limit=1": 1, "/v1/contexts?prefix=b": 1, "/v1/contexts?prefix=b&status=failed": 0, "/v1/contexts/a/approvals": 0,
 	} {
 		status, text := s.ask("GET", path, "")
 		var list []map[string]any

@@ -167,7 +167,7 @@ func (f *Finder) WithFailedCall(ctx context.Context, command, call string) Searc
 	return Search{
 		command: command, notFound: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
 		matches: func(name string, _ journal.Run) (bool, error) {
-			records, err := journal.In(f.Log, name).CurrentRecords(ctx, 0)
+			records, err := journal.In(f.Log, name).CurrentRecords(ctx)
 			for _, r := range records {
 				if r.Call == call && (r.Status == journal.Failed || r.Status == journal.InDoubt) {
 					return true, err

@@ -246,6 +246,9 @@ func (q *Asker) describe(r journal.Record) string {
 		// Not cut, since it is approved as shown.
 		fmt.Fprintf(&b, "    %s = %s\n", human.Printable(name), human.JSON(r.Hold.Arguments[name]))
 	}
+	if r.Corrected != nil {
+		fmt.Fprintf(&b, "   %s\n", human.Printable(view.Corrections(r)))
+	}
 	if len(r.Hold.Scopes) > 0 {
 		fmt.Fprintf(&b, "  it may see %s: %s\n", human.Printable(strings.Join(r.Hold.Scopes, ", ")), human.JSON(map[string]any(r.Hold.Granted)))
 	}

@@ -37,7 +37,7 @@ func CallRow(r journal.Record, verbose bool) []string {
 	case r.Rests && !r.Status.Settled():
 		result = FailedAttempt(r) + human.FirstLine(Failure(r, verbose))
 	case r.Status == journal.Held:
-		result = "for a person: " + Arguments(r.Hold) + corrections(r)
+		result = "for a person: " + Arguments(r.Hold) + Corrections(r)
 	case r.Status == journal.Ready:
 		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
 	case r.Error != nil && slices.Contains([]journal.Status{journal.InDoubt, journal.Interrupted, journal.Cancelled, journal.Blocked}, r.Status):
@@ -85,8 +85,8 @@ func Failure(r journal.Record, verbose bool) string {
 	return message
 }
 
-// corrections says what a person made of a call before its plan ran.
-func corrections(r journal.Record) (text string) {
+// Corrections says what a person made of a call before its plan ran.
+func Corrections(r journal.Record) (text string) {
 	for _, place := range slices.Sorted(maps.Keys(r.Corrected)) {
 		text += fmt.Sprintf(" (%s = %s)", place, r.Corrected[place])
 	}

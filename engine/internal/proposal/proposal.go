@@ -89,7 +89,7 @@ type tick struct {
 
 // ticks returns the run's ticks so far.
 func (s Source) ticks(ctx context.Context, messages []*store.Message) ([]tick, error) {
-	records, err := s.Context.RecordsFrom(ctx, s.Plans[0].Tick, 0, 0)
+	records, err := s.Context.RecordsFrom(ctx, s.Plans[0].Tick, 0, nil)
 	if err != nil {
 		return nil, err
 	}

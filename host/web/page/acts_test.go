@@ -564,11 +564,11 @@ func TestRerun(t *testing.T) {
 	if got := s.value("order-b", "state.receipt.paid"); encode(got) != "30" {
 		t.Errorf("it ran with %v", got)
 	}
-	old, err := journal.In(s.log, "order").CurrentRecords(t.Context(), 0)
+	old, err := journal.In(s.log, "order").CurrentRecords(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := journal.In(s.log, "order-b").CurrentRecords(t.Context(), 0)
+	again, err := journal.In(s.log, "order-b").CurrentRecords(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

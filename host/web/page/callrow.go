@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -29,7 +28,7 @@ const mostRows = 200
 
 // callWords are the outcomes and states of calls, in the order in which they are counted.
 var callWords = []string{
-	string(journal.Failed), journal.OutcomeRejected, string(journal.InDoubt), string(journal.Held), history.Retrying, string(journal.Running), string(journal.Waiting),
+	string(journal.Failed), journal.OutcomeRejected, string(journal.InDoubt), string(journal.Held), journal.Retrying, string(journal.Running), string(journal.Waiting),
 	string(journal.Interrupted), string(journal.Ready), string(journal.Blocked), string(journal.Done), journal.OutcomeHandled, string(journal.Skipped), string(journal.Cancelled),
 }
 
@@ -45,7 +44,7 @@ func rankOf(status journal.Status) int {
 }
 
 func rowOfCall(r journal.Record) callRow {
-	row := callRow{Record: r, ID: "call-" + r.Call, Word: history.WordOf(&r), Text: resultText(r)}
+	row := callRow{Record: r, ID: "call-" + r.Call, Word: journal.WordOf(&r), Text: resultText(r)}
 	if note := r.AnswerNote(); note != "" {
 		row.Text = strings.TrimSpace(row.Text + " (" + note + ")")
 	}

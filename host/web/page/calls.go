@@ -26,7 +26,7 @@ type callsView struct {
 }
 
 // callsOf returns the calls that an address asks for: those that failed first, then the newest.
-func (l reader) callsOf(ctx context.Context, lines []*history.Line, a address) (callsView, error) {
+func (l reader) callsOf(ctx context.Context, lines []*journal.Line, a address) (callsView, error) {
 	v := callsView{address: a}
 	counts := map[string]int64{}
 	for _, line := range lines {
@@ -47,12 +47,12 @@ func (l reader) callsOf(ctx context.Context, lines []*history.Line, a address) (
 		f.Tool = strings.Split(a.Tool, ",")
 	}
 	f.Since, v.Wrong = readMoment(a.From)
-	picked := history.Pick(lines, func(line *history.Line) bool { return (a.Status == "" || line.Word == a.Status) && f.Picks(line) })
-	slices.SortStableFunc(picked, func(x, y *history.Line) int { return rankOf(x.Status) - rankOf(y.Status) })
+	picked := journal.Pick(lines, func(line *journal.Line) bool { return (a.Status == "" || line.Word == a.Status) && f.Picks(line) })
+	slices.SortStableFunc(picked, func(x, y *journal.Line) int { return rankOf(x.Status) - rankOf(y.Status) })
 	v.Total = len(picked)
 	from := 0
 	if a.Cursor != "" {
-		from = 1 + slices.IndexFunc(picked, func(line *history.Line) bool { return line.Call == a.Cursor })
+		from = 1 + slices.IndexFunc(picked, func(line *journal.Line) bool { return line.Call == a.Cursor })
 	}
 	window := picked[from:min(len(picked), from+mostRows)]
 	if from+len(window) < len(picked) {
@@ -90,8 +90,8 @@ type argument struct {
 	Corrected string
 }
 
-func (l reader) panelOf(ctx context.Context, v address, lines []*history.Line, ticks []engine.Tick) (*panel, error) {
-	records, err := l.Records(ctx, v.Context, history.Pick(lines, func(line *history.Line) bool { return line.Call == v.Call }))
+func (l reader) panelOf(ctx context.Context, v address, lines []*journal.Line, ticks []engine.Tick) (*panel, error) {
+	records, err := l.Records(ctx, v.Context, journal.Pick(lines, func(line *journal.Line) bool { return line.Call == v.Call }))
 	if err != nil || len(records) == 0 { // its plan was not there yet at that moment
 		return nil, err
 	}

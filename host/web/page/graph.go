@@ -74,7 +74,7 @@ func (graphView) NodeWidth() int { return nodeWidth }
 // NodeHeight is described at [graphView.NodeWidth].
 func (graphView) NodeHeight() int { return nodeHeight }
 
-func (l reader) graphOf(ctx context.Context, v address, lines []*history.Line, ticks []engine.Tick) (g graphView, err error) {
+func (l reader) graphOf(ctx context.Context, v address, lines []*journal.Line, ticks []engine.Tick) (g graphView, err error) {
 	if g, err = l.drawTick(ctx, lines, ticks, v); err != nil {
 		return g, err
 	}
@@ -120,7 +120,7 @@ func (l reader) planMade(ctx context.Context, name string, ticks []engine.Tick, 
 }
 
 // drawTick draws the tick that an address asks for, or the newest.
-func (l reader) drawTick(ctx context.Context, lines []*history.Line, ticks []engine.Tick, a address) (graphView, error) {
+func (l reader) drawTick(ctx context.Context, lines []*journal.Line, ticks []engine.Tick, a address) (graphView, error) {
 	g := graphView{address: a}
 	if len(ticks) == 0 {
 		g.None = "Nothing had run here at that moment."
@@ -134,7 +134,7 @@ func (l reader) drawTick(ctx context.Context, lines []*history.Line, ticks []eng
 		}
 	}
 	g.Tick = one.Tick
-	lines = history.OfTick(lines, one.Tick)
+	lines = journal.OfTick(lines, one.Tick)
 	switch n := len(one.Plan.Calls); {
 	case n == 0:
 		g.None = "The plan of this tick has no calls."
@@ -186,7 +186,7 @@ func (g *graphView) drawCalls(data history.Graph, records []journal.Record) {
 			node.Title += " [" + n.Instance + "]"
 		}
 		if r, ok := by[n.Call]; ok {
-			node.Word, node.Note = history.WordOf(&r), noteOf(r)
+			node.Word, node.Note = journal.WordOf(&r), noteOf(r)
 			g.Failed = g.Failed || r.Status == journal.Failed
 		}
 		node.Dimmed = near != nil && !near[n.Call] || g.Status != "" && node.Word != g.Status
@@ -271,7 +271,7 @@ func flowOf(p *plan.Plan) (tools []string, wires []layers.Wire) {
 
 // drawGroups draws one node for each tool. calls are the tools of the calls, and flow has which
 // calls wait for which, as indexes.
-func (g *graphView) drawGroups(calls []string, flow []layers.Wire, lines []*history.Line) {
+func (g *graphView) drawGroups(calls []string, flow []layers.Wire, lines []*journal.Line) {
 	g.Grouped = true
 	words := make([]string, len(calls))
 	for _, line := range lines {

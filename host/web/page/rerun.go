@@ -67,17 +67,17 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 	if v.Call == "" {
 		v.Call = firstToRerun(v.Calls)
 	}
-	tick, records, err := p.read.tickOfRerun(ctx, v, ticks, lines)
+	tick, err := p.read.RerunTick(ctx, name, v.Call)
 	if err != nil {
 		return nil, nil, err
 	}
-	last := tick.Plan
-	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), last, records, v.Call)
+	v.At = tick.At
+	again, err := history.Downstream(ctx, journal.In(p.config.Log, name), tick.Plan, tick.Records, v.Call)
 	if err != nil {
 		return nil, nil, err
 	}
 	var call *plan.Call
-	for _, record := range records {
+	for _, record := range tick.Records {
 		row := rowOfCall(record)
 		switch {
 		case slices.Contains(again, record.Call):
@@ -88,8 +88,8 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 		case record.Status.Settled():
 			v.Kept = append(v.Kept, row)
 		}
-		if record.Call == v.Call && record.Position <= len(last.Calls) {
-			call, v.Tool = last.Calls[record.Position-1], record.Tool
+		if record.Call == v.Call && record.Position <= len(tick.Plan.Calls) {
+			call, v.Tool = tick.Plan.Calls[record.Position-1], record.Tool
 			if v.Fields, err = p.read.fieldsOfCall(r, name, record, call); err != nil {
 				return nil, nil, err
 			}
@@ -113,7 +113,7 @@ func (p *Page) rerunOf(r *http.Request) (*rerunView, *plan.Call, error) {
 
 // callsToRerun lists the calls of the newest run that have settled, of all its ticks. Its error
 // says why there is none.
-func (l reader) callsToRerun(ctx context.Context, name string, ticks []engine.Tick, lines []*history.Line) ([]callRow, error) {
+func (l reader) callsToRerun(ctx context.Context, name string, ticks []engine.Tick, lines []*journal.Line) ([]callRow, error) {
 	refuse := func(format string, args ...any) error {
 		return &refusedError{http.StatusConflict, fmt.Sprintf(format, args...)}
 	}
@@ -127,7 +127,7 @@ func (l reader) callsToRerun(ctx context.Context, name string, ticks []engine.Ti
 			refused = tick.Refused
 		}
 	}
-	settled := history.Pick(lines, func(line *history.Line) bool { return line.Tick >= first && line.Status.Settled() })
+	settled := journal.Pick(lines, func(line *journal.Line) bool { return line.Tick >= first && line.Status.Settled() })
 	switch {
 	case len(settled) > 0:
 	case refused != nil:
@@ -157,30 +157,6 @@ func firstToRerun(calls []callRow) string {
 		}
 	}
 	return calls[0].Call
-}
-
-// tickOfRerun returns the tick of the call that is to run again, with its calls as they stood when
-// the fork begins: where the tick had ended, if it is not the newest.
-func (l reader) tickOfRerun(ctx context.Context, v *rerunView, ticks []engine.Tick, lines []*history.Line) (engine.Tick, []journal.Record, error) {
-	number, _ := journal.PlaceOf(v.Call)
-	i := slices.IndexFunc(ticks, func(t engine.Tick) bool { return t.Tick == number })
-	if i < 0 {
-		return engine.Tick{}, nil, &refusedError{http.StatusNotFound, "the newest run of " + v.Context + " has no call " + v.Call}
-	}
-	if ticks[i].Refused != nil {
-		return ticks[i], nil, ticks[i].Refused
-	}
-	if i < len(ticks)-1 {
-		var err error
-		if v.At, err = journal.In(l.Log, v.Context).EndOfTick(ctx, number); err != nil {
-			return ticks[i], nil, err
-		}
-		if lines, err = l.Lines(ctx, v.Context, v.At); err != nil {
-			return ticks[i], nil, err
-		}
-	}
-	records, err := l.Records(ctx, v.Context, history.OfTick(lines, number))
-	return ticks[i], records, err
 }
 
 // fieldsOfCall returns the inputs for the arguments of a call, with the values that it had.
@@ -293,7 +269,7 @@ func (p *Page) checkCorrections(r *http.Request, name string, v *rerunView, call
 	if err != nil {
 		return err
 	}
-	of := history.Pick(lines, func(line *history.Line) bool { return line.Call == v.Call })
+	of := journal.Pick(lines, func(line *journal.Line) bool { return line.Call == v.Call })
 	records, err := p.read.Records(r.Context(), name, of)
 	if err != nil || len(records) == 0 {
 		return err

@@ -210,7 +210,7 @@ func (l reader) fillHead(ctx context.Context, v *runView) error {
 }
 
 // tabsOf returns the tabs, with the number of things in them.
-func tabsOf(lines []*history.Line, messages int64) []tab {
+func tabsOf(lines []*journal.Line, messages int64) []tab {
 	failed := 0
 	for _, line := range lines {
 		if line.Status == journal.Failed {
@@ -245,10 +245,10 @@ func (l reader) fillKin(ctx context.Context, v *runView, info store.ContextInfo)
 }
 
 // staleIn reports whether calls ran with other scripts than those with which they would run now.
-func staleIn(lines []*history.Line, g *host.Generation) bool {
+func staleIn(lines []*journal.Line, g *host.Generation) bool {
 	type code struct{ digest, script string }
 	current := map[code]bool{}
-	return slices.ContainsFunc(lines, func(line *history.Line) bool {
+	return slices.ContainsFunc(lines, func(line *journal.Line) bool {
 		of := code{line.Generation, line.Script}
 		if line.Generation == "" || current[of] {
 			return false
@@ -293,7 +293,7 @@ func (v *runView) Later(by int64) int64 {
 }
 
 // tabBody returns the data of the tab, and the name of its template.
-func (l reader) tabBody(ctx context.Context, v *runView, lines []*history.Line, ticks []engine.Tick) (body any, template string, err error) {
+func (l reader) tabBody(ctx context.Context, v *runView, lines []*journal.Line, ticks []engine.Tick) (body any, template string, err error) {
 	switch v.Tab {
 	case tabTimeline:
 		pauses, err := l.Pauses(ctx, v.Context, lines)
@@ -381,23 +381,23 @@ type acts struct {
 
 // heldInside counts the decisions that a run as it is now waits for beside those about its own
 // calls: about its plan, and those of its delegates.
-func (v *runView) heldInside(lines []*history.Line) int {
+func (v *runView) heldInside(lines []*journal.Line) int {
 	if !v.Live || v.Summary.Status != journal.RunWaiting {
 		return 0
 	}
-	own := history.Pick(history.OfTick(lines, v.Summary.Tick), func(line *history.Line) bool { return line.Status == journal.Held })
+	own := journal.Pick(journal.OfTick(lines, v.Summary.Tick), func(line *journal.Line) bool { return line.Status == journal.Held })
 	return v.Summary.Held - len(own)
 }
 
 // actsOf returns the acts on a run that make sense as it stands, and that its author may do.
-func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*history.Line) (all acts, err error) {
+func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*journal.Line) (all acts, err error) {
 	if author.Role < host.MayRun || !v.Live {
 		return all, nil
 	}
 	status := v.Summary.Status
-	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(lines, func(line *history.Line) bool { return line.Tick == v.Summary.Tick && line.Status.Settled() })
+	all.Fork = author.Role >= host.MayDecide && slices.ContainsFunc(lines, func(line *journal.Line) bool { return line.Tick == v.Summary.Tick && line.Status.Settled() })
 	all.Append = status != journal.RunCancelled
-	isLeft := func(line *history.Line) bool { return line.InBackground() && line.Status == journal.Interrupted }
+	isLeft := func(line *journal.Line) bool { return line.InBackground() && line.Status == journal.Interrupted }
 	goesOn := slices.Contains([]journal.RunStatus{journal.RunRunning, journal.RunWaiting, journal.RunInterrupted}, status)
 	rests := slices.Contains([]journal.RunStatus{journal.RunWaiting, journal.RunInterrupted, journal.RunCancelled}, status)
 	all.Cancel = goesOn || v.Summary.Background > 0
@@ -406,8 +406,8 @@ func (l reader) actsOf(ctx context.Context, author Author, v *runView, lines []*
 	if author.Signed {
 		all.By = author.Name
 	}
-	var undecided, held, waits []*history.Line
-	for _, line := range history.OfTick(lines, v.Summary.Tick) {
+	var undecided, held, waits []*journal.Line
+	for _, line := range journal.OfTick(lines, v.Summary.Tick) {
 		switch line.Status {
 		case journal.Waiting:
 			waits = append(waits, line)

@@ -97,7 +97,9 @@ func (f runsFilter) query(status, only string) string {
 // read returns the filter of contexts, the statuses that are asked for, and what can't be read of
 // it, which is left out.
 func (f runsFilter) read() (c store.ContextFilter, statuses []journal.RunStatus, wrong string) {
-	list := history.RunFilter{Plan: f.Plan, Text: f.Text, Parent: f.Parent, Held: f.Only == onlyHeld, Retrying: f.Only == onlyRetrying, All: f.All}
+	list := history.RunFilter{All: f.All}
+	list.Plan, list.Text, list.Parent = f.Plan, f.Text, f.Parent
+	list.Held, list.Retrying = f.Only == onlyHeld, f.Only == onlyRetrying
 	if f.Status != "" {
 		list.Status = []string{f.Status}
 	}

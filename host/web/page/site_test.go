@@ -233,7 +233,7 @@ func (s *site) await(name string, statuses ...journal.RunStatus) {
 func (s *site) awaitCall(name, call string, status journal.Status) {
 	s.t.Helper()
 	s.until(name+" "+call+" is "+string(status), func() bool {
-		records, err := journal.In(s.log, name).CurrentRecords(s.t.Context(), 0)
+		records, err := journal.In(s.log, name).CurrentRecords(s.t.Context())
 		return err == nil && slices.ContainsFunc(records, func(r journal.Record) bool { return r.Call == call && r.Status == status })
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"obelus/engine/expr"
 	"obelus/engine/history"
 	"obelus/engine/journal"
+	"obelus/engine/journal/journaltest"
 	"obelus/host/ops"
 	"obelus/store"
 )
@@ -70,7 +71,7 @@ func TestState_AtEachSeq(t *testing.T) {
 		if got != want {
 			t.Errorf("at %d as %s: the page shows %s, want %s", at, instance, got, want)
 		}
-		records, err := journal.In(s.log, "many").RecordsAt(t.Context(), at)
+		records, err := journaltest.Calls(t.Context(), s.log, "many", at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +186,7 @@ func TestRuns_EqualJournal(t *testing.T) {
 				t.Errorf("%s: %v\n%s\nand not\n%s", name, err, encode(got), encode(outcome))
 			}
 			for at := range info.Messages + 1 {
-				want, err := journal.In(s.log, name).CurrentRecords(t.Context(), at)
+				want, err := journaltest.Calls(t.Context(), s.log, name, at)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +198,7 @@ func TestRuns_EqualJournal(t *testing.T) {
 				if err != nil || encode(got) != encode(want) {
 					t.Fatalf("%s at %d: %v\n%s\nand not\n%s", name, at, err, encode(got), encode(want))
 				}
-				h, err := history.Read(t.Context(), s.log, name)
+				h, err := journal.ReadHistory(t.Context(), s.log, name)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"obelus/engine"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 )
 
@@ -56,9 +55,9 @@ type cutView struct {
 
 // interval is the time of a call, without the pauses in it.
 type interval struct {
-	line         *history.Line
+	line         *journal.Line
 	began, ended time.Time
-	pauses       []history.Pause // each has an end
+	pauses       []journal.Pause // each has an end
 	rests        bool            // the last pause goes on
 }
 
@@ -93,7 +92,7 @@ const mostPauses = 100
 
 // intervalsOf returns the times of the calls that have begun, sorted by their beginnings. What goes
 // on ends at until.
-func intervalsOf(lines []*history.Line, pauses map[string][]history.Pause, until time.Time) (all []interval) {
+func intervalsOf(lines []*journal.Line, pauses map[string][]journal.Pause, until time.Time) (all []interval) {
 	all = make([]interval, 0, len(lines))
 	for _, line := range lines {
 		own := pauses[line.Call]
@@ -124,7 +123,7 @@ func intervalsOf(lines []*history.Line, pauses map[string][]history.Pause, until
 
 // timelineOf returns the bars of the calls that have begun, in the order in which they did. What
 // goes on ends at until.
-func timelineOf(a address, lines []*history.Line, ticks []engine.Tick, pauses map[string][]history.Pause, until time.Time) timelineView {
+func timelineOf(a address, lines []*journal.Line, ticks []engine.Tick, pauses map[string][]journal.Pause, until time.Time) timelineView {
 	v := timelineView{address: a}
 	all := intervalsOf(lines, pauses, until)
 	if len(all) == 0 {
@@ -170,7 +169,7 @@ func (i interval) parts(word string, scale func(time.Time) int) (parts []partVie
 	}
 	for _, s := range i.spans() {
 		kind := word
-		if slices.ContainsFunc(i.pauses, func(p history.Pause) bool { return p.Retry && later(s.from, p.Began).Equal(s.to) }) {
+		if slices.ContainsFunc(i.pauses, func(p journal.Pause) bool { return p.Retry && later(s.from, p.Began).Equal(s.to) }) {
 			kind = string(journal.Failed)
 		}
 		add(kind, s.from, s.to)
@@ -182,7 +181,7 @@ func (i interval) parts(word string, scale func(time.Time) int) (parts []partVie
 }
 
 // groupOf is the heading under which the timeline shows a call; empty for none.
-func (a address) groupOf(l *history.Line) string {
+func (a address) groupOf(l *journal.Line) string {
 	switch a.Group {
 	case "tool":
 		return l.Tool
