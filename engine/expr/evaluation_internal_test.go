@@ -80,7 +80,7 @@ func TestEval_CostOfTexts(t *testing.T) {
 // TestEval_Stops holds that an evaluation ends when its context does, and when its time is
 // over.
 func TestEval_Stops(t *testing.T) {
-	for _, text := range []string{`†(map(†n, # + 1))`, `†(†n == 1)`, `†(len(†n) > 1)`} {
+	for _, text := range []string{`†(map(†n, # + 1))`, `†(†n == †n)`, `†(max(†n) > 1)`, `†([†n])`} {
 		testStops(t, text)
 	}
 }

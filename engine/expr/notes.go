@@ -31,13 +31,6 @@ func (n *Notes) add(format string, args ...any) {
 	}
 }
 
-// equalNoted is equal for an operator, with a note where a text and a number were compared.
-func (ev *evaluation) equalNoted(a, b any) bool {
-	same := ev.equal(a, b)
-	ev.noteUnlike(true)
-	return same
-}
-
 // noteUnlike notes that a text and a number were compared, if they were and it matters.
 func (ev *evaluation) noteUnlike(matters bool) {
 	pair := ev.unlike

@@ -134,43 +134,43 @@ func literalValues(node ast.Node) (all []any) {
 	return all
 }
 
-// literalType returns the type of the value of literals and of arithmetic with them, "string" or
-// "number"; empty for what has another, or may.
-func literalType(node ast.Node) string {
+// literalKind returns the type of the value of literals and of arithmetic with them, texts or
+// integers; 0 for what has another, or may.
+func literalKind(node ast.Node) kinds {
 	switch n := node.(type) {
 	case *ast.StringNode:
-		return "string"
+		return texts
 	case *ast.IntegerNode, *ast.FloatNode:
-		return "number"
+		return integers
 	case *ast.UnaryNode:
-		return literalType(n.Node)
+		return literalKind(n.Node)
 	case *ast.BinaryNode:
 		if slices.Contains([]string{"+", "-", "*", "/", "%", "**", "^"}, n.Operator) {
-			if left := literalType(n.Left); left != "" && left == literalType(n.Right) {
+			if left := literalKind(n.Left); left == literalKind(n.Right) {
 				return left
 			}
 		}
 	}
-	return ""
+	return 0
 }
 
 // unlikeLiterals returns the types of a literal text and a literal number that an operator
-// compares; empty where it compares none. Of in all elements of an array are compared.
-func unlikeLiterals(n *ast.BinaryNode) (left, right string) {
+// compares; 0 where it compares none. Of in all elements of an array are compared.
+func unlikeLiterals(n *ast.BinaryNode) (left, right kinds) {
 	others := []ast.Node{n.Right}
 	if array, ok := n.Right.(*ast.ArrayNode); ok && n.Operator == "in" {
 		others = array.Nodes
 	} else if !isComparison(n.Operator) {
-		return "", ""
+		return 0, 0
 	}
-	left = literalType(n.Left)
+	left = literalKind(n.Left)
 	for _, other := range others {
-		if right = literalType(other); right == "" || right == left {
-			return "", ""
+		if right = literalKind(other); right == 0 || right == left {
+			return 0, 0
 		}
 	}
-	if right == "" {
-		return "", ""
+	if right == 0 {
+		return 0, 0
 	}
 	return left, right
 }

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ var outputOperators = map[string]*builtin.Function{
 }
 
 func outputOperator(name string, join func(left, right alternatives) alternatives) *builtin.Function {
-	return &builtin.Function{Name: name, Types: types(new(func(left, right any) alternatives)), Func: func(sides ...any) (any, error) {
+	return &builtin.Function{Name: name, Types: []reflect.Type{reflect.TypeFor[func(left, right any) alternatives]()}, Func: func(sides ...any) (any, error) {
 		all := join(sides[0].(alternatives), sides[1].(alternatives))
 		if len(all) > maxAlternatives {
 			return fail("the output path has more than %d alternatives", maxAlternatives)

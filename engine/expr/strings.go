@@ -1,13 +1,8 @@
 package expr
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/expr-lang/expr/vm/runtime"
-
-	"obelus/engine/internal/regex"
 )
 
 func split(ev *evaluation, args []any) (any, error) {
@@ -16,10 +11,11 @@ func split(ev *evaluation, args []any) (any, error) {
 		return fail("split takes a string, what stands between its parts, and perhaps how many there may be")
 	}
 	if len(args) == 3 {
-		var ok bool
-		if limit, ok = args[2].(int); !ok {
+		n, _ := numberOf(args[2])
+		if !n.isInt {
 			return fail("how many parts split may make is an integer, and not %s", strings.Replace(describe(args[2]), "a number", "a number with a fraction", 1))
 		}
+		limit = n.i
 	}
 	text, ok := args[0].(string)
 	separator, ok2 := args[1].(string)
@@ -82,50 +78,79 @@ func replace(ev *evaluation, args []any) (any, error) {
 	return strings.ReplaceAll(texts[0], texts[1], texts[2]), nil
 }
 
-// indexBy finds a string in another and counts the characters before it.
-func indexBy(find func(text, part string) int) func(args ...any) (any, error) {
-	return func(args ...any) (any, error) {
-		text := args[0].(string)
-		i := find(text, args[1].(string))
-		if i > 0 {
-			i = utf8.RuneCountInString(text[:i])
-		}
-		return i, nil
+// charactersBefore returns how many characters stand before a byte of a text; -1 before none.
+func charactersBefore(text string, at int) int {
+	if at < 0 {
+		return at
 	}
+	return utf8.RuneCountInString(text[:at])
+}
+
+// orSpace returns the second of two texts, and a space where there is one text.
+func orSpace(texts []string) string {
+	if len(texts) == 1 {
+		return " "
+	}
+	return texts[1]
+}
+
+func trim(ev *evaluation, args []any) (any, error) {
+	text := args[0].(string)
+	cost := extent(text)
+	if len(args) == 1 {
+		return strings.TrimSpace(text), ev.spend(cost)
+	}
+	cut := args[1].(string)
+	if err := ev.spend(cost + len(text)/16*len(cut)); err != nil {
+		return nil, err
+	}
+	return strings.Trim(text, cut), nil
+}
+
+// length is len, which counts the characters of a text.
+func length(ev *evaluation, args []any) (any, error) {
+	switch v := args[0].(type) {
+	case string:
+		return utf8.RuneCountInString(v), ev.spend(extent(v))
+	case []any:
+		return len(v), nil
+	case groups:
+		return len(v), nil
+	}
+	return len(args[0].(map[string]any)), nil
 }
 
 // slice is v[from:to], which counts a string's characters, as len does.
-func slice(args ...any) (any, error) {
+func slice(ev *evaluation, args []any) (any, error) {
 	var bounds [2]int
-	for i, arg := range args[1:] {
-		switch arg.(type) {
-		case int, float64:
-		default:
-			return fail("a slice begins and ends at an integer, not %s", describe(arg))
-		}
-		v, err := toInteger(arg)
+	for i := range bounds {
+		v, err := toInteger(ev, args[i+1:i+2])
 		if err != nil {
 			return nil, err
 		}
 		bounds[i] = v.(int)
 	}
+	from, to := bounds[0], bounds[1]
 	if array, ok := args[0].([]any); ok {
-		return runtime.Slice(array, bounds[0], bounds[1]), nil
+		start, end := withinLength(from, len(array)), withinLength(to, len(array))
+		return array[min(start, end):end], nil
 	}
-	text, ok := args[0].(string)
-	if !ok {
-		return fail("arrays and strings have slices, not %s", describe(args[0]))
-	}
-	if bounds[0] < 0 || bounds[1] < 0 {
+	text := args[0].(string)
+	if from < 0 || to < 0 {
 		n := utf8.RuneCountInString(text)
-		for i, bound := range bounds {
-			if bound < 0 {
-				bounds[i] = max(bound+n, 0) // as in expr, from the end
-			}
-		}
+		from, to = withinLength(from, n), withinLength(to, n)
 	}
-	start := byteOf(text, bounds[0])
-	return text[start : start+byteOf(text[start:], max(0, bounds[1]-bounds[0]))], nil
+	start := byteOf(text, from)
+	return text[start : start+byteOf(text[start:], max(0, to-from))], ev.spend(extent(text))
+}
+
+// withinLength returns a bound of a slice, which counts from the end where it is below 0, within
+// the length.
+func withinLength(bound, length int) int {
+	if bound < 0 {
+		bound += length
+	}
+	return min(max(bound, 0), length)
 }
 
 // byteOf finds where a text's nth character begins.
@@ -136,50 +161,4 @@ func byteOf(text string, n int) int {
 		}
 	}
 	return len(text)
-}
-
-// pattern is the pattern of a text, which is compiled once.
-func (ev *evaluation) pattern(text string) (*regex.Pattern, error) {
-	if p := ev.patterns[text]; p != nil {
-		return p, nil
-	}
-	if len(text) > MaxExpression {
-		return nil, fmt.Errorf("a pattern may have %d bytes, and not %d", MaxExpression, len(text))
-	}
-	p, err := regex.Compile(text)
-	if err != nil {
-		return nil, err
-	}
-	if ev.patterns == nil {
-		ev.patterns = map[string]*regex.Pattern{}
-	}
-	ev.patterns[text] = p
-	return p, ev.spend(len(text) + 8*p.Price) // compiling one takes as long
-}
-
-// matches reports whether a text matches a pattern, which is compiled already where it is a
-// literal. As in expr, null matches nothing.
-func matches(ev *evaluation, args []any) (any, error) {
-	if args[0] == nil || args[1] == nil {
-		return false, nil
-	}
-	text, ok := args[0].(string)
-	p, compiled := args[1].(*regex.Pattern)
-	source, ok2 := args[1].(string)
-	if !ok || !compiled && !ok2 {
-		if compiled {
-			return fail("matches takes two strings, not %s and a string", describe(args[0]))
-		}
-		return fail("matches takes two strings, not %s and %s", describe(args[0]), describe(args[1]))
-	}
-	if !compiled {
-		var err error
-		if p, err = ev.pattern(source); err != nil {
-			return nil, err
-		}
-	}
-	if err := ev.spend((len(text) + regex.MaxBytes) * p.Price / regex.MaxBytes); err != nil {
-		return nil, err
-	}
-	return p.MatchString(text), nil
 }

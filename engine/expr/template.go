@@ -190,7 +190,7 @@ func (e *PlacedError) Unwrap() error { return e.Err }
 func (t *Template) MissingIn(known func(store.Path) bool) []store.Path {
 	var all []store.Path
 	t.Each(func(e *Expr) {
-		if e.root.possible(known) {
+		if possible(e.root, known) {
 			return
 		}
 		for _, path := range e.Reads() {

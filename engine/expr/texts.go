@@ -14,14 +14,22 @@ import (
 	"obelus/store"
 )
 
+// asText is string: a text as it is, and all else as JSON has it.
+func asText(ev *evaluation, args []any) (any, error) {
+	if text, ok := args[0].(string); ok {
+		return text, ev.spend(extent(text))
+	}
+	return jsonText(ev, args)
+}
+
 // jsonText is toJSON: a value as JSON, on one line.
 func jsonText(ev *evaluation, args []any) (any, error) {
 	if len(args) != 1 {
 		return fail("toJSON takes one value")
 	}
-	v, err := fromExpr(args[0], &ev.budget)
+	v, err := ev.settle(args[0])
 	if err != nil {
-		return nil, ownError(err.Error())
+		return nil, err
 	}
 	text := string(store.EncodeJSON(v))
 	return text, ev.spend(len(text))
@@ -43,7 +51,7 @@ func jsonValue(ev *evaluation, args []any) (any, error) {
 	if err != nil {
 		return fail("fromJSON takes a string of JSON: %s", err)
 	}
-	return toExpr(v, ev), ev.spend(0)
+	return v, nil
 }
 
 // unique is uniq: an array without the elements that are equal to an earlier one.
@@ -86,7 +94,7 @@ func formatted(ev *evaluation, args []any) (any, error) {
 		return formattedDate(ev, text, args[1])
 	}
 	written, isNumber := "", true
-	switch n := args[0].(type) {
+	switch n := plain(args[0]).(type) {
 	case int:
 		written = strconv.Itoa(n)
 	case float64:

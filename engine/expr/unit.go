@@ -1,222 +1,196 @@
 package expr
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
-	"unicode/utf8"
 
-	"github.com/expr-lang/expr/vm"
-
-	"obelus/engine/internal/phrase"
-	"obelus/engine/internal/regex"
 	"obelus/store"
 )
 
-// Lookup returns the value of a path to an evaluation. Where it is missing, open reports whether it
-// may still come.
-type Lookup func(path store.Path) (value any, exists, open bool, err error)
+// unit is a part of an expression. It has a value, or is missing.
+type unit interface {
+	// eval returns the value of the unit. Its error is a [*Missing], an [*Error] about the expression
+	// or the types in it, or that of a lookup or a context.
+	eval(ev *evaluation) (any, error)
+}
 
-// LookupIn returns a lookup in the values of a context, by kind.
-func LookupIn(kinds map[string]any) Lookup {
-	return func(path store.Path) (value any, exists, open bool, err error) {
-		if value, exists = kinds[path.Kind()]; exists {
-			value, exists = store.Dig(value, path)
+type (
+	refUnit struct {
+		index int
+		path  store.Path
+	}
+	orUnit      struct{ left, right unit }
+	andUnit     struct{ left, right unit }
+	condUnit    struct{ cond, then, otherwise unit }
+	literalUnit struct{ value any }
+	elementUnit struct{ isIndex bool } // of a predicate
+
+	// settledUnit has the value of another one as JSON.
+	settledUnit struct{ unit }
+
+	// lazyUnit is an operator of [lazyOperators].
+	lazyUnit struct {
+		place
+		operator    string
+		left, right unit
+	}
+	binaryUnit struct {
+		place
+		name        string
+		operator    *operator
+		left, right unit
+	}
+	functionUnit struct {
+		place
+		name     string
+		function *function
+		args     []unit
+	}
+	predicateUnit struct {
+		place
+		arrayAt place
+		name    string
+		do      predicate
+		array   unit
+		body    unit // nil for the element itself
+		order   unit // of sortBy; nil for none
+	}
+)
+
+// place is where an error of a unit stands.
+type place struct {
+	source *source
+	column int
+}
+
+// in gives the error of an operator or a function its place.
+func (p place) in(err error) error {
+	if own, ok := err.(ownError); ok {
+		return p.source.errorAt(p.column, "%s", own)
+	}
+	return err
+}
+
+// settled returns the unit of a whole expression with JSON for its value. That of a reference stays
+// as it is, with the text of its numbers.
+func settled(u unit) unit {
+	switch u := u.(type) {
+	case refUnit:
+		return u
+	case orUnit:
+		return orUnit{settled(u.left), settled(u.right)}
+	case andUnit:
+		return andUnit{u.left, settled(u.right)}
+	case condUnit:
+		return condUnit{u.cond, settled(u.then), settled(u.otherwise)}
+	}
+	return settledUnit{u}
+}
+
+// kindsOf returns the types that the value of a unit may have, as far as that is known before it is
+// evaluated. Whatever is refused for its type then is refused in all plans that were accepted
+// before.
+func kindsOf(u unit) kinds {
+	switch u := u.(type) {
+	case literalUnit:
+		return kindOf(u.value)
+	case settledUnit:
+		return kindsOf(u.unit)
+	case *binaryUnit:
+		return u.operator.result
+	case lazyUnit:
+		if u.operator != "??" {
+			return booleans
 		}
-		return value, exists, false, nil
+	case *functionUnit:
+		if u.name == "+" || u.name == "-" {
+			return kindsOf(u.args[0])
+		}
+		return u.function.result
+	case *predicateUnit:
+		return predicateKinds[u.name]
 	}
+	return anything
 }
 
-// Missing is an expression that has no value.
-type Missing struct {
-	Paths []store.Path // missing references; none if a member of a value is missing
-	Open  bool         // the value may exist once the open ones of them come
-
-	Member error // a member that can't come, and that no || stands in for
+// partsOf returns the units in a unit: those that are evaluated whatever the values are, and the
+// others.
+func partsOf(u unit) (always, perhaps []unit) {
+	switch u := u.(type) {
+	case orUnit:
+		return nil, []unit{u.left, u.right}
+	case andUnit:
+		return []unit{u.left, u.right}, nil
+	case condUnit:
+		return []unit{u.cond}, []unit{u.then, u.otherwise}
+	case settledUnit:
+		return []unit{u.unit}, nil
+	case lazyUnit:
+		return []unit{u.left}, []unit{u.right}
+	case *binaryUnit:
+		return []unit{u.left, u.right}, nil
+	case *functionUnit:
+		return u.args, nil
+	case *predicateUnit:
+		isAbsent := func(u unit) bool { return u == nil }
+		return slices.DeleteFunc([]unit{u.array, u.order}, isAbsent), slices.DeleteFunc([]unit{u.body}, isAbsent)
+	}
+	return nil, nil
 }
 
-func (m *Missing) Error() string {
-	if m.Member != nil {
-		return m.Member.Error()
+// possible reports whether a unit can have a value when only known paths can exist.
+func possible(u unit, known func(store.Path) bool) bool {
+	switch u := u.(type) {
+	case refUnit:
+		return known(u.path)
+	case orUnit:
+		return possible(u.left, known) || possible(u.right, known)
+	case condUnit:
+		return possible(u.cond, known) && (possible(u.then, known) || possible(u.otherwise, known))
 	}
-	return "nothing is at " + strings.Join(m.Names(), " or ")
+	always, perhaps := partsOf(u)
+	isImpossible := func(inner unit) bool { return !possible(inner, known) }
+	return !slices.ContainsFunc(always, isImpossible) && !slices.ContainsFunc(perhaps, isImpossible)
 }
 
-// maxMember is how much of a member's name an error shows, in characters.
-const maxMember = 60
-
-// noMember is a member that a value in an expression does not have.
-type noMember struct {
-	expr   *Expr
-	of     any
-	member any
+// needs lists the paths without which a unit has no value.
+func needs(u unit) (all []store.Path) {
+	if ref, ok := u.(refUnit); ok {
+		return []store.Path{ref.path}
+	}
+	always, _ := partsOf(u)
+	for _, inner := range always {
+		all = append(all, needs(inner)...)
+	}
+	return all
 }
 
-func (e *noMember) Error() string { return e.expr.source.errorAt(0, "%s", e.description()).Error() }
-
-// description returns the error without the expression.
-func (e *noMember) description() string {
-	shown := e.member
-	if text, ok := shown.(string); ok { // it is shown for each element, of any length
-		shown = phrase.Shorten(text)
+// hopeless returns the missing references without which a unit never has a value, whatever is still
+// to come; nil where it may have one. Only conditions are evaluated for that.
+func (ev *evaluation) hopeless(u unit) (*Missing, error) {
+	switch u := u.(type) {
+	case refUnit:
+		_, exists, open, err := ev.lookup(u.path)
+		if err != nil || exists || open {
+			return nil, err
+		}
+		return &Missing{Paths: []store.Path{u.path}}, nil
+	case orUnit:
+		return ev.bothHopeless(u.left, u.right)
+	case condUnit:
+		return ev.hopelessCondition(u)
 	}
-	member := string(store.EncodeJSON(shown))
-	if runes := []rune(member); len(runes) > maxMember {
-		member = string(runes[:maxMember]) + "…"
-	}
-	i, isIndex := integral(e.member)
-	switch of := e.of.(type) {
-	case []any:
-		return fmt.Sprintf("an array of %d has no element %s", len(of), member)
-	case string:
-		if isIndex {
-			return "a string has no elements" + CharacterAt(of, "", i)
+	always, _ := partsOf(u)
+	for _, inner := range always {
+		if m, err := ev.hopeless(inner); m != nil || err != nil {
+			return m, err
 		}
 	}
-	return fmt.Sprintf("%s has no %s", describe(e.of), member)
+	return nil, nil
 }
 
-// CharacterAt is a hint at how the character of a string at an index is written, behind the name of
-// the string; empty where the string has none there.
-func CharacterAt(text, name string, i int) string {
-	if n := utf8.RuneCountInString(text); i < -n || i >= n {
-		return ""
-	}
-	end := strconv.Itoa(i + 1)
-	if i == -1 {
-		end = ""
-	}
-	return fmt.Sprintf(": write %s[%d:%s] for its character at %[2]d", cmp.Or(name, "…"), i, end)
-}
-
-// Reason is why a member is missing, without the expression; empty if a reference is missing.
-func (m *Missing) Reason() string {
-	if e, ok := m.Member.(*noMember); ok {
-		return e.description()
-	}
-	return ""
-}
-
-// Names are the references that it lacks, for people.
-func (m *Missing) Names() (names []string) {
-	for _, path := range m.Paths {
-		if name := path.String(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// Eval returns the expression's value. The value is missing if a reference that it reached is
-// missing and no || caught it. An error is about the expression or the types in it, an [*Error], as
-// for an evaluation that has taken too long; or it is the lookup's own, or that of a context that
-// has ended.
-func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
-	ev := &evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced}
-	ev.place = &ev.ownPlace
-	defer ev.ownPlace.leave()
-	v, m, err := e.root.eval(ev)
-	if unread, ok := errors.AsType[*lookupError](err); ok {
-		return nil, nil, unread.err
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if m != nil {
-		if m.Open { // it stopped there, and the references beyond may never come
-			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, place: ev.place, lookup: lookup, budget: maxProduced})
-			if err != nil {
-				return nil, nil, err
-			}
-			m = m.And(hopeless)
-		}
-		return nil, m, nil
-	}
-	if plain, ok := v.(foreign); ok {
-		if v, err = fromExpr(plain.value, &ev.budget); err != nil {
-			return nil, nil, e.source.errorAt(0, "%s", err)
-		}
-	}
-	return v, nil, nil
-}
-
-// maxProduced bounds the values that one evaluation may make and look at: bytes of text that it
-// makes, elements of arrays, and the text that it compares or searches, 64 bytes for one.
-var maxProduced = 8 << 20
-
-// maxEvaluation is the time that one evaluation may take. A full budget takes some 2 s.
-var maxEvaluation = 5 * time.Second
-
-// evaluation is one run of an expression.
-type evaluation struct {
-	expr     *Expr
-	ctx      context.Context
-	lookup   Lookup
-	budget   int
-	spent    int              // since it looked at the time and at ctx
-	place    *evaluationPlace // its place; a part of an evaluation shares that of the whole
-	ownPlace evaluationPlace
-	failed   error                     // its budget or its time is spent, or its context has ended
-	resolved map[int]any               // references, by number
-	looked   map[int]found             // references that are units; nil before the first predicate
-	patterns map[string]*regex.Pattern // compiled during the evaluation, by their texts
-	element  any
-	index    any
-	unlike   []any // a text and a number that were compared, and are not noted yet
-}
-
-// found is the result of a lookup.
-type found struct {
-	value        any
-	exists, open bool
-}
-
-// look looks a reference up: once, where a predicate does so at every element.
-func (ev *evaluation) look(u refUnit) (f found, err error) {
-	if f, ok := ev.looked[u.index]; ok {
-		return f, nil
-	}
-	f.value, f.exists, f.open, err = ev.lookup(u.path)
-	if ev.looked != nil && err == nil {
-		ev.looked[u.index] = f
-	}
-	return f, err
-}
-
-func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
-	f, err := ev.look(u)
-	if err != nil {
-		return nil, nil, &lookupError{err}
-	}
-	if !f.exists {
-		return nil, &Missing{Paths: []store.Path{u.path}, Open: f.open}, nil
-	}
-	return f.value, nil, nil
-}
-
-func (u refUnit) hopeless(ev *evaluation) (*Missing, error) {
-	_, exists, open, err := ev.lookup(u.path)
-	if err != nil || exists || open {
-		return nil, err
-	}
-	return &Missing{Paths: []store.Path{u.path}}, nil
-}
-
-func (u orUnit) hopeless(ev *evaluation) (*Missing, error) {
-	return bothHopeless(ev, u.left, u.right)
-}
-
-func (u andUnit) hopeless(ev *evaluation) (*Missing, error) {
-	return oneHopeless(ev, u.left, u.right)
-}
-
-func (u condUnit) hopeless(ev *evaluation) (*Missing, error) {
-	if m, err := u.cond.hopeless(ev); m != nil || err != nil {
+func (ev *evaluation) hopelessCondition(u condUnit) (*Missing, error) {
+	if m, err := ev.hopeless(u.cond); m != nil || err != nil {
 		return m, err
 	}
 	decided, now := true, *ev // unless an open reference changes it
@@ -225,122 +199,203 @@ func (u condUnit) hopeless(ev *evaluation) (*Missing, error) {
 		decided = decided && (exists || !open)
 		return v, exists, open, err
 	}
-	if v, m, err := u.cond.eval(&now); m == nil && err == nil && decided {
-		switch plainValue(v) {
+	if v, err := u.cond.eval(&now); err == nil && decided {
+		switch v {
 		case true:
-			return u.then.hopeless(ev)
+			return ev.hopeless(u.then)
 		case false:
-			return u.otherwise.hopeless(ev)
+			return ev.hopeless(u.otherwise)
 		}
 	}
-	return bothHopeless(ev, u.then, u.otherwise)
+	return ev.bothHopeless(u.then, u.otherwise)
 }
 
-func (u *programUnit) hopeless(ev *evaluation) (*Missing, error) {
-	return oneHopeless(ev, u.always...)
-}
-
-func bothHopeless(ev *evaluation, one, other unit) (*Missing, error) {
-	left, err := one.hopeless(ev)
+func (ev *evaluation) bothHopeless(one, other unit) (*Missing, error) {
+	left, err := ev.hopeless(one)
 	if left == nil || err != nil {
 		return nil, err
 	}
-	right, err := other.hopeless(ev)
+	right, err := ev.hopeless(other)
 	if right == nil || err != nil {
 		return nil, err
 	}
 	return left.And(right), nil
 }
 
-func oneHopeless(ev *evaluation, units ...unit) (*Missing, error) {
-	for _, u := range units {
-		if m, err := u.hopeless(ev); m != nil || err != nil {
-			return m, err
-		}
+func (u refUnit) eval(ev *evaluation) (any, error) {
+	f, err := ev.look(u)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	if !f.exists {
+		return nil, ev.lacks(u.path, f.open)
+	}
+	return f.value, nil
 }
 
-func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
-	v, left, err := u.left.eval(ev)
-	if err != nil || left == nil {
-		return v, nil, err
+// evalOrMissing evaluates a unit, and tells what it lacks from its error.
+func evalOrMissing(ev *evaluation, u unit) (any, *Missing, error) {
+	v, err := u.eval(ev)
+	if m, ok := err.(*Missing); ok {
+		return nil, m, nil
 	}
-	v, right, err := u.right.eval(ev)
+	return v, nil, err
+}
+
+func (u orUnit) eval(ev *evaluation) (any, error) {
+	v, left, err := evalOrMissing(ev, u.left)
+	if err != nil || left == nil {
+		return v, err
+	}
+	v, right, err := evalOrMissing(ev, u.right)
 	if err != nil || right == nil {
-		return v, nil, err
+		return v, err
 	}
 	switch { // only what may still come helps
 	case left.Open && !right.Open:
-		return nil, left, nil
+		return nil, left
 	case right.Open && !left.Open:
-		return nil, right, nil
+		return nil, right
 	}
 	both := left.And(right)
 	if len(both.Paths) > 0 { // another writer could have brought it
 		both.Member = nil
 	}
-	return nil, both, nil
+	return nil, both
 }
 
-func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {
-	_, left, err := u.left.eval(ev)
-	if err != nil || left != nil && !left.Open {
-		return nil, left, err
-	}
-	v, right, err := u.right.eval(ev)
+func (u andUnit) eval(ev *evaluation) (any, error) {
+	_, left, err := evalOrMissing(ev, u.left)
 	switch {
-	case err != nil || left == nil:
-		return v, right, err
-	case right == nil:
-		return nil, left, nil
+	case err != nil:
+		return nil, err
+	case left != nil && !left.Open:
+		return nil, left
 	}
-	return nil, left.And(right), nil
+	v, right, err := evalOrMissing(ev, u.right)
+	switch {
+	case err != nil:
+		return nil, err
+	case left != nil && right != nil:
+		return nil, left.And(right)
+	case left != nil:
+		return nil, left
+	case right != nil:
+		return nil, right
+	}
+	return v, nil
 }
 
-func (u condUnit) eval(ev *evaluation) (any, *Missing, error) {
-	v, m, err := u.cond.eval(ev)
-	if err != nil || m != nil {
-		return nil, m, err
+func (u condUnit) eval(ev *evaluation) (any, error) {
+	v, err := u.cond.eval(ev)
+	if err != nil {
+		return nil, err
 	}
-	v = plainValue(v)
 	yes, ok := v.(bool)
-	if !ok {
-		return nil, nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", store.Describe(v))
-	}
-	if yes {
+	switch {
+	case !ok:
+		return nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", store.Describe(v))
+	case yes:
 		return u.then.eval(ev)
 	}
 	return u.otherwise.eval(ev)
 }
 
-func (u *programUnit) eval(ev *evaluation) (any, *Missing, error) {
-	machine := vm.VM{}
-	v, err := machine.Run(u.program, map[string]any{evalName: ev})
-	if err == nil {
-		return foreign{v}, nil, nil
+func (u literalUnit) eval(*evaluation) (any, error) { return u.value, nil }
+
+func (u settledUnit) eval(ev *evaluation) (any, error) {
+	v, err := u.unit.eval(ev)
+	if err != nil {
+		return nil, err
 	}
-	var m *Missing
-	var own *Error
-	var unread *lookupError
-	switch {
-	case errors.As(err, &m):
-		return nil, m, nil
-	case errors.As(err, &own):
-		return nil, nil, own
-	case errors.As(err, &unread):
-		return nil, nil, unread
-	}
-	return nil, nil, ev.expr.source.wrap(err)
+	v, err = ev.settle(v)
+	return v, place{source: ev.expr.source}.in(err)
 }
 
-// lookupError is a lookup that failed, as opposed to a thing that the
-// expression did wrong.
-type lookupError struct{ err error }
+func (u lazyUnit) eval(ev *evaluation) (any, error) {
+	left, err := u.left.eval(ev)
+	if err != nil {
+		return nil, err
+	}
+	if u.operator == "??" {
+		if left != nil {
+			return left, nil
+		}
+		return u.right.eval(ev)
+	}
+	yes, ok := left.(bool)
+	switch {
+	case !ok:
+		return nil, u.in(needsCondition(kindOf(left)))
+	case yes == (u.operator == "or"):
+		return yes, nil
+	}
+	right, err := u.right.eval(ev)
+	if _, ok := right.(bool); !ok && err == nil {
+		return nil, u.in(needsCondition(kindOf(right)))
+	}
+	return right, err
+}
 
-func (e *lookupError) Error() string { return e.err.Error() }
+func needsCondition(got kinds) error {
+	return ownError("true or false is needed here, not " + got.describe())
+}
 
-// ownError is what functions of ours say, for people as it stands.
+func (u *binaryUnit) eval(ev *evaluation) (any, error) {
+	left, err := u.left.eval(ev)
+	if err != nil {
+		return nil, err
+	}
+	right, err := u.right.eval(ev)
+	if err != nil {
+		return nil, err
+	}
+	if u.operator.sides != anything {
+		if wrong := u.operator.accepts(u.name, kindOf(left), kindOf(right)); wrong != "" {
+			return nil, u.in(ownError(wrong))
+		}
+	}
+	v, err := u.operator.do(ev, left, right)
+	return v, u.in(err)
+}
+
+func (u *functionUnit) eval(ev *evaluation) (any, error) {
+	args := make([]any, len(u.args))
+	for i, arg := range u.args {
+		var err error
+		if args[i], err = arg.eval(ev); err != nil {
+			return nil, err
+		}
+		if wrong := u.function.accepts(u.name, i, kindOf(args[i])); wrong != "" {
+			return nil, u.in(ownError(wrong))
+		}
+	}
+	v, err := u.function.do(ev, args)
+	return v, u.in(err)
+}
+
+func (u *predicateUnit) eval(ev *evaluation) (any, error) {
+	v, err := u.array.eval(ev)
+	if err != nil {
+		return nil, err
+	}
+	array, ok := v.([]any)
+	if !ok {
+		return nil, u.arrayAt.in(ownError(fmt.Sprintf("%s takes an array, not %s", u.name, describe(v))))
+	}
+	v, err = u.do(ev, u, array)
+	return v, u.in(err)
+}
+
+func (u elementUnit) eval(ev *evaluation) (any, error) {
+	if u.isIndex {
+		return ev.index, nil
+	}
+	return ev.element, nil
+}
+
+// ownError says what is wrong with the values of an operator or a function, for people as it
+// stands.
 type ownError string
 
 func (e ownError) Error() string { return string(e) }
