@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"obelus/cmd/internal/cli"
-	"obelus/cmd/internal/modelflags"
 	"obelus/cmd/internal/permissions"
 	"obelus/cmd/internal/term"
 	"obelus/host"
@@ -37,7 +36,7 @@ type app struct {
 	level       cli.Level
 	prompting   bool // the lines that are typed belong to a prompt
 	allow       permissions.Flags
-	models      modelflags.Flags
+	models      modelFlags
 
 	dir   string // the project's folder, absolute; without a project, see findProject
 	found bool   // whether there is a project

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/cmd/internal/complete"
 	"obelus/cmd/internal/view"
 	"obelus/engine/journal"
 	"obelus/host/luatest"
@@ -24,24 +23,24 @@ type completer struct{ *app }
 // register tells cobra how arguments and flags are completed. Cobra keeps that for the life of the
 // process, so only a command that completes calls it.
 func (o completer) register(root *cobra.Command) {
-	plans := complete.Filter(cobra.ShellCompDirectiveFilterFileExt, "lua", "json")
+	plans := completeFiles(cobra.ShellCompDirectiveFilterFileExt, "lua", "json")
 	args := map[string]cobra.CompletionFunc{
-		"append":  complete.Filter(cobra.ShellCompDirectiveDefault),
-		"approve": complete.Arguments(1, o.offerHeld),
-		"backup":  complete.Filter(cobra.ShellCompDirectiveDefault),
-		"call":    complete.Arguments(1, o.offerTools),
+		"append":  completeFiles(cobra.ShellCompDirectiveDefault),
+		"approve": completeArguments(1, o.offerHeld),
+		"backup":  completeFiles(cobra.ShellCompDirectiveDefault),
+		"call":    completeArguments(1, o.offerTools),
 		"check":   plans,
-		"diff":    complete.Arguments(2, o.offerContexts),
-		"get":     complete.WithoutSpace(complete.Arguments(1, o.offerPaths)),
+		"diff":    completeArguments(2, o.offerContexts),
+		"get":     withoutSpace(completeArguments(1, o.offerPaths)),
 		"graph":   plans,
-		"init":    complete.Filter(cobra.ShellCompDirectiveFilterDirs),
-		"logs":    complete.Arguments(1, o.offerCalls()),
-		"prune":   complete.Arguments(complete.Max, o.offerContexts),
-		"reject":  complete.Arguments(1, o.offerHeld),
-		"replay":  complete.Arguments(1, o.offerContexts),
+		"init":    completeFiles(cobra.ShellCompDirectiveFilterDirs),
+		"logs":    completeArguments(1, o.offerCalls()),
+		"prune":   completeArguments(maxOffered, o.offerContexts),
+		"reject":  completeArguments(1, o.offerHeld),
+		"replay":  completeArguments(1, o.offerContexts),
 		"run":     plans,
 		"test":    o.completeTests,
-		"why":     complete.WithoutSpace(complete.Arguments(1, o.offerPaths)),
+		"why":     withoutSpace(completeArguments(1, o.offerPaths)),
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction != nil { // a command of cobra's own
@@ -51,27 +50,27 @@ func (o completer) register(root *cobra.Command) {
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}
-	levels := complete.FlagValue(complete.Fixed(store.LogLevels...))
+	levels := completeFlag(fixedWords(store.LogLevels...))
 	for flag, with := range map[string]cobra.CompletionFunc{
-		"calls --status":    complete.LastOfList(complete.Fixed(journal.Outcomes()...)),
-		"calls --tool":      complete.LastOfList(o.offerTools),
-		"graph --format":    complete.FlagValue(complete.Fixed(slices.Sorted(maps.Keys(view.Formats))...)),
-		"log --kind":        complete.FlagValue(o.offerKinds),
-		"log --path":        complete.WithoutSpace(complete.FlagValue(o.offerPaths)),
-		"log --tool":        complete.FlagValue(o.offerTools),
+		"calls --status":    completeList(fixedWords(journal.Outcomes()...)),
+		"calls --tool":      completeList(o.offerTools),
+		"graph --format":    completeFlag(fixedWords(slices.Sorted(maps.Keys(view.Formats))...)),
+		"log --kind":        completeFlag(o.offerKinds),
+		"log --path":        withoutSpace(completeFlag(o.offerPaths)),
+		"log --tool":        completeFlag(o.offerTools),
 		"logs --level":      levels,
-		"prune --status":    complete.LastOfList(complete.Fixed(append(journal.RunStatuses(), "none")...)),
-		"resume --retry":    complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --result":   complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --skip":     complete.FlagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"run --approve":     complete.LastOfList(o.offerPolicies),
-		"run --from":        complete.FlagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
+		"prune --status":    completeList(fixedWords(append(journal.RunStatuses(), "none")...)),
+		"resume --retry":    completeFlag(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result":   completeFlag(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":     completeFlag(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"run --approve":     completeList(o.offerPolicies),
+		"run --from":        completeFlag(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
 		"run --log-level":   levels,
-		"run --mode":        complete.FlagValue(complete.Fixed("eager", "lazy")),
+		"run --mode":        completeFlag(fixedWords("eager", "lazy")),
 		"serve --log-level": levels,
-		"serve --log":       complete.FlagValue(complete.Fixed("text", "json")),
-		" --context":        complete.FlagValue(o.offerContexts),
-		" --project":        complete.Filter(cobra.ShellCompDirectiveFilterDirs),
+		"serve --log":       completeFlag(fixedWords("text", "json")),
+		" --context":        completeFlag(o.offerContexts),
+		" --project":        completeFiles(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
 		c, _, err := root.Find(strings.Fields(command))
@@ -103,7 +102,7 @@ func (o completer) offerContexts(ctx context.Context, begun string) (names []str
 		return nil
 	}
 	for info, err := range o.log.Contexts(ctx, store.ContextFilter{Prefix: begun}) {
-		if err != nil || len(names) == complete.Max {
+		if err != nil || len(names) == maxOffered {
 			break
 		}
 		names = append(names, info.Context)
@@ -123,7 +122,7 @@ func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
 }
 
 // offerCalls offers the calls of the context's newest tick that have one of some statuses, or any.
-func (o completer) offerCalls(statuses ...journal.Status) complete.Offer {
+func (o completer) offerCalls(statuses ...journal.Status) offerWords {
 	return func(ctx context.Context, _ string) (calls []string) {
 		name, ok := o.tryReadContext(ctx)
 		if !ok {
@@ -187,5 +186,5 @@ func (o completer) completeTests(_ *cobra.Command, args []string, begun string) 
 			files = append(files, below)
 		}
 	}
-	return complete.Matching(files, begun, args), cobra.ShellCompDirectiveDefault
+	return matchingWords(files, begun, args), cobra.ShellCompDirectiveDefault
 }

@@ -17,7 +17,6 @@ import (
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/reload"
 	"obelus/host"
 	"obelus/host/web"
 )
@@ -221,9 +220,9 @@ func (o *serveOptions) listen(named bool) (net.Listener, error) {
 func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
 	report := func(r host.Reload) {
 		if o.log == "json" {
-			reload.Log(logger, r)
+			logReload(logger, r)
 		} else {
-			reload.Report(a.term, r, withSource)
+			printReload(a.term, r, withSource)
 		}
 		if r.Err != nil {
 			return

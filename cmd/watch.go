@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"obelus/cmd/internal/exit"
-	"obelus/cmd/internal/reload"
 	"obelus/host"
 )
 
@@ -40,7 +39,7 @@ func runOnChange(ctx context.Context, a *app, run func() error, files ...string)
 			case err := <-watched:
 				return err
 			case r := <-reloads:
-				reload.Report(a.term, r, withSource)
+				printReload(a.term, r, withSource)
 				a.setLogLevel(r.Generation.Settings().Log)
 				changed = changed || r.Err == nil
 			}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/bounds"
 	"obelus/engine/internal/capture"
 	"obelus/engine/internal/failure"
@@ -59,7 +58,7 @@ func (r *childRun) start(ctx context.Context) result {
 		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the delegates of the run have started more than %d delegates", bounds.MaxNested)}}
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == journal.RunInterrupted || outcome.Status == journal.RunCancelled) {
-		return result{err: attempt.ErrCut}
+		return result{err: errCut}
 	}
 	var busy *BusyError
 	var refused *plan.PlanError

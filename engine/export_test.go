@@ -32,3 +32,6 @@ func BoundWriters(n int) (undo func()) {
 	bounds.ManyWriters = n
 	return func() { bounds.ManyWriters = before }
 }
+
+// GatheringTime is gatheringTime.
+const GatheringTime = gatheringTime

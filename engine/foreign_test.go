@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"obelus/engine"
-	"obelus/engine/internal/listen"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -227,8 +226,8 @@ func (l *lookLog) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store
 }
 
 // TestForeign_HeardAtOnce: while others run, a call goes on at the moment in which somebody appends
-// what it waits for, or decides about it; and the run looks at the log seldom meanwhile, however much
-// is appended to other contexts.
+// what it waits for, or decides about it; and the run looks at the log seldom meanwhile, however
+// much is appended to other contexts.
 func TestForeign_HeardAtOnce(t *testing.T) {
 	const quiet, busy = 30*time.Second + 50*time.Millisecond, 10 * time.Second
 	for _, c := range []struct {
@@ -246,7 +245,7 @@ func TestForeign_HeardAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"appends to other contexts", 20 + int64(busy/listen.Gathering), func(t *testing.T, r *engine.Runner) {
+		{"appends to other contexts", 20 + int64(busy/engine.GatheringTime), func(t *testing.T, r *engine.Runner) {
 			for range busy / (10 * time.Millisecond) {
 				time.Sleep(10 * time.Millisecond)
 				if _, err := engine.Append(t.Context(), r.Log.(*lookLog).Log, "other", messages(t, `{"type": "state", "n": 1}`)); err != nil {

@@ -11,7 +11,6 @@ import (
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/declared"
 	"obelus/engine/internal/lease"
-	"obelus/engine/internal/slots"
 	"obelus/engine/internal/validate"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -89,7 +88,7 @@ func (r *Runner) newLoop(ctx context.Context, name string, isNew bool) (*loop, e
 	}
 	runner := *r
 	if runner.pool == nil {
-		runner.pool = slots.New(ctx, r.parallel())
+		runner.pool = newSlotPool(ctx, r.parallel())
 	}
 	if runner.clock == nil {
 		runner.clock = &lease.Clock{}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"obelus/engine/internal/lease"
-	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -98,7 +97,7 @@ type Runner struct {
 	alone  bool // it runs a delegate's context by itself, and another run waits for the end
 	// Ends when the calls around it are cut off; nil at the top.
 	cut  context.Context
-	pool *slots.Pool // slots for activities of the whole run, at any depth
+	pool *slotPool // slots for activities of the whole run, at any depth
 	// Counts the use of models by the run and its delegates; nil outside of runs, and without models.
 	account plan.Ledger
 	clock   *lease.Clock // gives the dates of the run; nil outside of runs

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/internal/proposal"
 	"obelus/engine/journal"
@@ -41,7 +40,7 @@ func (j *task) do() result {
 		// call was notified: a run is over before the runs inside it.
 		return result{index: j.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
-		return result{index: j.index, err: attempt.ErrCut}
+		return result{index: j.index, err: errCut}
 	}
 	if t.runner.Acquire == nil {
 		return j.execute(working)
@@ -97,7 +96,7 @@ var errUnbegun = errors.New("it had not begun when the run was stopped")
 // has ended.
 func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return attempt.ErrCut
+		return errCut
 	}
 	return logerr.Wrap(err)
 }
@@ -108,18 +107,18 @@ func (j *task) attempts() plan.Attempts {
 }
 
 // attempt runs the call. After a failure that is to be retried it returns the call for the pause,
-// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [attempt.Run]
+// with its slot; a fire-and-forget call, which may outlive its tick, keeps both. See [runAttempt]
 // for within.
 func (j *task) attempt(ctx context.Context, within time.Duration, do plan.ActivityFunc) result {
 	res, bounds := result{index: j.index}, j.attempts()
 	for {
 		res.attempts++
 		j.invocation.Attempt++
-		res.value, res.err = attempt.Run(ctx, j.doer, bounds.Timeout, within, do, j.invocation)
-		if !attempt.IsRetried(bounds, j.activity.NotIdempotent, j.invocation.Attempt, res.err) {
+		res.value, res.err = runAttempt(ctx, j.doer, bounds.Timeout, within, do, j.invocation)
+		if !isRetried(bounds, j.activity.NotIdempotent, j.invocation.Attempt, res.err) {
 			return res
 		}
-		pause := attempt.Backoff(bounds, j.invocation.Attempt, j.tick.runner.jitter)
+		pause := backoff(bounds, j.invocation.Attempt, j.tick.runner.jitter)
 		if !j.tick.plan.Calls[j.index].FireAndForget() {
 			res.retry = &retry{start: j.start, after: pause}
 			return res
@@ -129,7 +128,7 @@ func (j *task) attempt(ctx context.Context, within time.Duration, do plan.Activi
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return result{index: j.index, err: attempt.ErrCut, attempts: res.attempts}
+			return result{index: j.index, err: errCut, attempts: res.attempts}
 		}
 	}
 }
@@ -148,7 +147,7 @@ func (j *task) speculate(ctx context.Context) result {
 		}
 		return res, err
 	})
-	ran = ran && res.err != attempt.ErrCut
+	ran = ran && res.err != errCut
 	j.activity.NoteSpeculation(ran, late)
 	if !ran {
 		again := j.start
@@ -233,7 +232,7 @@ func (j *task) replyTo(ctx context.Context, reply plan.Reply, first error) (plan
 	failure, _ := errors.AsType[*plan.Failure](first)
 	switch {
 	case reply.Err != nil && ctx.Err() != nil:
-		return plan.Result{}, attempt.ErrCut
+		return plan.Result{}, errCut
 	case reply.Err != nil && failure != nil && failure.Fields["code"] == "timeout":
 		return plan.Result{}, first
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"obelus/engine/internal/slots"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -59,9 +58,9 @@ type start struct {
 	invocation plan.Invocation
 	// Runs the call while the log lacks its start; nil where that must be recorded first.
 	speculative plan.Speculative
-	child       *childRun  // run of a delegate
-	granted     []int64    // of a question to a model: the messages that its scopes' values came from
-	slot        slots.Slot // of any other
+	child       *childRun // run of a delegate
+	granted     []int64   // of a question to a model: the messages that its scopes' values came from
+	slot        slot      // of any other
 }
 
 func (vs *values) newRecord(i int) journal.Record {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"obelus/engine/internal/listen"
 	"obelus/engine/internal/sched"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -30,10 +29,10 @@ type tickRun struct {
 	unreleased bool            // it has halted, since its plan waits to be released
 	sent       *store.Standing // with the batch that is being appended; nil where it is unchanged
 
-	listener   *listen.Listener // while calls wait for appends of others, and some are at work; else nil
-	journalled int64            // the journal's position up to which decisions were read
-	pending    *pendingCommit   // the step before, while it is being written
-	pauseEnd   pauseTimer       // brings the end of the first pause; nil before there was one
+	listener   *listener      // while calls wait for appends of others, and some are at work; else nil
+	journalled int64          // the journal's position up to which decisions were read
+	pending    *pendingCommit // the step before, while it is being written
+	pauseEnd   pauseTimer     // brings the end of the first pause; nil before there was one
 }
 
 func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tickRun {
@@ -198,9 +197,9 @@ func (t *tickRun) listen(ctx context.Context) {
 	case waits && t.listener == nil:
 		every := lookEvery
 		if t.runner.Attend != nil { // a person who leaves a call held appends nothing
-			every = listen.Gathering
+			every = gatheringTime
 		}
-		t.listener = listen.New(ctx, t.runner.Log, every)
+		t.listener = newListener(ctx, t.runner.Log, every)
 	case !waits:
 		t.listener.Stop()
 		t.listener = nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"obelus/engine/expr"
-	"obelus/engine/internal/attempt"
 	"obelus/engine/plan"
 	"obelus/store"
 )
@@ -61,7 +60,7 @@ func Try(ctx context.Context, registry *plan.Registry, call, kinds map[string]an
 		in.Models = &plan.Models{Registry: registry}
 	}
 	in.Timeout = c.Activity.AttemptsOf(c).Timeout
-	result, err := attempt.Run(ctx, c.ActivityName, in.Timeout, 0, c.Activity.Activity.Run, in)
+	result, err := runAttempt(ctx, c.ActivityName, in.Timeout, 0, c.Activity.Activity.Run, in)
 	if err == nil && result.Message == nil {
 		result.Value, err = c.CheckResult(result.Value, result.Loose)
 	}

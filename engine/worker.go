@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"obelus/engine/internal/attempt"
 	"obelus/engine/internal/crash"
 	"obelus/engine/internal/logerr"
 	"obelus/engine/plan"
@@ -211,7 +210,7 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			t.restart(*res.unstarted)
 		case res.err == errUnbegun && t.ended == nil:
 			t.requeue(res.index)
-		case res.err == errUnbegun, res.err == attempt.ErrCut:
+		case res.err == errUnbegun, res.err == errCut:
 			t.cutOff(res.index, res.attempts)
 		default:
 			if err := t.complete(ctx, res); err != nil {

@@ -1,5 +1,4 @@
-// Package modelflags reads the flags of commands that ask models.
-package modelflags
+package cmd
 
 import (
 	"os"
@@ -17,9 +16,9 @@ import (
 	"obelus/host/model"
 )
 
-// Flags are the flags of commands that ask models: which model, its budget, and the cassette that
-// replaces it.
-type Flags struct {
+// modelFlags are the flags of commands that ask models: which model, its budget, and the cassette
+// that replaces it.
+type modelFlags struct {
 	model    string
 	budget   string
 	stream   bool
@@ -30,13 +29,13 @@ type Flags struct {
 }
 
 // Register adds the flags of commands that ask models.
-func (f *Flags) Register(c *cobra.Command) {
+func (f *modelFlags) Register(c *cobra.Command) {
 	c.Flags().StringVar(&f.model, "model", "", "the default model: a `NAME` of the setting models, or one like openai/gpt-5-mini")
 	c.Flags().StringVar(&f.budget, "budget", "", "what models may use in a run: `USD`, or tokens=N, requests=N, cost=USD with commas between them")
 }
 
 // RegisterRun adds the flags of commands that run one plan.
-func (f *Flags) RegisterRun(c *cobra.Command) {
+func (f *modelFlags) RegisterRun(c *cobra.Command) {
 	f.Register(c)
 	c.Flags().BoolVar(&f.stream, "stream", false, "show what models write while they write it, a call of a plan as soon as it is complete")
 	c.Flags().StringVar(&f.cassette, "cassette", "", "take the answers of models from a `FILE`, in place of asking them")
@@ -44,7 +43,7 @@ func (f *Flags) RegisterRun(c *cobra.Command) {
 }
 
 // Apply has a project loaded as the flags say.
-func (f *Flags) Apply(config *host.Config) error {
+func (f *modelFlags) Apply(config *host.Config) error {
 	config.UseModel = f.model
 	limits, err := cli.ParseBudget(f.budget)
 	if err != nil {
@@ -73,7 +72,7 @@ func (f *Flags) Apply(config *host.Config) error {
 }
 
 // Save writes the cassette, if answers were recorded.
-func (f *Flags) Save() error {
+func (f *modelFlags) Save() error {
 	if f.tape == nil || !f.record {
 		return nil
 	}
@@ -81,7 +80,7 @@ func (f *Flags) Save() error {
 }
 
 // Watch has the runner show what models write.
-func (f *Flags) Watch(t *term.Terminal, json bool, r *engine.Runner) {
+func (f *modelFlags) Watch(t *term.Terminal, json bool, r *engine.Runner) {
 	if !f.stream {
 		return
 	}

@@ -1,5 +1,4 @@
-// Package reload reports that the scripts of a project have been loaded anew, or why they have not.
-package reload
+package cmd
 
 import (
 	"errors"
@@ -13,9 +12,9 @@ import (
 	"obelus/host"
 )
 
-// Report prints which scripts have been loaded, or the error that keeps the old ones. withSource
-// adds the lines of source that an error names.
-func Report(t *term.Terminal, r host.Reload, withSource func(error) error) {
+// printReload prints which scripts have been loaded, or the error that keeps the old ones.
+// withSource adds the lines of source that an error names.
+func printReload(t *term.Terminal, r host.Reload, withSource func(error) error) {
 	if r.Err != nil {
 		t.Error(errors.Join(withSource(r.Err), fmt.Errorf("the scripts stay as they were (generation %d)", r.Generation.Number)))
 		return
@@ -52,8 +51,8 @@ func reloadedFiles(r host.Reload) string {
 	return strings.Join(parts, ", ")
 }
 
-// Log logs a reload as a record.
-func Log(logger *slog.Logger, r host.Reload) {
+// logReload logs a reload as a record.
+func logReload(logger *slog.Logger, r host.Reload) {
 	attrs := []any{"generation", r.Generation.Number, "digest", r.Generation.Digest, "took", r.Took, "added", r.Added, "changed", r.Changed, "removed", r.Removed}
 	if len(r.Pending) > 0 {
 		attrs = append(attrs, "pending", r.Pending)

@@ -1,5 +1,4 @@
-// Package slots shares out the room for activities among a run and its delegates.
-package slots
+package engine
 
 import (
 	"context"
@@ -9,11 +8,11 @@ import (
 	"obelus/engine/plan"
 )
 
-// Pool holds the slots for activities that a run and its delegates share, and grants them in the
-// order of the requests; a request for an activity at its limit delays no other. Within one tick a
-// slot is always free, for its queues keep to the same numbers; the pool joins the ticks of
+// slotPool holds the slots for activities that a run and its delegates share, and grants them in
+// the order of the requests; a request for an activity at its limit delays no other. Within one
+// tick a slot is always free, for its queues keep to the same numbers; the pool joins the ticks of
 // delegates, and detached calls of earlier ticks.
-type Pool struct {
+type slotPool struct {
 	run      context.Context // of the whole run
 	parallel int
 
@@ -21,24 +20,24 @@ type Pool struct {
 	// Number of calls that are waited for, and of fire-and-forget calls, each at most parallel.
 	taken [2]int
 	each  map[*plan.Registered]int // number of calls, for activities with a limit
-	queue []Slot                   // asked for, and not there yet
+	queue []slot                   // asked for, and not there yet
 }
 
-// Slot is a call's place among the running activities.
-type Slot struct {
+// slot is a call's place among the running activities.
+type slot struct {
 	activity *plan.Registered
 	shared   int           // index into taken
 	given    chan struct{} // closed once it is granted; nil if it was granted at once
 }
 
-// New returns a pool for a run, which lasts as long as its context.
-func New(run context.Context, parallel int) *Pool {
-	return &Pool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
+// newSlotPool returns a pool for a run, which lasts as long as its context.
+func newSlotPool(run context.Context, parallel int) *slotPool {
+	return &slotPool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
 }
 
 // Request gives a slot, which may have to be waited for, and is to be left.
-func (p *Pool) Request(a *plan.Registered, fireAndForget bool) Slot {
-	one := Slot{activity: a}
+func (p *slotPool) Request(a *plan.Registered, fireAndForget bool) slot {
+	one := slot{activity: a}
 	if fireAndForget {
 		one.shared = 1
 	}
@@ -52,7 +51,7 @@ func (p *Pool) Request(a *plan.Registered, fireAndForget bool) Slot {
 }
 
 // Wait waits until the slot is granted, or for the end of ctx: then it returns false.
-func (one Slot) Wait(ctx context.Context) bool {
+func (one slot) Wait(ctx context.Context) bool {
 	if one.given == nil {
 		return true
 	}
@@ -65,7 +64,7 @@ func (one Slot) Wait(ctx context.Context) bool {
 }
 
 // Release gives a slot back, or withdraws a request, and grants the slot to the next.
-func (p *Pool) Release(one Slot) {
+func (p *slotPool) Release(one slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.queue, one); i >= 0 {
@@ -76,7 +75,7 @@ func (p *Pool) Release(one Slot) {
 	if one.activity.Concurrency > 0 {
 		p.each[one.activity]--
 	}
-	p.queue = slices.DeleteFunc(p.queue, func(next Slot) bool {
+	p.queue = slices.DeleteFunc(p.queue, func(next slot) bool {
 		taken := p.take(next)
 		if taken {
 			close(next.given)
@@ -86,7 +85,7 @@ func (p *Pool) Release(one Slot) {
 }
 
 // take takes a slot if there is one.
-func (p *Pool) take(one Slot) bool {
+func (p *slotPool) take(one slot) bool {
 	limit := one.activity.Concurrency
 	if p.taken[one.shared] == p.parallel || limit > 0 && p.each[one.activity] == limit {
 		return false
@@ -99,7 +98,7 @@ func (p *Pool) take(one Slot) bool {
 }
 
 // IsOver reports whether the whole run is over.
-func (p *Pool) IsOver() bool { return p.run.Err() != nil }
+func (p *slotPool) IsOver() bool { return p.run.Err() != nil }
 
 // IsGranted reports whether the slot was granted when it was requested.
-func (one Slot) IsGranted() bool { return one.given == nil }
+func (one slot) IsGranted() bool { return one.given == nil }

@@ -1,6 +1,4 @@
-// Package attempt runs attempts of calls: an activity under its deadline, and the rules by which a
-// call that failed is tried again.
-package attempt
+package engine
 
 import (
 	"cmp"
@@ -15,25 +13,25 @@ import (
 	"obelus/engine/plan"
 )
 
-// ErrCut is the error of a call that was stopped with its run. An activity that gave up work of its
+// errCut is the error of a call that was stopped with its run. An activity that gave up work of its
 // own, even with the error of a context, has failed like any other.
-var ErrCut = errors.New("it was cut off")
+var errCut = errors.New("it was cut off")
 
 // longestBackoff is what can be doubled without an overflow.
 const longestBackoff = time.Duration(math.MaxInt64 / 4)
 
-// IsRetried reports whether a call is to be tried again after an error of an attempt, which is
+// isRetried reports whether a call is to be tried again after an error of an attempt, which is
 // counted from 1. Whether a call that timed out has had an effect is unknown: one that must run
 // only once is not retried.
-func IsRetried(a plan.Attempts, once bool, attempt int, err error) bool {
+func isRetried(a plan.Attempts, once bool, attempt int, err error) bool {
 	failure, failed := errors.AsType[*plan.Failure](err)
 	return failed && failure.Fields["retry"] != false && attempt <= a.Retries &&
 		!(once && failure.Fields["code"] == "timeout")
 }
 
-// Backoff returns the pause after an attempt, which is counted from 1. jitter returns a duration
+// backoff returns the pause after an attempt, which is counted from 1. jitter returns a duration
 // below the given one; nil for a random one.
-func Backoff(a plan.Attempts, attempt int, jitter func(time.Duration) time.Duration) time.Duration {
+func backoff(a plan.Attempts, attempt int, jitter func(time.Duration) time.Duration) time.Duration {
 	if jitter == nil {
 		jitter = rand.N[time.Duration]
 	}
@@ -44,11 +42,11 @@ func Backoff(a plan.Attempts, attempt int, jitter func(time.Duration) time.Durat
 	return span/2 + jitter(span)
 }
 
-// Run runs a call under its deadline. A later result is ignored, whatever it is: an activity seldom
-// reports that it gave up for the deadline. A panic of a Go activity becomes an error of the call.
-// A call that is told to stop may end in any way: without a result its error is [ErrCut]. A within
-// that is not 0 is the time after which it is told to stop.
-func Run(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
+// runAttempt runs a call under its deadline. A later result is ignored, whatever it is: an activity
+// seldom reports that it gave up for the deadline. A panic of a Go activity becomes an error of the
+// call. A call that is told to stop may end in any way: without a result its error is [errCut]. A
+// within that is not 0 is the time after which it is told to stop.
+func runAttempt(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
 	timeout = cmp.Or(timeout, plan.DefaultTimeout)
 	began := time.Now()
 	deadline := began.Add(timeout)
@@ -58,7 +56,7 @@ func Run(ctx context.Context, name string, timeout, within time.Duration, do pla
 	defer func() {
 		switch p := recover(); {
 		case p != nil && ctx.Err() != nil:
-			err = ErrCut
+			err = errCut
 		case p != nil && late():
 			err = timedOut(timeout, nil)
 		case p != nil:
@@ -67,7 +65,7 @@ func Run(ctx context.Context, name string, timeout, within time.Duration, do pla
 	}()
 	res, err := do(limited, in)
 	if err != nil && ctx.Err() != nil {
-		return plan.Result{}, ErrCut
+		return plan.Result{}, errCut
 	}
 	if late() {
 		return plan.Result{}, timedOut(timeout, err)

@@ -1,4 +1,4 @@
-package slots
+package engine
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 // TestSlots_InOrder: slots are given in the order in which they are asked for, but
 // to none beyond what its activity may have, and none stays with who is gone.
 func TestSlots_InOrder(t *testing.T) {
-	p := New(t.Context(), 2)
+	p := newSlotPool(t.Context(), 2)
 	often, once := &plan.Registered{}, &plan.Registered{Concurrency: 1}
-	there := func(s Slot) bool {
+	there := func(s slot) bool {
 		select {
 		case <-s.given:
 			return true
@@ -20,7 +20,7 @@ func TestSlots_InOrder(t *testing.T) {
 			return s.given == nil
 		}
 	}
-	hold := func(what string, s Slot, want bool) {
+	hold := func(what string, s slot, want bool) {
 		t.Helper()
 		if there(s) != want {
 			t.Errorf("%s: given is %t", what, !want)
@@ -49,7 +49,7 @@ func TestSlots_InOrder(t *testing.T) {
 	p.Release(d)
 	hold("e, whose activity is busy", e, false)
 	hold("f, and not who is gone", f, true)
-	for _, s := range []Slot{c, f, loose, e} {
+	for _, s := range []slot{c, f, loose, e} {
 		p.Release(s)
 	}
 	if p.taken != [2]int{} || p.each[once] != 0 || len(p.queue) != 0 {
