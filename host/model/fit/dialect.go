@@ -20,7 +20,6 @@ type Dialect struct {
 	AllRequired bool // every property is required: one that may be missing is null instead
 	Closed      bool // every object has additionalProperties false
 	Untyped     bool // maps and values of any type are taken; else they are written as JSON text
-	Tuples      bool // prefixItems is taken
 	Const       bool // const is taken; else it becomes an enum of one
 	Constants   bool // enum and const may hold objects and arrays
 	Typed       bool // enum and const need a type beside them
@@ -28,8 +27,8 @@ type Dialect struct {
 	RootObject  bool // the schema of the answer is one of an object
 
 	// Grammar reports that a grammar is made of the schema as llama.cpp does it: an empty schema takes
-	// objects alone, bounds of an array count beside items alone, prefixItems counts without items
-	// alone, of arrays of just that length, and a pattern or format of a text hides its other bounds.
+	// objects alone, bounds of an array count beside items alone, and a pattern or format of a text
+	// hides its other bounds.
 	Grammar bool
 
 	// Keywords that bound a value, such as minimum, which are taken. Others are said in the
@@ -72,7 +71,7 @@ var dialects = []Dialect{
 		MaxSize: 8_000, MaxUnions: 16,
 	},
 	{
-		Name: "gemini", Untyped: true, Tuples: true, Typed: true, RootObject: true,
+		Name: "gemini", Untyped: true, Typed: true, RootObject: true,
 		Keywords: append([]string{"minimum", "maximum"}, itemBounds...), Formats: someFormats,
 		MaxSize: 30_000,
 	},
@@ -85,7 +84,7 @@ var dialects = []Dialect{
 		MaxSize: 120_000, MaxProperties: 5_000, MaxDepth: 10, MaxEnum: 1_000,
 	},
 	{
-		Name: "plain", Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true, RootObject: true,
+		Name: "plain", Untyped: true, Const: true, Constants: true, Refs: true, RootObject: true,
 		Keywords: slices.Concat(numberBounds, textBounds, itemBounds, []string{"multipleOf"}),
 		MaxSize:  30_000,
 	},
@@ -94,7 +93,7 @@ var dialects = []Dialect{
 // grammarDialect returns the dialect of servers that make a grammar of the schema.
 func grammarDialect(name string) Dialect {
 	return Dialect{
-		Name: name, InPrompt: true, Untyped: true, Tuples: true, Const: true, Constants: true, Refs: true, Grammar: true,
+		Name: name, InPrompt: true, Untyped: true, Const: true, Constants: true, Refs: true, Grammar: true,
 		Keywords: slices.Concat(numberBounds, textBounds, itemBounds), IntegerBounds: true, Patterns: GrammarPatterns, Formats: someFormats,
 		MaxSize: 12_000,
 	}
@@ -171,6 +170,38 @@ func (m *measures) count(schema any, depth int) {
 		m.count(inner, depth)
 		return inner
 	})
+}
+
+// takes returns the value of a bound as the dialect takes it.
+func (d Dialect) takes(m Member, types []string) (any, bool) {
+	switch m.Name {
+	case "pattern":
+		pattern, _ := m.Value.(string)
+		return d.takesPattern(pattern)
+	case "format":
+		name, _ := m.Value.(string)
+		return name, slices.Contains(d.Formats, name)
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		isOfIntegers := len(types) == 1 && types[0] == "integer" && isOfType(m.Value, "integer")
+		if d.IntegerBounds && !isOfIntegers {
+			return nil, false
+		}
+	case "minItems":
+		if d.OneMinItem && !sameJSON(m.Value, 0) && !sameJSON(m.Value, 1) {
+			return nil, false
+		}
+	}
+	return m.Value, slices.Contains(d.Keywords, m.Name)
+}
+
+// ignored returns the bounds of texts that a grammar does not heed beside others in the schema.
+func (d Dialect) ignored(s Object) []string {
+	for i, name := range []string{"pattern", "format"} {
+		if _, ok := d.takes(Member{name, s.Get(name)}, nil); ok && d.Grammar {
+			return [][]string{{"format", "minLength", "maxLength"}, {"minLength", "maxLength"}}[i]
+		}
+	}
+	return nil
 }
 
 // takesPattern returns a pattern as the dialect takes it.

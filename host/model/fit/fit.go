@@ -1,10 +1,30 @@
+// Package fit makes of a JSON Schema one that a provider of language models takes, and reads the
+// values that fit it as values of the original.
+//
+// Providers take different parts of JSON Schema: a [Dialect] lists the keywords of one, and its
+// limits. [Schema] fits a schema to a dialect:
+//
+//	dialect, _ := fit.DialectOf("openai")
+//	fitted, err := fit.Schema(schema, dialect)
+//
+// The fitted schema is strict wherever the dialect has a form for a part of the original. A bound
+// that it lacks is said in the description; a property that may be missing is null where all are
+// required. A part without a form is loose: any value is taken there, written as JSON text where the
+// dialect has no schema for any value. Loose are values of any type, maps and tuples where the
+// dialect lacks them, unions whose alternatives can't be told apart, and conjunctions of several
+// schemas. [Fitted.Notes] lists what is not expressed.
+//
+// [Fitted.Undo] reads a model's answer back: it parses the texts and drops the nulls. The result
+// must then be validated against the original schema, since the fitted one may take more.
+//
+// Schemas are [Object] values, which keep the order of their members: a model writes its answer in
+// the order of the properties. [Order] makes one of any schema.
 package fit
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 )
 
 // Fitted is a schema as a provider takes it.
@@ -24,6 +44,9 @@ type Fitted struct {
 	Excess string
 }
 
+// wrapper is the property that holds an answer that is no object, where a root has to be one.
+const wrapper = "value"
+
 // Schema fits a schema to a dialect. The fitted schema takes each value that the original takes,
 // written as [Fitted.Undo] reads it, if its objects have declared properties alone. It may take
 // more: an answer has to be validated against the original once it is undone. Only a pattern of
@@ -33,58 +56,29 @@ func Schema(schema any, d Dialect) (Fitted, error) {
 	if err != nil {
 		return Fitted{}, fmt.Errorf("the schema can't be sent: %w", err)
 	}
-	f := &fitter{dialect: d, root: root, defs: map[string]*node{}, names: map[string]string{}, inlined: map[string]int{}, nullables: map[string]string{}}
-	top := f.build(root, "")
-	wrapped := d.RootObject && !f.isObject(top)
-	fitted := top.schema
-	if wrapped {
-		fitted = Object{{"type", "object"}, {"properties", Object{{wrapper, fitted}}}, {"required", []any{wrapper}}, {"additionalProperties", false}}
-	} else if d.RootObject && fitted.Has("$ref") {
-		fitted = f.follow(top).schema
+	w := newWalker(root, d)
+	fitted := w.walk(root, "")
+	isWrapped := d.RootObject && !w.isObject(root)
+	if isWrapped {
+		fitted = closedObject(Object{{wrapper, fitted}}, []any{wrapper})
 	}
-	if defs := f.definitions(); len(defs) > 0 {
-		fitted = append(fitted.Without("$defs"), Member{"$defs", defs})
+	for name, ok := definitionOf(fitted); d.RootObject && ok; name, ok = definitionOf(fitted) {
+		fitted = w.defs.Object(name)
+	}
+	if defs := w.definitions(); len(defs) > 0 {
+		fitted = append(slices.Clip(fitted), Member{"$defs", defs})
 	}
 	size := measure(fitted)
-	return Fitted{Schema: fitted, Notes: f.notes, Size: size.size, Excess: d.excess(size), Undo: func(v any) (any, error) {
-		if object, ok := v.(map[string]any); wrapped && ok && len(object) == 1 {
+	return Fitted{Schema: fitted, Notes: w.notes, Size: size.size, Excess: cmp.Or(w.excess, d.excess(size)), Undo: func(v any) (any, error) {
+		if object, ok := v.(map[string]any); isWrapped && ok && len(object) == 1 {
 			if inner, ok := object[wrapper]; ok {
 				v = inner
 			}
 		}
-		u := undoer{fitter: f, steps: maxUndo}
-		return u.undo(top, v, "")
+		if d.Untyped {
+			return v, nil // nothing but the root is written otherwise
+		}
+		u := undoer{walker: newWalker(root, d), steps: maxUndo}
+		return u.undo(root, v, "")
 	}}, nil
 }
-
-// wrapper is the property that holds an answer that is no object, where a root has to be one.
-const wrapper = "value"
-
-// isObject reports whether a node takes objects alone, as one schema and no union.
-func (f *fitter) isObject(n *node) bool {
-	n = f.follow(n)
-	return n != nil && n.branches == nil && len(Types(n.schema)) == 1 && Types(n.schema)[0] == "object"
-}
-
-// definitions returns the schemas that the fitted one refers to.
-func (f *fitter) definitions() Object {
-	var defs Object
-	for _, ref := range f.order {
-		defs = append(defs, Member{f.names[ref], f.defs[ref].schema})
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.nullables)) {
-		defs = append(defs, Member{f.nullables[name], Object{{"anyOf", []any{Object{{"$ref", "#/$defs/" + name}}, Object{{"type", "null"}}}}}})
-	}
-	return defs
-}
-
-// note records a part of the schema that the fitted one does not express.
-func (f *fitter) note(at, format string, args ...any) {
-	if at == "" {
-		at = "the root"
-	}
-	f.notes = append(f.notes, at+": "+fmt.Sprintf(format, args...))
-}
-
-// placeOf returns a place within a schema, for notes.
-func placeOf(at, step string) string { return strings.TrimPrefix(at+"."+step, ".") }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"obelus/engine/schema"
 	"obelus/store"
 )
 
@@ -173,13 +174,55 @@ func Texts(v any) []string {
 	return nil
 }
 
-// listOf makes a list of JSON out of any list.
-func listOf[V any](values []V) []any {
-	list := make([]any, len(values))
-	for i, v := range values {
-		list[i] = v
+// annotations are keywords that say something to people and bound nothing.
+var annotations = []string{"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$anchor", "$defs", "definitions"}
+
+// IsUnbounded reports whether a schema bounds nothing.
+func IsUnbounded(s Object) bool {
+	return !slices.ContainsFunc(s, func(m Member) bool { return schema.IsKeyword(m.Name) && !slices.Contains(annotations, m.Name) })
+}
+
+// Annotate returns a schema with the title and the description of another, where it has none.
+func Annotate(schema, from Object) Object {
+	for _, name := range []string{"title", "description"} {
+		if from.Has(name) && !schema.Has(name) && !schema.Has("$ref") {
+			schema = schema.With(name, from.Get(name))
+		}
 	}
-	return list
+	return schema
+}
+
+// Constants returns the values of a const or an enum.
+func Constants(schema Object) []any {
+	if schema.Has("const") {
+		return []any{schema.Get("const")}
+	}
+	return schema.List("enum")
+}
+
+// RewriteRefs returns a schema with its references replaced.
+func RewriteRefs(schema any, replace func(ref string) string) any {
+	o, ok := schema.(Object)
+	if !ok {
+		return schema
+	}
+	made := mapSchemas(o, func(inner any) any { return RewriteRefs(inner, replace) })
+	for i, m := range made {
+		if ref, ok := m.Value.(string); ok && m.Name == "$ref" {
+			made[i].Value = replace(ref)
+		}
+	}
+	return made.Without("$id", "$schema")
+}
+
+// SafeName returns a name for a definition, of characters that a reference holds as they are.
+func SafeName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r) {
+			return r
+		}
+		return '_'
+	}, name)
 }
 
 // Types returns the types that a schema's type names.
