@@ -49,13 +49,6 @@ type composer struct {
 	shared          map[string]string // names of definitions of parameters and results, by the text of their schema
 }
 
-// SolutionSchema returns the schema of the answer of a model that plans with some tools: the calls
-// and the output, where any text may be a reference.
-func SolutionSchema(p plan.Proposal, c Config) fit.Object {
-	schema, _ := exactSchema(p, c)
-	return schema
-}
-
 // maxOffering is with how many tools at most each call may have what any call may have. They are in
 // the schema once for each tool: with more, that costs more than it is worth.
 const maxOffering = 8
@@ -91,14 +84,8 @@ func (r *Request) FormFor(c Config) *Request {
 	return r
 }
 
-// LooseSchema returns the schema of a plan in which the arguments of a call are the text of their
-// JSON: for tools whose schemas together are too large for the provider.
-func LooseSchema(p plan.Proposal, c Config) fit.Object {
-	schema, _ := looseSchema(p, c)
-	return schema
-}
-
-// looseSchema is exactSchema for the loose form, which leaves all on offer.
+// looseSchema returns the schema of a plan in which the arguments of a call are the text of their
+// JSON, for tools whose schemas together are too large for the provider. It leaves all on offer.
 func looseSchema(p plan.Proposal, c Config) (schema fit.Object, offers bool) {
 	return solutionSchema(p, c, looseForm), true
 }
@@ -112,6 +99,8 @@ const (
 	looseForm
 )
 
+// solutionSchema returns the schema of the answer of a model that plans with some tools: the calls and
+// the output, where any text may be a reference.
 func solutionSchema(p plan.Proposal, c Config, as form) fit.Object {
 	m := &composer{
 		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy, lean: as == leanForm,
@@ -532,9 +521,9 @@ func escapeSteps(steps []string) []string {
 	return made
 }
 
-// AnswersSchema returns the schema of the answers to latent calls: an object with an answer for
+// answersSchema returns the schema of the answers to latent calls: an object with an answer for
 // each, by its ID. The schema of a result that several of them have is there once.
-func AnswersSchema(questions []plan.Question, c Config) fit.Object {
+func answersSchema(questions []plan.Question, c Config) fit.Object {
 	m := &composer{names: map[string]string{}, shared: map[string]string{}}
 	properties := fit.Object{}
 	if c.Think {

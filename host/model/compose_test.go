@@ -56,8 +56,22 @@ func text(t testing.TB, v any) string {
 	return strings.TrimSpace(b.String())
 }
 
+// solutionSchema returns the schema of a question for a plan, looseSchema that of its loose form, and
+// answersSchema that of a question for answers.
+func solutionSchema(p plan.Proposal, c model.Config) fit.Object {
+	return model.New(c, nil).PlanRequest(p).Schema.(fit.Object)
+}
+
+func looseSchema(p plan.Proposal, c model.Config) fit.Object {
+	return model.New(c, nil).PlanRequest(p).Loose.Schema.(fit.Object)
+}
+
+func answersSchema(questions []plan.Question, c model.Config) fit.Object {
+	return model.New(c, nil).AnswerRequest(questions).Schema.(fit.Object)
+}
+
 func TestSolutionSchema_Whole(t *testing.T) {
-	golden(t, "schema", text(t, model.SolutionSchema(appendix(t), model.Config{}))+"\n")
+	golden(t, "schema", text(t, solutionSchema(appendix(t), model.Config{}))+"\n")
 }
 
 func TestLooseSchema_Whole(t *testing.T) {
@@ -66,7 +80,7 @@ func TestLooseSchema_Whole(t *testing.T) {
 		`"output":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Ref"},{"type":"object","properties":{"letter":{"type":"string"}},"required":["letter"]}]}},` +
 		`"required":["calls","output"],"additionalProperties":false,` +
 		`"$defs":{"Ref":{"type":"string","pattern":"^†"},"Path":{"type":"string","pattern":"^\\(?†"}}}`
-	if diff := cmp.Diff(want, text(t, model.LooseSchema(appendix(t), model.Config{}))); diff != "" {
+	if diff := cmp.Diff(want, text(t, looseSchema(appendix(t), model.Config{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -145,7 +159,7 @@ func TestSolutionSchema_Call(t *testing.T) {
 			for i := range 8 { // so many that calls have only what their tools declare
 				p.Tools = append(p.Tools, offer(t, fmt.Sprint("u", i), `{}`, false))
 			}
-			call := model.SolutionSchema(p, c).Get("properties").(fit.Object).Get("calls").(fit.Object).Get("items").(fit.Object).Get("anyOf").([]any)[0].(fit.Object)
+			call := solutionSchema(p, c).Get("properties").(fit.Object).Get("calls").(fit.Object).Get("items").(fit.Object).Get("anyOf").([]any)[0].(fit.Object)
 			properties := call.Get("properties").(fit.Object)
 			if got := text(t, properties[0]); got != `{"Name":"_tool","Value":{"const":"t"}}` {
 				t.Errorf("it begins with %s", got)
@@ -164,16 +178,16 @@ func TestSolutionSchema_Call(t *testing.T) {
 // TestSolutionSchema_Offered: calls of a few tools may have what those do not declare.
 func TestSolutionSchema_Offered(t *testing.T) {
 	p := plan.Proposal{Tools: []plan.Offer{offer(t, "t", `{"properties": {"a": {"type": "string"}}, "_if": {"const": "†a"}}`, false)}}
-	call := text(t, model.SolutionSchema(p, model.Config{}).Get("properties").(fit.Object).Get("calls"))
+	call := text(t, solutionSchema(p, model.Config{}).Get("properties").(fit.Object).Get("calls"))
 	for _, want := range []string{`"_reasoningForCall":{"type":"string"},"_after":{"$ref":"#/$defs/Order"},"a":`, `"_outputPath":{"$ref":"#/$defs/Path"},"_outputMethod":{"$ref":"#/$defs/Method"}}`} {
 		if !strings.Contains(call, want) {
 			t.Errorf("%s lacks %s", call, want)
 		}
 	}
-	whole := mustFit(t, model.SolutionSchema(p, model.Config{}), "anthropic").Size
+	whole := mustFit(t, solutionSchema(p, model.Config{}), "anthropic").Size
 	for size, offered := range map[int]bool{whole: true, whole - 1: false} {
 		c := model.Config{Dialect: "anthropic", MaxSchema: size}
-		if got := strings.Contains(text(t, model.SolutionSchema(p, c)), "_after"); got != offered {
+		if got := strings.Contains(text(t, solutionSchema(p, c)), "_after"); got != offered {
 			t.Errorf("with %d bytes of %d, _after is offered: %t", size, whole, got)
 		}
 	}
@@ -186,7 +200,7 @@ func TestSolutionSchema_OfAProvider(t *testing.T) {
 		p.Tools = append(p.Tools, offer(t, fmt.Sprint("t", i), `{"properties": {"a": {"type": "string", "description": "`+strings.Repeat("x", 700)+`"}}}`, false))
 	}
 	for provider, offered := range map[string]bool{"openai": true, "anthropic": false} {
-		if got := strings.Contains(text(t, model.SolutionSchema(p, model.Config{Provider: provider})), "_after"); got != offered {
+		if got := strings.Contains(text(t, solutionSchema(p, model.Config{Provider: provider})), "_after"); got != offered {
 			t.Errorf("%s: _after is offered: %t", provider, got)
 		}
 	}
@@ -201,7 +215,7 @@ func TestSolutionSchema_Definitions(t *testing.T) {
 		},
 		Schema: decoded(t, `{"$ref": "#/$defs/Line", "$defs": {"Line": {"type": "array", "items": {"$ref": "#/$defs/Line"}}}}`),
 	}
-	s := model.SolutionSchema(p, model.Config{NoReasons: true})
+	s := solutionSchema(p, model.Config{NoReasons: true})
 	var names []string
 	for _, m := range s.Get("$defs").(fit.Object) {
 		names = append(names, m.Name)
@@ -236,7 +250,7 @@ func TestSolutionSchema_NamesOfDefinitions(t *testing.T) {
 	for name, typ := range map[string]string{"a/b": "string", "a b": "integer"} {
 		p.Tools = append(p.Tools, offer(t, name, `{"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {"type": "`+typ+`"}}}`, false))
 	}
-	s, err := schema.New(model.SolutionSchema(p, model.Config{NoReasons: true}))
+	s, err := schema.New(solutionSchema(p, model.Config{NoReasons: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +266,7 @@ func TestSolutionSchema_NamesOfDefinitions(t *testing.T) {
 }
 
 func TestSolutionSchema_NoTools(t *testing.T) {
-	s, err := schema.New(model.SolutionSchema(plan.Proposal{}, model.Config{Think: true}))
+	s, err := schema.New(solutionSchema(plan.Proposal{}, model.Config{Think: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +291,7 @@ func TestAnswersSchema_Alternatives(t *testing.T) {
 		`{"type":"object","properties":{"to":{"const":"†a.y"},"value":{"$ref":"#/$defs/1.2.N"}},"required":["to","value"],"additionalProperties":false},` +
 		`{"type":"object","properties":{"to":{"const":"†a.y"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false}]},` +
 		`"1.10":{"type":"string"}},"required":["1.2","1.10"],"additionalProperties":false,"$defs":{"1.2.N":{"type":"integer"}}}`
-	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
+	if diff := cmp.Diff(want, text(t, answersSchema(questions, model.Config{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -295,7 +309,7 @@ func TestAnswersSchema_SharesResults(t *testing.T) {
 	const want = `{"type":"object","properties":{"1.1":{"$ref":"#/$defs/judge"},"1.2":{"$ref":"#/$defs/judge"},"1.3":{"type":"integer"}},` +
 		`"required":["1.1","1.2","1.3"],"additionalProperties":false,"$defs":{` +
 		`"judge":{"type":"object","properties":{"n":{"$ref":"#/$defs/judge.N"}},"required":["n"],"additionalProperties":false},"judge.N":{"type":"integer"}}}`
-	if diff := cmp.Diff(want, text(t, model.AnswersSchema(questions, model.Config{}))); diff != "" {
+	if diff := cmp.Diff(want, text(t, answersSchema(questions, model.Config{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -314,7 +328,7 @@ func mustFit(t testing.TB, schema any, name string) fit.Fitted {
 }
 
 func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
-	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "openai")
+	fitted := mustFit(t, solutionSchema(appendix(t), model.Config{}), "openai")
 	golden(t, "schema_openai", text(t, fitted.Schema)+"\n")
 	want := len(text(t, fitted.Schema))
 	if fitted.Size != want || fitted.Excess != "" || len(fitted.Notes) > 0 {
@@ -332,7 +346,7 @@ func TestSolutionSchema_FittedToOpenAI(t *testing.T) {
 }
 
 func TestSolutionSchema_FittedToLlama(t *testing.T) {
-	fitted := mustFit(t, model.SolutionSchema(appendix(t), model.Config{}), "llama")
+	fitted := mustFit(t, solutionSchema(appendix(t), model.Config{}), "llama")
 	got := text(t, fitted.Schema)
 	for name, pattern := range map[string]string{"Ref": `^†[^\"\\\\]+$`, "Path": `^\\(?†[^\"\\\\]+$`} {
 		if want := `"` + name + `":{"type":"string","pattern":"` + pattern + `"}`; !strings.Contains(got, want) {
@@ -349,7 +363,7 @@ func TestSolutionSchema_Excess(t *testing.T) {
 	for i := range 40 {
 		p.Tools = append(p.Tools, offer(t, fmt.Sprintf("tool%d", i), `{"properties": {"first": {"type": "integer"}, "second": {"type": "boolean"}, "third": {"enum": ["x", "y"]}}}`, false))
 	}
-	exact, loose := model.SolutionSchema(p, model.Config{}), model.LooseSchema(p, model.Config{})
+	exact, loose := solutionSchema(p, model.Config{}), looseSchema(p, model.Config{})
 	for name, over := range map[string]bool{"anthropic": true, "openai": false, "ollama": true, "gemini": false} {
 		if got := mustFit(t, exact, name).Excess; over != strings.Contains(got, " bytes, and "+name+" takes ") || !over && got != "" {
 			t.Errorf("%s: %q", name, got)
@@ -364,7 +378,7 @@ func TestSolutionSchema_Excess(t *testing.T) {
 // may choose one, with a value or a reference, and the last as a failure.
 func TestSolutionSchema_Outcomes(t *testing.T) {
 	p := plan.Proposal{Schema: decoded(t, `{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}`), Outcomes: []string{"†a && †log", "†b"}}
-	compiled, err := schema.New(decoded(t, text(t, model.SolutionSchema(p, model.Config{}))))
+	compiled, err := schema.New(decoded(t, text(t, solutionSchema(p, model.Config{}))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,10 @@
 //
 // # Schemas
 //
-// [SolutionSchema] composes one schema of all tools that a plan may call, and [AnswersSchema] one
-// of the results of several calls. The members of these objects have an order: a model writes its
-// answer in the order of the properties, so the tool comes first and the result last.
+// The schema of a request for a plan is composed of all tools that the plan may call, and that of a
+// request for answers of the results of the calls. The members of these objects have an order: a
+// model writes its answer in the order of the properties, so the tool comes first and the result
+// last.
 //
 // Providers take different parts of JSON Schema. An asker fits the schema of a request to its
 // provider by package [obelus/host/model/fit], and undoes the same in the answer: [Answer.Value] is

@@ -83,7 +83,7 @@ func (m *Model) AnswerRequest(questions []plan.Question) *Request {
 			Version: RequestVersion, Window: m.said, Purpose: "answer", Model: m.config.Name, Params: m.config.Params, Key: questions[0].Key,
 			System: systemText(answerRules(questions, m.config.Think, len(s.cut) > 0), questions[0].Prose),
 			Blocks: append(common, calls...), Stable: len(common),
-			Schema: AnswersSchema(questions, m.config),
+			Schema: answersSchema(questions, m.config),
 		}
 	}, false)
 }
