@@ -37,7 +37,8 @@ from there to the question, by the scripts and settings as they are now, and a n
 says whether that is what was sent, or that the log has no request as sent.
 
 The system text comes first, then the blocks of the prompt, then the schema of the
-answer; -v shows the schema as it is fitted to the provider too. With --json it is
+answer; -v shows the schema as it is fitted to the provider too, and what of it that
+does not express, which the answer is held to all the same. With --json it is
 {"context","tick","calls","state","hash","recorded","request","answers"}: request is
 as cassettes hold it, state is sent, computed, differs (computed, and not what was
 sent) or next, and recorded is left out where no request is on record as sent.`,
@@ -134,7 +135,7 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 	if a.json {
 		return a.term.NDJSON(p)
 	}
-	r := p.Request.FormFor(p.Config)
+	r, whyLoose := p.Request.FormFor(p.Config)
 	schema, err := json.MarshalIndent(r.Schema, "", "  ")
 	if err != nil {
 		return err
@@ -151,13 +152,16 @@ func printPrompt(a *app, p *prompts.Prompt, answers bool) error {
 			return err
 		}
 		parts = append(parts, fmt.Sprintf("## As %s takes it (%s)\n%s", dialect.Name, numeral.Size(int64(fitted.Size)), text))
+		if len(fitted.Notes) > 0 {
+			parts = append(parts, "## Not expressed there\n"+strings.Join(fitted.Notes, "\n"))
+		}
 	}
 	if answers {
 		parts = append(parts, answerTexts(p)...)
 	}
 	note := fmt.Sprintf("request %.12s to model %s, some %s tokens%s", p.Hash, r.Model, numeral.Thousands(int64(r.Tokens())), stateNotes[p.State])
-	if r != p.Request {
-		note += ", in its loose form"
+	if whyLoose != "" {
+		note += ", in its loose form, for " + whyLoose
 	}
 	switch {
 	case p.State == prompts.Differs:

@@ -58,30 +58,36 @@ const maxOffering = 8
 func exactSchema(p plan.Proposal, c Config) (schema fit.Object, offers bool) {
 	if len(p.Tools) <= maxOffering {
 		schema = solutionSchema(p, c, exactForm)
-		if !c.exceeds(schema) {
+		if c.excess(schema) == "" {
 			return schema, true
 		}
 	}
 	return solutionSchema(p, c, leanForm), false
 }
 
-// exceeds reports whether a schema is larger than the model's provider takes.
-func (c Config) exceeds(schema any) bool {
+// excess returns how a schema is larger than the model's provider takes; empty if it is not.
+func (c Config) excess(schema any) string {
 	dialect, ok := c.dialect()
 	if !ok {
-		return false
+		return ""
 	}
 	fitted, err := fit.Schema(schema, dialect)
-	return err == nil && fitted.Excess != ""
+	if err != nil {
+		return ""
+	}
+	return fitted.Excess
 }
 
 // FormFor returns the form in which the request is sent to a model: the loose one, where the
-// provider does not take so large a schema as the exact one has.
-func (r *Request) FormFor(c Config) *Request {
-	if r.Loose != nil && c.exceeds(r.Schema) {
-		return r.Loose
+// provider does not take so large a schema as the exact one has, which why says.
+func (r *Request) FormFor(c Config) (form *Request, why string) {
+	if r.Loose == nil {
+		return r, ""
 	}
-	return r
+	if why = c.excess(r.Schema); why != "" {
+		return r.Loose, why
+	}
+	return r, ""
 }
 
 // looseSchema returns the schema of a plan in which the arguments of a call are the text of their
@@ -99,8 +105,8 @@ const (
 	looseForm
 )
 
-// solutionSchema returns the schema of the answer of a model that plans with some tools: the calls and
-// the output, where any text may be a reference.
+// solutionSchema returns the schema of the answer of a model that plans with some tools: the calls
+// and the output, where any text may be a reference.
 func solutionSchema(p plan.Proposal, c Config, as form) fit.Object {
 	m := &composer{
 		thinks: c.Think, reasons: !c.NoReasons, lazy: p.Mode == plan.ModeLazy, lean: as == leanForm,

@@ -50,7 +50,8 @@ func unwrapped(source any) Object {
 	return s
 }
 
-// partsOf returns the schemas of which a schema is a union or a conjunction alone; nil if it is none.
+// partsOf returns the schemas of which a schema is a union or a conjunction alone; nil if it is
+// none.
 func partsOf(s Object, keyword string) []any {
 	if !s.Has(keyword) || !IsUnbounded(s.Without(keyword, "type")) {
 		return nil
@@ -58,8 +59,8 @@ func partsOf(s Object, keyword string) []any {
 	return slices.DeleteFunc(slices.Clone(s.List(keyword)), func(part any) bool { return part == false && keyword != "allOf" })
 }
 
-// branchesOf returns the schemas of which a schema is a union: those of its anyOf or oneOf, or one for
-// each of its types; nil if it is none.
+// branchesOf returns the schemas of which a schema is a union: those of its anyOf or oneOf, or one
+// for each of its types; nil if it is none.
 func branchesOf(s Object) (branches []any) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		if parts := partsOf(s, keyword); len(parts) > 1 {
@@ -93,8 +94,8 @@ func (w *walker) target(s Object) (target any, ok bool) {
 	return Resolve(w.root, steps)
 }
 
-// isText reports whether the values of a schema are written as the text of their JSON, for the dialect
-// has no schema for them. The schema is unwrapped.
+// isText reports whether the values of a schema are written as the text of their JSON, for the
+// dialect has no schema for them. The schema is unwrapped.
 func (w *walker) isText(s Object) bool {
 	if w.dialect.Untyped {
 		return false
@@ -137,8 +138,8 @@ func isMap(s Object) bool {
 	return ok && !IsUnbounded(inner)
 }
 
-// declaresElsewhere reports whether a schema of an object may have properties that are declared by a
-// schema beside its own.
+// declaresElsewhere reports whether a schema of an object may have properties that are declared by
+// a schema beside its own.
 func declaresElsewhere(s Object) bool {
 	return slices.ContainsFunc([]string{"allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas"}, func(keyword string) bool {
 		text, err := JSON(s.Get(keyword))
@@ -251,7 +252,8 @@ func (w *walker) isAmbiguous(leaves []Object) bool {
 	return false
 }
 
-// propertiesOf returns the properties of an object: for a closed one those that it has to have, too.
+// propertiesOf returns the properties of an object: for a closed one those that it has to have,
+// too.
 func (w *walker) propertiesOf(s Object) Object {
 	if known, ok := w.properties[keyOf(s)]; ok {
 		return known
@@ -268,8 +270,8 @@ func (w *walker) propertiesOf(s Object) Object {
 
 func isRequired(s Object, name string) bool { return slices.Contains(s.List("required"), any(name)) }
 
-// hasOther reports whether an object always has a property that another never has, or never with that
-// value.
+// hasOther reports whether an object always has a property that another never has, or never with
+// that value.
 func (w *walker) hasOther(a, b Object) bool {
 	others := w.propertiesOf(b)
 	for _, p := range w.propertiesOf(a) {
@@ -314,8 +316,8 @@ func isReferencePattern(pattern string) bool {
 	return strings.HasPrefix(pattern, "^"+store.Dagger) || strings.HasPrefix(pattern, `^\(?`+store.Dagger)
 }
 
-// takesNull reports whether a schema takes null, written as null. Where two alternatives take it, which
-// may be of a oneOf, null stands for a missing value.
+// takesNull reports whether a schema takes null, written as null. Where two alternatives take it,
+// which may be of a oneOf, null stands for a missing value.
 func (w *walker) takesNull(source any) bool {
 	leaves := slices.DeleteFunc(slices.Clone(w.alternatives(source)), func(s Object) bool { return w.isText(s) || !resembles(s, nil) })
 	return len(leaves) == 1

@@ -9,8 +9,8 @@
 //
 // The fitted schema is strict wherever the dialect has a form for a part of the original. A bound
 // that it lacks is said in the description; a property that may be missing is null where all are
-// required. A part without a form is loose: any value is taken there, written as JSON text where the
-// dialect has no schema for any value. Loose are values of any type, maps and tuples where the
+// required. A part without a form is loose: any value is taken there, written as JSON text where
+// the dialect has no schema for any value. Loose are values of any type, maps and tuples where the
 // dialect lacks them, unions whose alternatives can't be told apart, and conjunctions of several
 // schemas. [Fitted.Notes] lists what is not expressed.
 //

@@ -67,8 +67,8 @@ func (u *undoer) undoObject(s Object, v map[string]any, at string) (any, error) 
 	return made, nil
 }
 
-// choose returns the alternative of a schema that a value is of: the first that it fits, else one of
-// JSON texts, else the first of its type and constants. ok is false if it is of none.
+// choose returns the alternative of a schema that a value is of: the first that it fits, else one
+// of JSON texts, else the first of its type and constants. ok is false if it is of none.
 func (u *undoer) choose(source, v any) (s Object, ok bool) {
 	leaves := u.alternatives(source)
 	u.steps -= len(leaves)
