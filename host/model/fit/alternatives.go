@@ -39,6 +39,11 @@ func typesOf(s Object) []string {
 // scalars are the types of values that hold no others.
 var scalars = []string{"string", "number", "integer", "boolean", "null"}
 
+// areScalar reports whether all of some types are of values that hold no others.
+func areScalar(types []string) bool {
+	return !slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(scalars, t) })
+}
+
 // unwrapped returns a schema without unions and conjunctions of one schema around it.
 func unwrapped(source any) Object {
 	s, _ := source.(Object)
@@ -68,8 +73,7 @@ func branchesOf(s Object) (branches []any) {
 		}
 	}
 	types := Types(s)
-	isScalar := !slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(scalars, t) })
-	if len(types) < 2 || isScalar || len(Constants(s)) > 0 {
+	if isSingle := len(types) < 2 || len(Constants(s)) > 0; isSingle || areScalar(types) {
 		return nil
 	}
 	for _, name := range types {
@@ -108,6 +112,7 @@ func (w *walker) isText(s Object) bool {
 	return isText
 }
 
+// hasNoSchema is isText for a schema that has not been looked at.
 func (w *walker) hasNoSchema(s Object) bool {
 	types, values := typesOf(s), Constants(s)
 	switch {
@@ -235,19 +240,25 @@ func (w *walker) isAmbiguous(leaves []Object) bool {
 	}
 	hasText := slices.Contains(kinds, kindText)
 	for i, a := range leaves {
-		takesJSON := kinds[i] == kindOther && slices.Contains(typesOf(a), "string") && !neverJSON(a)
-		if hasText && takesJSON {
+		if hasText && kinds[i] == kindOther && mayBeJSON(a) {
 			return true
 		}
 		for j, b := range leaves[:i] {
-			if kinds[i] != kinds[j] {
-				continue
-			}
-			isTold := kinds[i] != kindArray && (kinds[i] != kindObject || w.hasOther(a, b) || w.hasOther(b, a))
-			if !isTold {
+			if kinds[i] == kinds[j] && w.areAlike(a, b, kinds[i]) {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// areAlike reports whether two schemas of one kind may have a value in common that holds others.
+func (w *walker) areAlike(a, b Object, kind int) bool {
+	switch kind {
+	case kindArray:
+		return true
+	case kindObject:
+		return !w.hasOther(a, b) && !w.hasOther(b, a)
 	}
 	return false
 }
@@ -299,15 +310,17 @@ func areDisjoint(a, b []any) bool {
 	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(v any) bool { return holds(b, v) })
 }
 
-// neverJSON reports whether the texts that a schema takes are no JSON.
-func neverJSON(s Object) bool {
+// mayBeJSON reports whether a text that a schema takes may be JSON.
+func mayBeJSON(s Object) bool {
 	isJSON := func(v any) bool {
 		text, _ := v.(string)
 		_, err := store.DecodeJSON([]byte(text))
 		return err == nil
 	}
-	values := Constants(s)
-	return isReferencePattern(s.Text("pattern")) || len(values) > 0 && !slices.ContainsFunc(values, isJSON)
+	if values := Constants(s); len(values) > 0 {
+		return slices.ContainsFunc(values, isJSON)
+	}
+	return slices.Contains(typesOf(s), "string") && !isReferencePattern(s.Text("pattern"))
 }
 
 // isReferencePattern reports whether a pattern is one of texts that begin with †, or with a

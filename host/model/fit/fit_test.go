@@ -205,6 +205,8 @@ func TestFitted_Undo(t *testing.T) {
 		{`{"type": "object", "properties": {"a": {"type": "string", "enum": ["x", null]}, "b": {"oneOf": [{"type": "null"}, {"type": "integer"}]}}}`, "openai", `{"a": null, "b": null}`, `{"b": null}`},
 		{`{"anyOf": [{"type": "object", "properties": {"to": {"const": "†a"}, "value": {}}, "required": ["to", "value"]},
 			{"type": "object", "properties": {"to": {"const": "†a"}, "message": {"type": "string"}}, "required": ["to", "message"]}]}`, "openai", `{"value": {"to": "†a", "message": "5"}}`, `{"to": "†a", "message": "5"}`},
+		{`{"anyOf": [{"enum": ["auto", "5"]}, {}]}`, "openai", `{"value": "5"}`, `5`},
+		{`{"anyOf": [{"enum": ["auto", "off"]}, {}]}`, "openai", `{"value": "auto"}`, `"auto"`},
 		// A model that is not held to its schema leaves out properties.
 		{`{"anyOf": [{"type": "object", "properties": {"k": {"const": "a"}, "v": {}, "w": {"type": "string"}}, "required": ["k", "v", "w"]}, {"type": "object", "properties": {"k": {"const": "b"}}, "required": ["k"]}]}`, "openai", `{"value": {"k": "a", "v": "5"}}`, `{"k": "a", "v": 5}`},
 		// What does not fit stays as it is.

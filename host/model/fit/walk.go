@@ -55,7 +55,6 @@ func (w *walker) walk(source any, at string) Object {
 	s := Annotate(unwrapped(source), whole)
 	types := typesOf(s)
 	branches := branchesOf(s)
-	isScalar := !slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(scalars, t) })
 	switch {
 	case w.isText(s):
 		return w.text(s, at)
@@ -67,7 +66,7 @@ func (w *walker) walk(source any, at string) Object {
 		return w.constants(s, at)
 	case len(types) == 0:
 		return w.anything(s, at)
-	case isScalar:
+	case areScalar(types):
 		return w.scalar(s, types, at)
 	case types[0] == "object":
 		return w.object(s, at)
