@@ -1,4 +1,4 @@
-package yaml
+package luastd
 
 import (
 	"encoding/json"
@@ -129,7 +129,7 @@ func (w *yamlStyles) scalar(text string, n int, flow, key bool) {
 	case n == 2 && !oneLine:
 		w.b.WriteString("'" + folded(strings.ReplaceAll(text, "'", "''")) + "'")
 	default:
-		quoted := inQuotes(text)
+		quoted := yamlQuoted(text)
 		if !key && !strings.Contains(text, "  ") {
 			quoted = strings.ReplaceAll(quoted, " ", w.one(" \\"+next, " ", "\\x20"))
 		}
@@ -248,7 +248,7 @@ func checkYAMLStyles(t *testing.T, seed int64) (text string, v any) {
 	v = w.value(3)
 	w.b.WriteString("---")
 	w.block(v, -1, false)
-	got, _, err := Decode(w.b.String())
+	got, _, err := decodeYAML(w.b.String())
 	if err != nil || !reflect.DeepEqual(got, v) {
 		t.Fatalf("%s\ngot %#v, %v\nwant %#v", w.b.String(), got, err, v)
 	}
@@ -283,8 +283,8 @@ func TestYAML_EncodedIsReadByPyYAML(t *testing.T) {
 	python := startPyYAML(t, "SafeLoader")
 	random := rand.New(rand.NewSource(2))
 	for range 3000 {
-		v := randomValue(random, 3)
-		text := Encode(v, func(int) bool { return false })
+		v := randomYAMLValue(random, 3)
+		text := encodeYAML(v, func(int) bool { return false })
 		var want any // with numbers as Go's JSON reads them
 		if err := json.Unmarshal([]byte(formats.CompactJSON(v)), &want); err != nil {
 			t.Fatal(err)
