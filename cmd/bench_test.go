@@ -38,10 +38,14 @@ func BenchmarkCallMemory(b *testing.B) {
 		b.Fatal(err)
 	}
 	const calls = 100
+	request, err := chain(calls).Keep()
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		runner := &engine.Runner{Log: memory.New(), Registry: h.Generation().Registry()}
-		outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: chain(calls)})
+		outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: request})
 		if err != nil || outcome.Status != journal.RunDone {
 			b.Fatal(outcome, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -20,12 +19,13 @@ import (
 	"obelus/luastd"
 )
 
-// activity is a Lua function that a script registers. For every call the script's top level runs
-// again, in its own environment, so that nothing outlives a call.
+// activity is a Lua function that a script registers. Every call gets a function of its own, in an
+// environment of its own ([session.make]), so that nothing outlives a call.
 type activity struct {
 	gen     *Generation
 	script  *sandbox.Script
 	name    string
+	title   string          // activity "greet"
 	line    int             // of its registration, in the script or a module of it
 	timeout time.Duration   // 0 for the engine's default
 	grants  *luastd.Grants  // of its calls; those of tools with _allow have less
@@ -46,7 +46,7 @@ type warmState struct {
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
-	made := &activity{gen: g, script: a.script, name: name, line: a.line, timeout: timeout, grants: g.activityGrants(a)}
+	made := &activity{gen: g, script: a.script, name: name, title: a.what, line: a.line, timeout: timeout, grants: g.activityGrants(a)}
 	if g.maySpeculate(a.options) {
 		return speculative{made}
 	}
@@ -91,7 +91,7 @@ func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Re
 // runIn runs the call in a state, which is given back unless something was raised.
 func (a *activity) runIn(ctx context.Context, timeout time.Duration, grants *luastd.Grants, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
-	found := registrations{again: true, activity: a.name}
+	found := registrations{again: true}
 	warm := a.warm
 	if grants != a.grants {
 		warm = nil // its values may be of calls that may do more
@@ -113,12 +113,13 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, grants *lua
 		}
 	}()
 	if w.fn == nil {
-		if _, err := s.RunFile(a.script); err != nil {
+		v, err := s.make(a.script, a.title)
+		if err != nil {
 			return plan.Result{}, err
 		}
-		if w.fn = found.fn; w.fn == nil {
+		if w.fn, _ = v.(*lua.LFunction); w.fn == nil {
 			s.end()
-			return plan.Result{}, a.fail("the script did not register activity %s this time", strconv.Quote(a.name))
+			return plan.Result{}, a.fail("the script did not register %s this time", a.title)
 		}
 	}
 	result, err := a.call(s, w.fn, in)
@@ -202,7 +203,7 @@ func openWorker(s worker.Setup) worker.Executor {
 	g := &Generation{config: c, project: newProject(c, s.Limits), registry: plan.NewRegistry()}
 	g.project.Grants, g.project.Scripts, g.project.DefaultModel, g.askHost = s.Grants, s.Scripts, s.DefaultModel, s.Ask
 	return func(call worker.Call, in plan.Invocation) (plan.Result, error) {
-		a := &activity{gen: g, script: call.Script, name: call.Name, timeout: call.Timeout, grants: g.narrowed(call.Bounds...)}
+		a := &activity{gen: g, script: call.Script, name: call.Name, title: titleOf("activity", call.Name), timeout: call.Timeout, grants: g.narrowed(call.Bounds...)}
 		return a.Run(context.Background(), in)
 	}
 }

@@ -99,6 +99,17 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkLoad_Layers loads a file that registers a hundred tools and delegates.
+func BenchmarkLoad_Layers(b *testing.B) {
+	files := project(map[string]string{"activities/a.lua": layers()})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Open(Config{FS: files}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkReload changes one of fifty files, and loads what has changed.
 func BenchmarkReload(b *testing.B) {
 	files := fifty()

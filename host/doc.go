@@ -32,9 +32,11 @@
 // assign globals, which other files of the same run see; _G.name = … is always allowed, and so is
 // every assignment in lib/ and in code that load makes. A global without a value reads as nil.
 //
-// The top level of a script runs again for every call, in its own environment, on an LState from a
-// pool. Assignments of a call, to any global or library table, are gone when it ends. Arguments are
-// copies. A call ends with its context or its timeout, even in the middle of a loop.
+// Every call has its own environment, on an LState from a pool, and begins with a copy of what the
+// top level of its script made there; a top level that could come out otherwise another time, since
+// it looks at the clock or calls a module, runs again instead. Assignments of a call, to any
+// variable, global or library table, are gone when it ends. Arguments are copies. A call ends with
+// its context or its timeout, even in the middle of a loop.
 //
 // # Limits
 //

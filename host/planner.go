@@ -20,12 +20,12 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// planner is a function that a plan's file returns, or that is registered as a delegate. For every
-// tick the script's top level runs again, as it does for the calls of activities.
+// planner is a function that a plan's file returns, or that is registered as a delegate. Every tick
+// gets a function of its own, as the calls of activities do.
 type planner struct {
 	gen      *Generation
 	script   *sandbox.Script
-	delegate string // registered name; empty for a function that the file returns
+	delegate string // delegate "refund"; empty for a function that the file returns
 	reader   *planReader
 }
 
@@ -34,13 +34,12 @@ var _ plan.Planner = (*planner)(nil)
 // Plan asks the function for the next calls.
 func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error) {
 	s := p.gen.session()
-	found := &registrations{again: true, delegate: p.delegate}
-	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, found)
+	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, &registrations{again: true})
 	defer s.Run.Stop()
 	s.Run.Lines = map[*lua.LTable]int{}
 	var solution *plan.Solution
 	err := sandbox.Guard(p.reader.file, func() (err error) {
-		solution, err = p.ask(s, found, ask)
+		solution, err = p.ask(s, ask)
 		return err
 	})
 	if _, raised := err.(*sandbox.Fault); raised {
@@ -50,15 +49,12 @@ func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error
 	return solution, err
 }
 
-func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Solution, error) {
-	v, err := s.RunFile(p.script)
+func (p *planner) ask(s *session, ask plan.Ask) (*plan.Solution, error) {
+	v, err := s.make(p.script, p.delegate)
 	if err != nil {
 		return nil, err
 	}
-	if p.delegate != "" {
-		v = found.value
-	}
-	fn := plannerFunction(v)
+	fn := plannerFunction(s, v)
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
@@ -84,8 +80,9 @@ func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Sol
 }
 
 // plannerFunction returns the function in the value of a plan's file.
-func plannerFunction(v lua.LValue) *lua.LFunction {
+func plannerFunction(s *session, v lua.LValue) *lua.LFunction {
 	if t, ok := v.(*lua.LTable); ok {
+		s.Fill(t)
 		if v = t.RawGetString("calls"); v == lua.LNil {
 			v = t.RawGetString("plan")
 		}
@@ -133,36 +130,53 @@ func (p *planReader) readSolution(s *session, t *lua.LTable) (*plan.Solution, er
 	return solution, err
 }
 
-// delegates reads the registered delegates, with the tools of a registry.
+// delegates reads the registered delegates, with the tools of a registry. It runs each script that
+// registers some once more.
 func (l *loader) delegates(found *registrations, registry *plan.Registry) {
+	names := map[*sandbox.Script][]string{}
 	for _, name := range slices.Sorted(maps.Keys(found.delegates)) {
-		request, err := l.g.delegateRequest(name, found.delegates[name], registry)
+		script := found.delegates[name].script
+		names[script] = append(names[script], name)
+	}
+	for script, own := range names {
+		err := l.delegatesOf(script, own, found, registry)
+		if err != nil {
+			l.fail(luaerr.From(err))
+		}
+	}
+}
+
+// delegatesOf reads the delegates of one script. The error is one that was raised.
+func (l *loader) delegatesOf(script *sandbox.Script, names []string, found *registrations, registry *plan.Registry) error {
+	again := &registrations{again: true}
+	s := l.g.session()
+	s.begin(context.Background(), l.g.config.LoadTimeout, script, again)
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
+	if _, err := s.RunFile(script); err != nil {
+		return err
+	}
+	for _, name := range names {
+		d := found.delegates[name]
+		p := l.g.reader(d.file, d.script, registry)
+		p.what, p.line, p.planner.delegate = d.what+": ", d.line, d.what
+		value := find(again.made, d.what)
+		if value == nil {
+			l.fail(p.fail(0, "the script did not register it this time"))
+			continue
+		}
+		request, err := p.readGuarded(s, value)
+		if _, raised := err.(*sandbox.Fault); raised {
+			return err
+		}
 		if err != nil {
 			l.fail(err)
 			continue
 		}
 		registry.Delegates[name] = &plan.Delegate{Request: request}
 	}
-}
-
-// delegateRequest runs a script once more, for one delegate that it registers.
-func (g *Generation) delegateRequest(name string, d registeredDelegate, registry *plan.Registry) (*plan.Request, error) {
-	p := g.reader(d.file, d.script, registry)
-	p.what, p.line, p.planner.delegate = d.what+": ", d.line, name
-	found := &registrations{again: true, delegate: name}
-	s := g.session()
-	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
-	defer s.Run.Stop()
-	s.Run.Lines = map[*lua.LTable]int{}
-	if _, err := s.RunFile(d.script); err != nil {
-		return nil, luaerr.From(err)
-	}
-	if found.value == nil {
-		return nil, p.fail(0, "the script did not register it this time")
-	}
-	request, err := p.readGuarded(s, found.value)
 	s.end()
-	return request, err
+	return nil
 }
 
 // delegateFiles returns a function that reads delegates from files of the project. It reads each

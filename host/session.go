@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	lua "github.com/yuin/gopher-lua"
+
 	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/sandbox"
@@ -23,6 +25,69 @@ type session struct {
 	output *output      // of print and of the module log
 	called bool         // an activity runs
 	models *plan.Models // that it may ask; nil for none
+
+	tops map[string]*top // of scripts that ran, by file
+}
+
+// top is what the top level of a script made when it ran in a session.
+type top struct {
+	script *sandbox.Script
+	image  *sandbox.Image // nil if the top level must run each time
+	made   []made
+}
+
+// made is a value that a script's top level gave: to a register function, or returned.
+type made struct {
+	what  string // `activity "greet"`; empty for what it returned
+	value lua.LValue
+}
+
+// make returns what a script registers as something, or returns, made anew for one call: nothing
+// that another call has set can be seen in it. It is nil if the script does not register it this
+// time.
+func (s *session) make(sc *sandbox.Script, what string) (lua.LValue, error) {
+	known := s.tops[sc.File]
+	if known == nil || known.script != sc || known.image == nil {
+		returned, err := s.RunFile(sc)
+		if err != nil {
+			return nil, err
+		}
+		s.found.made = append(s.found.made, made{value: returned})
+		if known != nil && known.script == sc {
+			return find(s.found.made, what), nil
+		}
+		known = s.captureTop(sc)
+	}
+	v := find(known.made, what)
+	if known.image != nil && v != nil {
+		v = s.Restore(known.image, v)
+	}
+	return v, nil
+}
+
+// captureTop remembers what a script's top level has just made.
+func (s *session) captureTop(sc *sandbox.Script) *top {
+	known := &top{script: sc, made: s.found.made}
+	values := make([]lua.LValue, len(known.made))
+	for i, m := range known.made {
+		values[i] = m.value
+	}
+	known.image = s.Capture(values)
+	if s.tops == nil {
+		s.tops = map[string]*top{}
+	}
+	s.tops[sc.File] = known
+	return known
+}
+
+// find returns the value of what was made as something, or nil.
+func find(all []made, what string) lua.LValue {
+	for _, m := range all {
+		if m.what == what {
+			return m.value
+		}
+	}
+	return nil
 }
 
 func newSession(g *Generation) *session {
@@ -50,7 +115,6 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.
 	s.found, s.called, s.models, s.output.call = found, false, nil, plan.Invocation{}
 	s.use(s.gen.scriptGrants())
 	s.State.Begin(ctx, timeout, sc)
-	s.Run.Again = found != nil && found.again
 }
 
 // use gives the modules of the session the grants that its run has. Everything that runs in the

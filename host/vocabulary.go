@@ -20,14 +20,10 @@ type registrations struct {
 	activities map[string]registeredActivity
 	delegates  map[string]registeredDelegate
 
-	// again reports that the registrations of the script are known, and that it runs for one of
-	// them: the function of an activity, the plan of a delegate, or the value of a plan's file.
-	// Only the first two are kept here.
-	again    bool
-	activity string
-	fn       *lua.LFunction
-	delegate string
-	value    lua.LValue
+	// again reports that the registrations of the script are known, and that it runs for what it
+	// makes.
+	again bool
+	made  []made
 }
 
 type place struct {
@@ -89,8 +85,11 @@ func lastArgument(s *session, L *lua.LState, n int, form string) {
 // registrationPlace returns the place of a registration.
 func registrationPlace(s *session, L *lua.LState, what, name string) place {
 	file, line := s.Place(L, 1)
-	return place{what + " " + strconv.Quote(name), file, line}
+	return place{titleOf(what, name), file, line}
 }
+
+// titleOf names a registration in messages: activity "greet".
+func titleOf(what, name string) string { return what + " " + strconv.Quote(name) }
 
 func raiseRegisteredTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
@@ -154,9 +153,7 @@ func activityRegister(s *session, L *lua.LState) int {
 		return 0
 	}
 	if found.again {
-		if found.activity == name {
-			found.fn = fn
-		}
+		found.made = append(found.made, made{titleOf("activity", name), fn})
 		return 0
 	}
 	at := registrationPlace(s, L, "activity", name)
@@ -200,9 +197,7 @@ func delegateRegister(s *session, L *lua.LState) int {
 		return 0
 	}
 	if found.again {
-		if found.delegate == name {
-			found.value = L.Get(2)
-		}
+		found.made = append(found.made, made{titleOf("delegate", name), L.Get(2)})
 		return 0
 	}
 	at := registrationPlace(s, L, "delegate", name)

@@ -85,6 +85,9 @@ func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Pl
 // CompileRequest makes a plan, to be run, of a request that [Request.Normalize] has returned. It
 // looks for no warnings: they cost more than all else, and are of no use where a plan runs.
 func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	if request.kept != nil {
+		return compileKept(request, registry, exists)
+	}
 	p, err := (&planCompiler{file: request.Name}).compile(request, registry, exists)
 	if err != nil {
 		return nil, err

@@ -199,6 +199,8 @@ func (r *Request) Normalize() (*Request, error) {
 	out, c := *r, &planCompiler{file: r.Name}
 	if r.Mode != "" && r.Mode != ModeEager && r.Mode != ModeLazy {
 		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, ModeEager, ModeLazy))
+	} else if r.kept != nil {
+		return &out, nil
 	}
 	out.Context, out.Calls, out.Tools = slices.Clone(r.Context), slices.Clone(r.Calls), maps.Clone(r.Tools)
 	for i := range out.Context {

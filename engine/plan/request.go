@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"sync/atomic"
+
 	"obelus/engine/schema"
 	"obelus/store"
 )
@@ -57,6 +59,8 @@ type Request struct {
 
 	// Shown are the kinds that the model that has given the calls was shown; nil for others.
 	Shown []Shown
+
+	kept *atomic.Pointer[keptPlan] // see [Request.Keep]; nil for a request that does not keep it
 }
 
 // SetMode replaces the mode of the plan by that of a run, if it has one.

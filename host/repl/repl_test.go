@@ -116,7 +116,7 @@ func TestSession_Actions(t *testing.T) {
 	got := evalAll(r, `run("p").name`, `run("p", { x = 1 }).list`, `call("a", { list = {} })`, `call("slow")`, `call("bad")`, `require "runs"`, `call("a", { print })`)
 	want := []string{
 		`"p"`, "{}", `{ list = {}, name = "a" }`, `nil "waiting"`, "stdin:5: it is refused",
-		"lib/runs.lua:1: run is refused at the top level of a script, which runs again for every call: do it in the activity",
+		"lib/runs.lua:1: run is refused at the top level of a script, which may run again for every call: do it in the activity",
 		"stdin:7: bad argument #2 to call: call[1]: a function can't be turned into JSON",
 	}
 	want[6] = got[6] // see the codec for its words

@@ -56,10 +56,17 @@ type Opaque interface{ NotJSON() string }
 // see them.
 func (c *Codec) Owns(meta *lua.LTable) bool {
 	switch meta.Metatable.(type) {
-	case *lazyValue, *kept, *mark:
+	case *lazyValue, *kept:
 		return true
 	}
-	return meta == c.arrayMark
+	return c.IsMark(meta)
+}
+
+// IsMark reports whether a metatable is one that all tables of a kind share: that of arrays, or one
+// that [NewMark] made.
+func (c *Codec) IsMark(meta *lua.LTable) bool {
+	_, made := meta.Metatable.(*mark)
+	return made || meta == c.arrayMark
 }
 
 // mark is the metatable of a metatable that is hidden from scripts.

@@ -62,6 +62,17 @@ func Untouched(t *lua.LTable) (any, bool) {
 	return lazy.value, !isLibrary
 }
 
+// LibraryOf returns the source of a library's table that is not filled yet; unread is false for any
+// other table.
+func (c *Codec) LibraryOf(t *lua.LTable) (source Library, unread bool) {
+	lazy := sourceOf(t)
+	if lazy == nil || len(lazy.made) > 0 {
+		return nil, false
+	}
+	source, unread = lazy.value.(Library)
+	return source, unread
+}
+
 // Fill fills a table that is not filled yet. Every library function that looks into a table calls
 // it first.
 func (c *Codec) Fill(t *lua.LTable) {

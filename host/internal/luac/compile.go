@@ -50,7 +50,6 @@ func compileWithPool(name string, source []byte, functions Functions, pool *cons
 	text := trimPreamble(string(source))
 	w := newRewriter(name, text)
 	w.fields = findGlobalFields(chunk, text)
-	guardRegistrations(chunk)
 	w.stmts(chunk, 0)
 	if w.err != nil {
 		return nil, luaerr.WithSource(w.err, text)

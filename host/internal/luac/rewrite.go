@@ -23,12 +23,10 @@ const (
 	CallMinus  = "\x00minus"  // (value): -value
 	CallAdapt  = "\x00adapt"  // (value): of a field such as __add
 	CallGlobal = "\x00global" // (): the globals of the calling function
-	// (): whether registrations of tools have an effect
-	CallRegisters = "\x00registers"
-	CallSame      = "\x00same"   // (value): the value
-	CallPack      = "\x00pack"   // (…): a part of the arguments of a call
-	CallUnpack    = "\x00unpack" // (part, …): the arguments in the parts
-	nameTemp      = "\x00temp"   // a local
+	CallSame   = "\x00same"   // (value): the value
+	CallPack   = "\x00pack"   // (…): a part of the arguments of a call
+	CallUnpack = "\x00unpack" // (part, …): the arguments in the parts
+	nameTemp   = "\x00temp"   // a local
 )
 
 // rewriter changes a syntax tree in place, and refuses one that is too deep.

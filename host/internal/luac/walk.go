@@ -2,6 +2,7 @@ package luac
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/yuin/gopher-lua/ast"
 )
@@ -147,4 +148,32 @@ func IsConstant(chunk []ast.Stmt) bool {
 	}
 	s, ok := chunk[0].(*ast.ReturnStmt)
 	return ok && len(s.Exprs) == 1 && isConstant(s.Exprs[0], 0)
+}
+
+// isConstant reports whether an expression is a literal, a negative number, a string in parts, or a
+// table of such.
+func isConstant(e ast.Expr, depth int) bool {
+	switch e := e.(type) {
+	case *ast.StringExpr, *ast.NumberExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.NilExpr:
+		return true
+	case *ast.UnaryMinusOpExpr:
+		_, number := e.Expr.(*ast.NumberExpr)
+		return number
+	case *ast.StringConcatOpExpr:
+		return isText(e.Lhs, depth) && isText(e.Rhs, depth)
+	case *ast.TableExpr:
+		return depth < maxNesting && !slices.ContainsFunc(e.Fields, func(f *ast.Field) bool {
+			return f.Key != nil && !isConstant(f.Key, depth+1) || !isConstant(f.Value, depth+1)
+		})
+	}
+	return false
+}
+
+// isText reports whether an expression is a string that is written out, in parts or not.
+func isText(e ast.Expr, depth int) bool {
+	switch e.(type) {
+	case *ast.StringExpr, *ast.StringConcatOpExpr:
+		return depth < maxNesting && isConstant(e, depth+1)
+	}
+	return false
 }

@@ -183,6 +183,7 @@ func basePairs(s *State, L *lua.LState) int {
 }
 
 func basePrint(s *State, L *lua.LState) int {
+	s.vary()
 	var b strings.Builder
 	for i := 1; i <= L.GetTop(); i++ {
 		if i > 1 {

@@ -25,9 +25,14 @@ func lookupGlobal(s *State, L *lua.LState) int {
 // itself.
 func (s *State) Lookup(name string) lua.LValue {
 	if v, ok := s.Globals[name]; ok {
+		if s.Project.Objects[name] != nil {
+			s.vary()
+		}
 		return v
 	}
 	switch name {
+	case "_G":
+		return s.Run.Env
 	case "io":
 		return newIO(s)
 	case "package":
@@ -46,7 +51,7 @@ func (s *State) Lookup(name string) lua.LValue {
 
 // FillEnv enters all globals that have not been read yet, for pairs(_G).
 func (s *State) FillEnv(env *lua.LTable) {
-	for _, names := range [][]string{slices.Sorted(maps.Keys(s.Globals)), slices.Sorted(maps.Keys(s.Libs))} {
+	for _, names := range [][]string{{"_G"}, slices.Sorted(maps.Keys(s.Globals)), slices.Sorted(maps.Keys(s.Libs))} {
 		for _, name := range names {
 			if !strings.HasPrefix(name, "\x00") && env.RawGetString(name) == lua.LNil {
 				env.RawSetString(name, s.Lookup(name))
@@ -55,14 +60,10 @@ func (s *State) FillEnv(env *lua.LTable) {
 	}
 }
 
-// registersCall is the function behind luac.CallRegisters: it returns false where a script runs
-// again, and Tool is certain to be the host's. A script that has read Tool, or a function that can
-// give it another environment, has it in its environment.
-func registersCall(s *State, L *lua.LState) int {
-	run := s.Run
-	known := run != nil && run.Again && run.Depth == 1 && len(run.loading) == 0 && run.Env.Metatable == s.envMeta
-	for _, name := range []string{"Tool", "setfenv", "debug"} {
-		known = known && run.Env.RawGetString(name) == lua.LNil
+// vary records that the top level of a script does something that may come out otherwise the next
+// time.
+func (s *State) vary() {
+	if s.Run != nil && s.Run.Depth > 0 {
+		s.Run.varied = true
 	}
-	return Push(L, lua.LBool(!known))
 }

@@ -80,6 +80,7 @@ func mathModf(s *State, L *lua.LState) int {
 }
 
 func mathRandom(s *State, L *lua.LState) int {
+	s.vary()
 	float, below := rand.Float64, rand.Int64N
 	if seeded := s.Run.random; seeded != nil {
 		float, below = seeded.Float64, seeded.Int64N
@@ -100,6 +101,7 @@ func mathRandom(s *State, L *lua.LState) int {
 // mathRandomseed is math.randomseed(seed): later numbers of the call are the same for the same
 // seed. Without one they are unpredictable again.
 func mathRandomseed(s *State, L *lua.LState) int {
+	s.vary()
 	if L.GetTop() == 0 {
 		s.Run.random = nil
 		return 0

@@ -28,8 +28,6 @@ var Functions = luac.Functions{
 	luac.CallSame:   hostFunction(func(_ *State, L *lua.LState) int { return Push(L, L.Get(1)) }),
 	luac.CallPack:   hostFunction(packCall),
 	luac.CallUnpack: hostFunction(unpackCall),
-
-	luac.CallRegisters: hostFunction(registersCall),
 }
 
 func hostFunction(f Function) *lua.LFunction {

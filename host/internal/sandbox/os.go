@@ -26,11 +26,13 @@ var osFuncs = []StateEntry{
 }
 
 func osClock(s *State, L *lua.LState) int {
+	s.vary()
 	return Push(L, lua.LNumber(time.Since(s.Budget.Start).Seconds()))
 }
 
 // osDate is os.date(format, t), always in UTC.
 func osDate(s *State, L *lua.LState) int {
+	s.vary()
 	format := L.OptString(1, "%c")
 	at := s.Project.Clock.Now().UTC()
 	if L.Get(2) != lua.LNil {
@@ -71,6 +73,7 @@ func TimeArgument(L *lua.LState, arg int) time.Time {
 
 // osTime is os.time([table]), always in UTC.
 func osTime(s *State, L *lua.LState) int {
+	s.vary()
 	t := L.OptTable(1, nil)
 	if t == nil {
 		return Push(L, lua.LNumber(s.Project.Clock.Now().Unix()))

@@ -134,7 +134,12 @@ func (s *State) Builtin(name string) []Field {
 	}
 	var fields []Field
 	for _, f := range module.Funcs {
-		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.Env, L) })
+		fn := s.L.NewFunction(func(L *lua.LState) int {
+			if name != "json" {
+				s.vary()
+			}
+			return f.Fn(s.Env, L)
+		})
 		fn.Env = s.L.G.Global // the opener's environment ends before the state
 		fields = append(fields, Field{f.Name, fn})
 	}
@@ -149,7 +154,7 @@ func (s *State) Builtin(name string) []Field {
 // loaded.
 func (s *State) Effect(L *lua.LState, what string) {
 	if s.Run.Depth > 0 {
-		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
+		L.RaiseError("%s is refused at the top level of a script, which may run again for every call: do it in the activity", what)
 	}
 	s.Budget.Outside(L)
 }

@@ -30,9 +30,8 @@ type Run struct {
 	adapters map[*lua.LTable]*lua.LFunction
 	visited  visited
 	coroutines
-	Test bool // a file of tests runs
-	// The script has run before, and its registrations are known: they have no effect this time.
-	Again bool
+	Test   bool // a file of tests runs
+	varied bool // its top level has done something that may come out otherwise the next time
 }
 
 // Stop ends the remains of a run: it writes an unfinished line, and ends suspended coroutines. No

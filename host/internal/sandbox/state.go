@@ -58,14 +58,19 @@ type State struct {
 
 // Begin readies the state for one run, of at most timeout.
 func (s *State) Begin(ctx context.Context, timeout time.Duration, sc *Script) {
-	env := s.L.CreateTable(0, 8)
-	env.Metatable = s.envMeta
-	env.RawSetString("_G", env)
-	s.Run = &Run{Script: sc, Env: env, Printed: lines{w: s.Output}}
+	s.Run = &Run{Script: sc, Printed: lines{w: s.Output}}
+	s.newEnvironment()
 	s.Raised, s.unwound, s.pcalls = nil, nil, 0
 	s.Budget.Reset(ctx, timeout)
-	s.L.Env = env
 	s.L.SetContext(&s.Budget)
+}
+
+// newEnvironment gives the run an environment in which nothing has run yet.
+func (s *State) newEnvironment() {
+	env := s.L.CreateTable(0, 8)
+	env.Metatable = s.envMeta
+	s.Run.Env, s.Run.loaded, s.L.Env = env, nil, env
+	s.stringMeta.RawSetString("__index", s.StringLib)
 }
 
 // Rest suspends a state that is to continue with the same script.
@@ -87,7 +92,6 @@ func (s *State) End() {
 	s.Run.Stop()
 	s.L.SetTop(0)
 	s.L.RemoveContext()
-	s.stringMeta.RawSetString("__index", s.StringLib)
 	s.Run, s.L.Env = nil, nil
 	s.Budget.Release()
 }

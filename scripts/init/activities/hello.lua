@@ -1,5 +1,5 @@
--- An activity does the work of a call. This file runs again for every call, so
--- nothing that is set here outlives one.
+-- An activity does the work of a call. Every call begins with what this file
+-- sets at its top level, and sees nothing that another call has changed.
 
 Tool.register("hello", {
   description = "Greets somebody.",
