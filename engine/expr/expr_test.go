@@ -482,6 +482,7 @@ func TestExpression_BudgetOfReferences(t *testing.T) {
 		"†input.text": strings.Repeat("é", 1_000_000), "†input.list": list,
 		"†input.nested": []any{[]any{list}}, "†input.large": []any{strings.Repeat("x", 1_000_000)},
 		"†input.object": object, "†input.pattern": strings.Repeat("é", 1000),
+		"†input.named": map[string]any{strings.Repeat("x", 1_000_000): nil}, "†input.digits": json.Number(strings.Repeat("1", 1_000_000)),
 	}
 	for _, text := range []string{
 		`†(len(filter(†input.list, len(†input.text) > .x)))`, `†(count(†input.list, †input.text[-2:] == "x"))`,
@@ -493,6 +494,8 @@ func TestExpression_BudgetOfReferences(t *testing.T) {
 		`†(count(†input.list, †input.object in [†input.object]))`,
 		`†(count(†input.list, string(†input.object) == "x"))`, `†(count(†input.list, †input.text matches "(é|éé)+$"))`,
 		`†(len(map(†input.list, "x" matches (string(#index) + "{900}a{1000}"))))`,
+		`†(map(†input.list, †input.named))`, `†(map(†input.list, ({(first(keys(†input.named))): 1})))`, `†(map(†input.list, †input.digits))`,
+		`†(len(map(†input.list, [` + strings.Repeat("#,", 1000) + `])))`, `†(len(map(†input.list, ({` + strings.Repeat(`"a": #,`, 500) + `}))))`,
 		`†(†input.text matches †input.pattern)`, `†(count(†input.list, "x" matches "(?:a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?){1000}$"))`,
 	} {
 		e, err := expr.Parse(text)

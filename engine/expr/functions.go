@@ -68,8 +68,8 @@ var (
 	memberOf       = &function{least: 2, most: 2, takes: []kinds{anything}, result: anything, do: findMember(false)}
 	optionalMember = &function{least: 2, most: 2, takes: []kinds{anything}, result: anything, do: findMember(true)}
 	sliceOf        = &function{3, 3, []kinds{arrays | texts, numbers | large}, anything, slice, []string{"arrays and strings have slices", "a slice begins and ends at an integer"}}
-	newArray       = &function{result: arrays, do: func(_ *evaluation, args []any) (any, error) { return args, nil }}
-	newObject      = &function{result: objects, do: func(_ *evaluation, args []any) (any, error) {
+	newArray       = &function{result: arrays, do: func(ev *evaluation, args []any) (any, error) { return args, ev.spend(len(args)) }}
+	newObject      = &function{result: objects, do: func(ev *evaluation, args []any) (any, error) {
 		object := make(map[string]any, len(args)/2)
 		for i := len(args) - 2; i >= 0; i -= 2 { // of two members with a name the first counts
 			key, ok := args[i].(string)
@@ -78,7 +78,7 @@ var (
 			}
 			object[key] = args[i+1]
 		}
-		return object, nil
+		return object, ev.spend(len(args))
 	}}
 )
 

@@ -27,7 +27,10 @@ func (ev *evaluation) settle(v any) (any, error) {
 		return json.Number(strconv.Itoa(v)), nil
 	case float64:
 		return writeFloat(v)
-	case json.Number:
+	case json.Number: // so may digits
+		if err := ev.spend(len(v) / 16); err != nil {
+			return nil, err
+		}
 		return settleNumber(v)
 	case groups:
 		object, err := grouped(v)
@@ -57,8 +60,11 @@ func (ev *evaluation) settleArray(array []any) (any, error) {
 func (ev *evaluation) settleObject(object map[string]any) (any, error) {
 	all := make(map[string]any, len(object))
 	for key, e := range object {
-		var err error
-		if all[key], err = ev.settle(e); err != nil {
+		err := ev.spend(len(key) / 16) // and names
+		if err == nil {
+			all[key], err = ev.settle(e)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
