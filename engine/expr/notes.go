@@ -31,6 +31,15 @@ func (n *Notes) add(format string, args ...any) {
 	}
 }
 
+// notes returns where an evaluation adds a note; nil where none is wanted any more.
+func (ev *evaluation) notes() *Notes {
+	notes, ok := ev.ctx.Value(notesKey{}).(*Notes)
+	if !ok || notes.first != "" {
+		return nil
+	}
+	return notes
+}
+
 // noteUnlike notes that a text and a number were compared, if they were and it matters.
 func (ev *evaluation) noteUnlike(matters bool) {
 	pair := ev.unlike
@@ -38,7 +47,7 @@ func (ev *evaluation) noteUnlike(matters bool) {
 	if pair == nil || !matters {
 		return
 	}
-	if notes, ok := ev.ctx.Value(notesKey{}).(*Notes); ok {
+	if notes := ev.notes(); notes != nil {
 		notes.add("%s compares %s with %s, which are never equal (input of the form key=5 is a text, and key:=5 a number; int(…) makes a number of a text)",
 			ev.expr, described(pair[0]), described(pair[1]))
 	}

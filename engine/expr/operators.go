@@ -144,7 +144,7 @@ func in(ev *evaluation, v, within any) (any, error) {
 		return found, ev.spend(0)
 	case map[string]any:
 		key, ok := v.(string)
-		if isAnyNumber(v) && len(c) > 0 {
+		if isAnyNumber(v) && len(c) > 0 && ev.notes() != nil {
 			ev.unlike = []any{v, slices.Min(slices.Collect(maps.Keys(c)))}
 			ev.noteUnlike(true)
 		}

@@ -103,7 +103,9 @@ func formatted(ev *evaluation, args []any) (any, error) {
 		}
 		written = strconv.FormatFloat(n, 'g', -1, 64)
 	case json.Number:
-		written = string(n)
+		if written = string(n); len(written) > MaxExpression { // it takes long to read
+			return fail("format takes a number of at most %d digits", MaxExpression)
+		}
 	default:
 		isNumber = false
 	}
@@ -130,9 +132,14 @@ func formatted(ev *evaluation, args []any) (any, error) {
 	}
 	whole = strings.Repeat("0", max(len(digits)-len(whole), 0)) + whole
 	if groups != "" {
-		for i := len(whole) - 3; i > 0; i -= 3 {
-			whole = whole[:i] + "," + whole[i:]
+		var grouped strings.Builder
+		for i, digit := range whole {
+			if i > 0 && (len(whole)-i)%3 == 0 {
+				grouped.WriteByte(',')
+			}
+			grouped.WriteRune(digit)
 		}
+		whole = grouped.String()
 	}
 	if fraction != "" {
 		fraction = "." + fraction
