@@ -98,11 +98,12 @@ func (f *Form) word(lua, json string) string {
 
 // table reads a struct.
 func (f *Form) table(v any, to reflect.Value) error {
-	if short, ok := shortField(to.Type()); ok {
-		if _, ok := v.(string); ok {
+	if _, isObject := f.Object(v); !isObject {
+		short, ok := shortField(to.Type())
+		if _, isText := v.(string); ok && isText {
 			return f.value(v, to.FieldByIndex(short.Index), Field{Kind: short.Tag.Get("kind")})
 		}
-		if _, ok := f.Object(v); !ok {
+		if ok {
 			return Errorf("must be a string or a table, not %s", TypeName(v)) // it may be a secret
 		}
 	}
